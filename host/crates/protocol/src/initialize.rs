@@ -1,0 +1,77 @@
+//! `initialize` (L-1 to L-6).
+
+use crate::{RawJson, Revision, RpcError};
+use serde::{Deserialize, Serialize};
+
+/// The params of `initialize`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitializeParams {
+    /// The revision that the client would speak.
+    pub protocol_version: String,
+    /// What the client can do: an object, kept as it is.
+    pub capabilities: RawJson,
+    /// Who the client is.
+    pub client_info: Implementation,
+}
+
+/// Name and version of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Implementation {
+    /// Its name for programs.
+    pub name: String,
+    /// Its name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its version.
+    pub version: String,
+}
+
+impl InitializeParams {
+    /// Decodes the params.
+    ///
+    /// # Errors
+    /// `-32602` that says which member is missing or of the wrong type.
+    pub fn decode(params: Option<&RawJson>) -> Result<Self, RpcError> {
+        let params = params.ok_or_else(|| RpcError::invalid_params("initialize needs params"))?;
+        let decoded: Self = params
+            .decode()
+            .map_err(|error| RpcError::invalid_params(format!("initialize: {error}")))?;
+        if !decoded.capabilities.is_object() {
+            return Err(RpcError::invalid_params("initialize: `capabilities` must be an object"));
+        }
+        Ok(decoded)
+    }
+}
+
+/// What we are and offer.
+#[derive(Debug, Clone)]
+pub struct ServerIdentity {
+    /// Our name and version.
+    pub info: Implementation,
+    /// What the model should know about this server.
+    pub instructions: Option<String>,
+    /// Whether tasks are offered at all.
+    pub tasks: bool,
+}
+
+impl ServerIdentity {
+    /// The result of `initialize` for a client of this revision.
+    #[must_use]
+    pub fn initialize_result(&self, revision: Revision) -> RawJson {
+        let mut capabilities = serde_json::json!({"tools": {"listChanged": true}});
+        if self.tasks && revision.has_tasks() {
+            capabilities["tasks"] =
+                serde_json::json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        }
+        let mut result = serde_json::json!({
+            "protocolVersion": revision.as_str(),
+            "capabilities": capabilities,
+            "serverInfo": self.info,
+        });
+        if let Some(instructions) = &self.instructions {
+            result["instructions"] = instructions.as_str().into();
+        }
+        RawJson::of(&result)
+    }
+}

@@ -1,0 +1,23 @@
+//! JSON-RPC and MCP on the wire: what arrives is decoded here, what leaves is
+//! encoded here, and every wire revision is known here and nowhere else.
+//!
+//! What may not live here: an async runtime, a clock, randomness, the state of a
+//! session or a task. Everything is a function from bytes to values or back, so
+//! it is tested and fuzzed without a server.
+
+pub mod error;
+pub mod initialize;
+pub mod message;
+pub mod notification;
+pub mod raw;
+pub mod response;
+pub mod revision;
+pub mod tasks;
+pub mod timestamp;
+pub mod tools;
+
+pub use error::RpcError;
+pub use message::{DecodeError, Id, Incoming, Message};
+pub use raw::RawJson;
+pub use revision::Revision;
+pub use timestamp::Timestamp;

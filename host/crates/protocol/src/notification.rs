@@ -1,0 +1,75 @@
+//! Notifications, in and out (P-1, T-38, C-1, TL-1).
+
+use crate::response::{RELATED_TASK, notification};
+use crate::{Id, RawJson};
+use bytes::Bytes;
+use serde::Deserialize;
+
+/// `notifications/tools/list_changed` (TL-1).
+#[must_use]
+pub fn tools_list_changed() -> Bytes {
+    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Rises from message to message.
+    pub progress: f64,
+    /// In the same unit, where it is known.
+    pub total: Option<f64>,
+    /// For people.
+    pub message: Option<String>,
+}
+
+/// `notifications/progress` under the caller's token, tied to its task if it
+/// has one (P-1, T-38, T-39).
+#[must_use]
+pub fn progress(token: &RawJson, task_id: Option<&str>, progress: &Progress) -> Bytes {
+    let mut params = serde_json::json!({"progressToken": token, "progress": progress.progress});
+    if let Some(total) = progress.total {
+        params["total"] = total.into();
+    }
+    if let Some(message) = &progress.message {
+        params["message"] = message.as_str().into();
+    }
+    if let Some(id) = task_id {
+        params["_meta"] = serde_json::json!({RELATED_TASK: {"taskId": id}});
+    }
+    notification("notifications/progress", Some(&RawJson::of(&params)))
+}
+
+/// The request that a `notifications/cancelled` names; `None` where it is
+/// malformed and so ignored (C-1, C-5).
+#[must_use]
+pub fn cancelled_request(params: Option<&RawJson>) -> Option<Id> {
+    #[derive(Deserialize)]
+    struct Wire {
+        #[serde(rename = "requestId")]
+        request_id: Id,
+    }
+    params?.decode::<Wire>().ok().map(|wire| wire.request_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_39_progress_keeps_the_token_of_the_call_and_names_the_task() {
+        let told = Progress { progress: 1.0, total: Some(4.0), message: Some("a".into()) };
+        let text = progress(&RawJson::trusted("0"), Some("t"), &told);
+        let value: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        assert_eq!(value["params"]["progressToken"], 0);
+        assert_eq!(value["params"]["progress"], 1.0);
+        assert_eq!(value["params"]["total"], 4.0);
+        assert_eq!(value["params"]["_meta"][RELATED_TASK]["taskId"], "t");
+    }
+
+    #[test]
+    fn c_5_a_cancellation_without_a_request_is_ignored() {
+        assert_eq!(cancelled_request(None), None);
+        assert_eq!(cancelled_request(Some(&RawJson::trusted("{}"))), None);
+        assert_eq!(cancelled_request(Some(&RawJson::trusted(r#"{"requestId":0}"#))), Some(Id::Number(0)));
+    }
+}

@@ -1,0 +1,264 @@
+//! `tools/list` and `tools/call` (TL-1 to TL-11, T-2 to T-9).
+
+use crate::{RawJson, Revision, RpcError};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Whether a tool may be called as a task (TL-8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskSupport {
+    /// Never; the default of the protocol.
+    Forbidden,
+    /// As the client asks.
+    Optional,
+    /// Only as a task.
+    Required,
+}
+
+/// One tool, as `tools/list` shows it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolDescription {
+    /// Its name (TL-3).
+    pub name: String,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// A JSON array of icons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icons: Option<RawJson>,
+    /// The schema of its arguments, to the letter (TL-4).
+    pub input_schema: RawJson,
+    /// The schema of its structured content (TL-5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<RawJson>,
+    /// A JSON object of hints (TL-7).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<RawJson>,
+    /// How it is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
+    /// A JSON object.
+    #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<RawJson>,
+}
+
+/// How a tool is called.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    /// Whether it may be called as a task.
+    pub task_support: TaskSupport,
+}
+
+impl ToolDescription {
+    /// The listing entry for a client of this revision; `tasks` says whether
+    /// tasks are offered to it.
+    #[must_use]
+    pub fn render(&self, revision: Revision, tasks: bool) -> RawJson {
+        let mut shown = self.clone();
+        if !(tasks && revision.has_tasks()) {
+            shown.execution = None;
+        }
+        RawJson::of(&shown)
+    }
+}
+
+/// The result of `tools/list`.
+#[must_use]
+pub fn list_result<'a>(tools: impl Iterator<Item = &'a RawJson>, next_cursor: Option<&str>) -> RawJson {
+    list("tools", tools, next_cursor)
+}
+
+/// A page of anything: `{"NAME":[…],"nextCursor":…}` (N-1).
+pub(crate) fn list<'a>(
+    name: &str,
+    members: impl Iterator<Item = &'a RawJson>,
+    next_cursor: Option<&str>,
+) -> RawJson {
+    let mut out = format!("{{\"{name}\":[").into_bytes();
+    for (index, member) in members.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(member.as_bytes());
+    }
+    out.push(b']');
+    if let Some(cursor) = next_cursor {
+        out.extend_from_slice(b",\"nextCursor\":");
+        out.extend_from_slice(RawJson::of(cursor).as_bytes());
+    }
+    out.push(b'}');
+    RawJson::trusted(out)
+}
+
+/// The `ttl` that a client asked for (T-13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RequestedTtl {
+    /// None named: the default.
+    Absent,
+    /// `null`, unlimited: the cap.
+    Unlimited,
+    /// So many milliseconds.
+    Milliseconds(u64),
+}
+
+/// The params of `tools/call`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallParams {
+    /// The tool.
+    pub name: String,
+    /// The arguments, an object; `{}` where none were given.
+    pub arguments: RawJson,
+    /// The augmentation that asks for a task: its ttl (T-7). An invalid one is
+    /// kept as its error, because a revision without tasks ignores it (T-2).
+    pub task: Option<Result<RequestedTtl, RpcError>>,
+    /// The token that progress is reported under (P-1): a string or an integer.
+    pub progress_token: Option<RawJson>,
+}
+
+#[derive(Deserialize)]
+struct CallWire<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    task: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<MetaWire<'a>>,
+}
+
+#[derive(Deserialize)]
+struct MetaWire<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    progress_token: Option<&'a RawValue>,
+}
+
+/// Unlike `Option`'s own decoding, tells `null` from an absent member.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl CallParams {
+    /// Decodes the params; the arguments share their memory.
+    ///
+    /// # Errors
+    /// `-32602` that says what is missing or of the wrong type.
+    pub fn decode(params: Option<&RawJson>) -> Result<Self, RpcError> {
+        let params = params.ok_or_else(|| RpcError::invalid_params("tools/call needs params"))?;
+        let wire: CallWire<'_> = params
+            .decode()
+            .map_err(|error| RpcError::invalid_params(format!("tools/call: {error}")))?;
+        let owner = params.bytes();
+        let arguments =
+            wire.arguments.map_or_else(RawJson::empty_object, |raw| RawJson::within(&owner, raw));
+        if !arguments.is_object() {
+            return Err(RpcError::invalid_params("tools/call: `arguments` must be an object"));
+        }
+        let progress_token = wire.meta.and_then(|meta| meta.progress_token);
+        if let Some(token) = progress_token {
+            let text = token.get();
+            let integer = text.parse::<i64>().is_ok();
+            if !integer && !text.starts_with('"') {
+                return Err(RpcError::invalid_params(
+                    "tools/call: `_meta.progressToken` must be a string or an integer",
+                ));
+            }
+        }
+        Ok(Self {
+            name: wire.name,
+            arguments,
+            task: wire.task.map(requested_ttl),
+            progress_token: progress_token.map(|raw| RawJson::within(&owner, raw)),
+        })
+    }
+}
+
+/// T-7, T-13: an object, whose `ttl` is absent, null or a positive number.
+fn requested_ttl(raw: &RawValue) -> Result<RequestedTtl, RpcError> {
+    let wrong = |what: &str| RpcError::invalid_params(format!("tools/call: {what}"));
+    let value: serde_json::Value =
+        serde_json::from_str(raw.get()).map_err(|_| wrong("`task` must be an object"))?;
+    let Some(members) = value.as_object() else {
+        return Err(wrong("`task` must be an object"));
+    };
+    match members.get("ttl") {
+        None => Ok(RequestedTtl::Absent),
+        Some(serde_json::Value::Null) => Ok(RequestedTtl::Unlimited),
+        Some(ttl) => match ttl.as_f64() {
+            // `as` saturates, so a huge ttl becomes a long one and then meets the cap.
+            Some(ms) if ms >= 1.0 => Ok(RequestedTtl::Milliseconds(ms as u64)),
+            _ => Err(wrong("`task.ttl` must be null or a number of milliseconds, at least 1")),
+        },
+    }
+}
+
+/// A `CallToolResult` of one text block.
+#[must_use]
+pub fn text_result(text: &str, is_error: bool) -> RawJson {
+    RawJson::of(&serde_json::json!({
+        "content": [{"type": "text", "text": text}],
+        "isError": is_error,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(text: &str) -> Result<CallParams, RpcError> {
+        CallParams::decode(Some(&RawJson::parse(text.to_owned()).expect("test JSON")))
+    }
+
+    #[test]
+    fn t_7_t_13_the_augmentation_is_an_object_with_a_positive_ttl_or_none() {
+        for (task, expected) in [
+            ("{}", RequestedTtl::Absent),
+            (r#"{"ttl":null}"#, RequestedTtl::Unlimited),
+            (r#"{"ttl":60000}"#, RequestedTtl::Milliseconds(60_000)),
+            (r#"{"ttl":1.5}"#, RequestedTtl::Milliseconds(1)),
+            (r#"{"ttl":1e300}"#, RequestedTtl::Milliseconds(u64::MAX)),
+            (r#"{"other":1}"#, RequestedTtl::Absent),
+        ] {
+            let call = decode(&format!(r#"{{"name":"x","task":{task}}}"#)).expect(task);
+            assert_eq!(call.task, Some(Ok(expected)), "{task}");
+        }
+        for task in ["null", "[]", "5", "true", r#"{"ttl":0}"#, r#"{"ttl":-1}"#, r#"{"ttl":"5"}"#, r#"{"ttl":0.5}"#] {
+            let call = decode(&format!(r#"{{"name":"x","task":{task}}}"#)).expect(task);
+            assert_eq!(call.task.expect(task).expect_err(task).code, -32602, "{task}");
+        }
+        assert_eq!(decode(r#"{"name":"x"}"#).expect("plain").task, None);
+    }
+
+    #[test]
+    fn p_1_a_progress_token_is_a_string_or_an_integer_and_zero_counts() {
+        for token in ["0", "\"\"", "\"abc\"", "-3"] {
+            let call = decode(&format!(r#"{{"name":"x","_meta":{{"progressToken":{token}}}}}"#)).expect(token);
+            assert_eq!(call.progress_token.expect(token).as_str(), token);
+        }
+        for token in ["1.5", "{}", "true"] {
+            assert!(decode(&format!(r#"{{"name":"x","_meta":{{"progressToken":{token}}}}}"#)).is_err());
+        }
+    }
+
+    #[test]
+    fn malformed_params_are_refused_with_what_was_wrong() {
+        for (params, says) in [
+            ("{}", "name"),
+            (r#"{"name":5}"#, "string"),
+            (r#"{"name":"x","arguments":[]}"#, "arguments"),
+            (r#"{"name":"x","arguments":"{}"}"#, "arguments"),
+        ] {
+            let error = decode(params).expect_err(params);
+            assert_eq!(error.code, -32602);
+            assert!(error.message.contains(says), "{params}: {error}");
+        }
+        assert_eq!(decode(r#"{"name":"x","arguments":null}"#).expect("none").arguments.as_str(), "{}");
+        assert!(CallParams::decode(None).is_err());
+    }
+}

@@ -1,0 +1,183 @@
+//! The state machine of a task (T-17): the one place that decides a transition.
+//!
+//! Pure: a task, an event and the store's time give a new task or a refusal.
+//! Stores compare the version and write the new task; whoever loses the compare
+//! reads again and asks again, so that a late writer is judged by what is there
+//! then.
+
+use crate::id::Incarnation;
+use crate::task::{Fence, Outcome, Question, Task};
+use crate::wire::{RawJson, RpcError, Timestamp};
+
+/// Something that happens to a task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A guest begins to work on it.
+    Started {
+        /// The run.
+        fence: Fence,
+    },
+    /// The run says how things stand.
+    Said {
+        /// The run.
+        fence: Fence,
+        /// The new status message.
+        message: String,
+    },
+    /// The run is about to have effects that must not be repeated.
+    Effects {
+        /// The run.
+        fence: Fence,
+    },
+    /// The run asks the client.
+    Asked {
+        /// The run.
+        fence: Fence,
+        /// What it asks; keys that were asked before are refused.
+        questions: Vec<Question>,
+    },
+    /// The client answered, or the question's time ran out.
+    Answered {
+        /// The question.
+        key: String,
+        /// What came back.
+        answer: Result<RawJson, RpcError>,
+    },
+    /// The run ended.
+    Finished {
+        /// The run.
+        fence: Fence,
+        /// What it came to.
+        outcome: Outcome,
+        /// Diagnostics for the status message, where it failed (T-19).
+        message: Option<String>,
+    },
+    /// The owner or the operator cancels (T-34).
+    Cancelled {
+        /// Why, for the status message.
+        message: String,
+    },
+    /// The ttl is thought to have passed.
+    Expired,
+    /// The host that ran it is gone.
+    Orphaned {
+        /// The host that is gone.
+        incarnation: Incarnation,
+    },
+}
+
+/// Why an event does not apply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The task is over (T-17).
+    #[error("the task is already over")]
+    Terminal,
+    /// The event comes from a run that was superseded.
+    #[error("the event comes from a run that no longer owns the task")]
+    Fenced,
+    /// The ttl has not passed.
+    #[error("the task's time is not up")]
+    NotDue,
+    /// No question of this key waits for an answer.
+    #[error("no such question is open")]
+    NotAsked,
+    /// A question of this key was asked before.
+    #[error("the key of the question was used before")]
+    KeyReused,
+    /// The run began already.
+    #[error("the run has begun already")]
+    AlreadyStarted,
+}
+
+/// Applies `event` to `task` at the store's time `now`.
+///
+/// # Errors
+/// [`Refusal`], and the task stays as it is.
+pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal> {
+    if !task.is_live() {
+        return Err(Refusal::Terminal);
+    }
+    let mut next = task.clone();
+    match event {
+        Event::Started { fence } => {
+            check_fence(task, fence)?;
+            if task.started_at.is_some() {
+                return Err(Refusal::AlreadyStarted);
+            }
+            next.started_at = Some(now);
+            next.status_message = None;
+        }
+        Event::Said { fence, message } => {
+            check_fence(task, fence)?;
+            next.status_message = Some(message);
+        }
+        Event::Effects { fence } => {
+            check_fence(task, fence)?;
+            next.effects = true;
+        }
+        Event::Asked { fence, questions } => {
+            check_fence(task, fence)?;
+            for question in questions {
+                if next.questions.iter().any(|asked| asked.key == question.key) {
+                    return Err(Refusal::KeyReused);
+                }
+                next.questions.push(question);
+            }
+        }
+        Event::Answered { key, answer } => {
+            let open = next.questions.iter_mut().find(|question| question.key == key && question.answer.is_none());
+            open.ok_or(Refusal::NotAsked)?.answer = Some(answer);
+        }
+        Event::Finished { fence, outcome, message } => {
+            check_fence(task, fence)?;
+            // A status of the run ("step 3 of 4") says nothing of the end.
+            next.status_message = message;
+            next.outcome = Some(outcome);
+        }
+        Event::Cancelled { message } => {
+            next.status_message = Some(message);
+            next.outcome = Some(Outcome::Cancelled);
+        }
+        Event::Expired => {
+            if now < task.expires_at() {
+                return Err(Refusal::NotDue);
+            }
+            next.status_message =
+                Some(format!("The task did not end within its ttl of {} ms and was stopped.", task.ttl_ms));
+            next.outcome = Some(Outcome::Expired);
+        }
+        Event::Orphaned { incarnation } => {
+            if task.fence.incarnation != incarnation {
+                return Err(Refusal::Fenced);
+            }
+            let message = orphan_message(task, now);
+            next.outcome = Some(Outcome::Error(RpcError::internal(message.clone())));
+            next.status_message = Some(message);
+        }
+    }
+    next.version = task.version + 1;
+    // Strictly later than before, so that a listing by time is stable even if a
+    // clock steps back (T-20).
+    next.updated_at = Timestamp(now.0.max(task.updated_at.0 + 1));
+    Ok(next)
+}
+
+fn check_fence(task: &Task, fence: Fence) -> Result<(), Refusal> {
+    if task.fence == fence { Ok(()) } else { Err(Refusal::Fenced) }
+}
+
+/// Says when the host was found gone and whether anything may have happened.
+fn orphan_message(task: &Task, now: Timestamp) -> String {
+    match task.started_at {
+        None => format!(
+            "The host that had accepted this task stopped before {now}; the task had not begun, so nothing was done."
+        ),
+        Some(started) => format!(
+            "The host that ran this task stopped before {now}; the task had begun at {started}. \
+             It was not run again; it may have had effects."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Names of things: tasks, sessions, owners, hosts, components.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use uuid::Uuid;
+
+/// The id of a task: a UUID of version 4, so 122 random bits (T-10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub Uuid);
+
+impl TaskId {
+    /// The id that `text` spells exactly as we do; any other spelling of it is
+    /// unknown.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let id = Self(Uuid::try_parse(text).ok()?);
+        (id.to_string() == text).then_some(id)
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+/// The id of a session: 32 hexadecimal digits, 122 random bits (H-22).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub String);
+
+impl SessionId {
+    /// The session id made of a random UUID.
+    #[must_use]
+    pub fn of(random: Uuid) -> Self {
+        Self(random.simple().to_string())
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whose a task is (T-40).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Owner {
+    /// The user of this machine, over stdio or the command line.
+    Local,
+    /// An anonymous HTTP client: its session.
+    Session(SessionId),
+    /// Somebody whom an issuer vouches for.
+    Subject {
+        /// Who vouches.
+        issuer: String,
+        /// For whom.
+        subject: String,
+    },
+}
+
+impl Owner {
+    /// The text that stores index by. Different owners have different keys.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::Local => "local".to_owned(),
+            Self::Session(id) => format!("session:{id}"),
+            Self::Subject { issuer, subject } => format!("subject:{}:{issuer}{subject}", issuer.len()),
+        }
+    }
+}
+
+/// One run of a host process; never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Incarnation(pub u64);
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The SHA-256 of a component's bytes, in 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Digest(pub String);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_id_has_one_spelling() {
+        let id = "786512e2-9e0d-44bd-8f29-789f320fe840";
+        assert_eq!(TaskId::parse(id).expect("valid").to_string(), id);
+        for other in ["", "x", "786512E2-9E0D-44BD-8F29-789F320FE840", "786512e29e0d44bd8f29789f320fe840"] {
+            assert_eq!(TaskId::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn different_owners_have_different_keys() {
+        let subject = |issuer: &str, subject: &str| Owner::Subject { issuer: issuer.into(), subject: subject.into() };
+        assert_ne!(subject("a", "bc").key(), subject("ab", "c").key());
+        assert_ne!(Owner::Local.key(), Owner::Session(SessionId("local".into())).key());
+    }
+}

@@ -1,0 +1,54 @@
+//! The port to the keys that sign what clients carry for us.
+
+use crate::store::StoreError;
+use crate::wire::Timestamp;
+use async_trait::async_trait;
+
+/// What a key signs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyUse {
+    /// Cursors of listings.
+    Cursor,
+    /// State that a client hands back (2026-07-28).
+    RequestState,
+}
+
+impl KeyUse {
+    /// The name it is stored under.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cursor => "cursor",
+            Self::RequestState => "request-state",
+        }
+    }
+}
+
+/// A secret of 32 bytes and its number.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Its number, which what it signs carries along.
+    pub id: u32,
+    /// The secret.
+    pub secret: [u8; 32],
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Where keys are kept.
+#[async_trait]
+pub trait KeyStore: Send + Sync + 'static {
+    /// The keys for a use, the newest first; it signs, the others still verify.
+    /// The first call makes one.
+    async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError>;
+
+    /// Makes a new key that signs from now on, and forgets all but the newest
+    /// `keep`.
+    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError>;
+}

@@ -1,0 +1,38 @@
+//! What a task is and how it changes, the catalog of tools, and the ports through
+//! which the rest of the house reaches stores and engines.
+//!
+//! What may not live here: IO, an async runtime, a clock, randomness. Only
+//! [`apply::apply`] decides a transition; a store compares a version and writes
+//! what it was given.
+
+pub mod apply;
+pub mod catalog;
+pub mod clock;
+pub mod id;
+pub mod keys;
+pub mod node;
+pub mod session;
+pub mod store;
+pub mod task;
+pub mod tool;
+
+pub use apply::{Event, Refusal, apply};
+pub use catalog::Catalog;
+pub use clock::{Clock, Ids};
+pub use id::{Digest, Incarnation, Owner, SessionId, TaskId};
+pub use store::{StoreError, TaskStore};
+pub use task::{Fence, Outcome, Task};
+pub use tool::{RunContext, RunEnd, Tool};
+
+/// What the crates that may not see `protocol` need of it.
+pub mod wire {
+    pub use toolyard_protocol::error;
+    pub use toolyard_protocol::notification::Progress;
+    pub use toolyard_protocol::raw::MAX_DEPTH;
+    pub use toolyard_protocol::response::RELATED_TASK;
+    pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
+    pub use toolyard_protocol::tools::{
+        Execution, RequestedTtl, TaskSupport, ToolDescription, text_result,
+    };
+    pub use toolyard_protocol::{RawJson, RpcError, Timestamp};
+}

@@ -1,0 +1,153 @@
+//! The port to where tasks are kept.
+
+use crate::id::{Incarnation, Owner, TaskId};
+use crate::task::{Summary, Task};
+use crate::wire::Timestamp;
+use async_trait::async_trait;
+
+/// Why a store did not do as it was told. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It may work later: locked, out of space, shutting down.
+    #[error("the task store is not available")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// What it holds does not make sense.
+    #[error("the task store holds a record that cannot be read")]
+    Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Why a task was not created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// A quota is full.
+    #[error("the limit of {limit} live tasks {scope} is reached")]
+    Full {
+        /// Whose quota it is.
+        scope: QuotaScope,
+        /// The quota.
+        limit: u32,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Whose quota it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuotaScope {
+    /// One owner's.
+    Owner,
+    /// The whole store's.
+    Store,
+}
+
+impl std::fmt::Display for QuotaScope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Owner => "of one principal",
+            Self::Store => "of this host's store",
+        })
+    }
+}
+
+/// How many live tasks there may be, running and waiting together. Checked in
+/// the transaction that creates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Of one owner.
+    pub per_owner: u32,
+    /// In all.
+    pub in_all: u32,
+}
+
+/// A task and the store's time at which it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// The task.
+    pub task: Task,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What came of a compare-and-write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Committed {
+    /// It is durable.
+    Done,
+    /// The version was another one, or the task is gone; nothing was written.
+    Stale,
+}
+
+/// Where a listing goes on: after this task, in the order of (createdAt, id)
+/// (T-33).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct After {
+    /// Its creation.
+    pub created_at: Timestamp,
+    /// Its id.
+    pub id: TaskId,
+}
+
+/// What to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Whose tasks; all of them if absent, which only the operator may ask for.
+    pub owner: Option<Owner>,
+    /// Where to go on.
+    pub after: Option<After>,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// A hint that something has changed. It is never the truth: whoever gets it
+/// reads again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// This task.
+    Task(TaskId),
+    /// Anything.
+    Anything,
+}
+
+/// A feed of hints.
+#[async_trait]
+pub trait Hints: Send {
+    /// The next hint; `None` when the store has shut down. Safe to drop while it
+    /// waits.
+    async fn next(&mut self) -> Option<Hint>;
+}
+
+/// Where tasks are kept. A call that has returned `Ok` is durable, as far as the
+/// store is.
+#[async_trait]
+pub trait TaskStore: Send + Sync + 'static {
+    /// Stores a new task. The store's clock sets `created_at` and `updated_at`
+    /// (and `started_at`, where it is given); the task is returned so.
+    async fn create(&self, task: Task, quota: Quota) -> Result<Task, CreateError>;
+
+    /// Reads a task, whoever owns it and however old it is.
+    async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError>;
+
+    /// Writes `task`, which has the next version, if the stored version is still
+    /// the one before.
+    async fn commit(&self, task: &Task) -> Result<Committed, StoreError>;
+
+    /// Lists tasks that are not gone (`Task::is_gone`), in the order of
+    /// (createdAt, id).
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError>;
+
+    /// Ids of tasks with `Task::due_at` not after the store's time, the longest
+    /// due first.
+    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError>;
+
+    /// Ids of the live tasks that this incarnation runs or will run.
+    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError>;
+
+    /// Removes those of these tasks that are gone by the store's time. Says how
+    /// many it removed.
+    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError>;
+
+    /// Hints of changes that were not made through this very object. Changes
+    /// that were may be among them.
+    fn hints(&self) -> Box<dyn Hints>;
+}

@@ -1,0 +1,229 @@
+//! The record of a task.
+
+use crate::id::{Digest, Incarnation, Owner, SessionId, TaskId};
+use crate::wire::{RawJson, RequestedTtl, RpcError, TaskStatus, TaskView, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// How long a task that was ended by its ttl is still shown (milliseconds).
+pub const EXPIRED_KEPT_MS: u64 = 60_000;
+
+/// The generation of protocol that a task was created under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Era {
+    /// Sessions and `tasks/result` (2025-11-25), or the command line.
+    #[serde(rename = "2025")]
+    Sessions,
+    /// Stateless, with the tasks extension (2026-07-28).
+    #[serde(rename = "2026")]
+    Stateless,
+}
+
+/// Which run may still write to a task. A later incarnation or attempt shuts
+/// out the earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fence {
+    /// The host process.
+    pub incarnation: Incarnation,
+    /// The attempt, from 1.
+    pub attempt: u32,
+}
+
+/// What a task came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The tool gave a result: a `CallToolResult`, byte for byte.
+    Result {
+        /// Its `isError`.
+        is_error: bool,
+        /// The object.
+        result: RawJson,
+    },
+    /// The call ended with a JSON-RPC error.
+    Error(RpcError),
+    /// It was cancelled.
+    Cancelled,
+    /// Its ttl passed while it was live.
+    Expired,
+}
+
+/// Something that was asked of the client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The guest's name for it.
+    pub key: String,
+    /// The method, such as `elicitation/create`.
+    pub method: String,
+    /// Its params, free of any revision.
+    pub params: RawJson,
+    /// The attempt that asked.
+    pub attempt: u32,
+    /// When it stops waiting.
+    pub deadline: Timestamp,
+    /// Every JSON-RPC id that it went out under.
+    pub request_ids: Vec<String>,
+    /// The task that the client runs for it, if any.
+    pub client_task: Option<String>,
+    /// What came back: a result, or an error as the guest sees it.
+    pub answer: Option<Result<RawJson, RpcError>>,
+}
+
+/// A task. Its status is computed from the rest, never stored beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The session that created it, if any.
+    pub session: Option<SessionId>,
+    /// The generation of protocol that it was created under.
+    pub era: Era,
+    /// What the creating client can do: an object.
+    pub client_capabilities: RawJson,
+    /// The tool.
+    pub tool: String,
+    /// The component that the tool came from.
+    pub digest: Digest,
+    /// The arguments of the call.
+    #[serde(skip, default = "RawJson::empty_object")]
+    pub arguments: RawJson,
+    /// The token that the caller wants progress under.
+    pub progress_token: Option<RawJson>,
+    /// The ttl that was asked for.
+    pub requested_ttl: RequestedTtl,
+    /// The ttl that it has, in milliseconds from its creation.
+    pub ttl_ms: u64,
+    /// How often to ask, in milliseconds.
+    pub poll_interval_ms: u64,
+    /// When it was created, by the store's clock.
+    pub created_at: Timestamp,
+    /// When it last changed, by the store's clock.
+    pub updated_at: Timestamp,
+    /// What it says of itself.
+    pub status_message: Option<String>,
+    /// Counts the changes, from 1.
+    pub version: u64,
+    /// Which run may write.
+    pub fence: Fence,
+    /// When a guest began to work on it; before that it waits for its turn.
+    pub started_at: Option<Timestamp>,
+    /// Whether it is known to have had effects.
+    pub effects: bool,
+    /// What was asked of the client.
+    pub questions: Vec<Question>,
+    /// What it came to; a task with an outcome never changes again.
+    #[serde(skip)]
+    pub outcome: Option<Outcome>,
+}
+
+impl Task {
+    /// Its state, by the rules of 2025-11-25 (T-17, T-18).
+    #[must_use]
+    pub fn status(&self) -> TaskStatus {
+        match &self.outcome {
+            None if self.questions.iter().any(|question| question.answer.is_none()) => {
+                TaskStatus::InputRequired
+            }
+            None => TaskStatus::Working,
+            Some(Outcome::Result { is_error: false, .. }) => TaskStatus::Completed,
+            Some(Outcome::Result { is_error: true, .. } | Outcome::Error(_) | Outcome::Expired) => {
+                TaskStatus::Failed
+            }
+            Some(Outcome::Cancelled) => TaskStatus::Cancelled,
+        }
+    }
+
+    /// Whether it can still change.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        self.outcome.is_none()
+    }
+
+    /// The moment its ttl passes.
+    #[must_use]
+    pub const fn expires_at(&self) -> Timestamp {
+        self.created_at.plus(self.ttl_ms)
+    }
+
+    /// When something has to be done about it even if nobody asks: a live task is
+    /// ended at its ttl, an ended one is removed then; one that was ended by its
+    /// ttl is shown a while longer, so that it does not vanish silently (T-21).
+    #[must_use]
+    pub fn due_at(&self) -> Timestamp {
+        match &self.outcome {
+            Some(Outcome::Expired) => self.updated_at.plus(EXPIRED_KEPT_MS),
+            _ => self.expires_at(),
+        }
+    }
+
+    /// Whether it is over and its time is up, so that it reads as unknown.
+    #[must_use]
+    pub fn is_gone(&self, now: Timestamp) -> bool {
+        !self.is_live() && now >= self.due_at()
+    }
+
+    /// How 2025-11-25 shows it.
+    #[must_use]
+    pub fn view(&self) -> TaskView {
+        Summary::of(self).view()
+    }
+}
+
+/// What a listing needs of a task, without its arguments and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Its id.
+    pub id: TaskId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The tool.
+    pub tool: String,
+    /// The component.
+    pub digest: Digest,
+    /// Its state.
+    pub status: TaskStatus,
+    /// What it says of itself.
+    pub status_message: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// Its ttl in milliseconds.
+    pub ttl_ms: u64,
+    /// How often to ask, in milliseconds.
+    pub poll_interval_ms: u64,
+}
+
+impl Summary {
+    /// The summary of a task.
+    #[must_use]
+    pub fn of(task: &Task) -> Self {
+        Self {
+            id: task.id,
+            owner: task.owner.clone(),
+            tool: task.tool.clone(),
+            digest: task.digest.clone(),
+            status: task.status(),
+            status_message: task.status_message.clone(),
+            created_at: task.created_at,
+            updated_at: task.updated_at,
+            ttl_ms: task.ttl_ms,
+            poll_interval_ms: task.poll_interval_ms,
+        }
+    }
+
+    /// How 2025-11-25 shows it.
+    #[must_use]
+    pub fn view(&self) -> TaskView {
+        TaskView {
+            id: self.id.to_string(),
+            status: self.status,
+            status_message: self.status_message.clone(),
+            created_at: self.created_at,
+            last_updated_at: self.updated_at,
+            ttl_ms: self.ttl_ms,
+            poll_interval_ms: self.poll_interval_ms,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What a tool is to the dispatcher, and what the dispatcher is to a running
+//! tool.
+
+use crate::id::{Digest, TaskId};
+use crate::wire::{Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription};
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// A tool that can be called. A call works with the object that it resolved: a
+/// reload puts a new object into a new catalog and leaves this one alone.
+pub trait Tool: Send + Sync + 'static {
+    /// What the listing shows and the dispatcher obeys.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Checks arguments against the input schema.
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence or several that a model can act upon.
+    fn check(&self, arguments: &RawJson) -> Result<(), String>;
+
+    /// Runs the tool. Nothing happens before the first poll. A quick run ends in
+    /// its first poll; a run that yields may be moved to another thread. Dropping
+    /// the future ends the run and frees all that it holds.
+    fn run(self: Arc<Self>, arguments: RawJson, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd>;
+
+    /// Makes runs of this tool that are computing look at
+    /// [`RunContext::stopped`] at once.
+    fn interrupt(&self);
+}
+
+/// What is fixed about a tool.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    /// What `tools/list` shows.
+    pub description: ToolDescription,
+    /// Whether it may be called as a task, after the manifest's word.
+    pub task_support: TaskSupport,
+    /// The component that it comes from.
+    pub digest: Digest,
+    /// The plugin's file name, for people.
+    pub plugin: String,
+    /// How often clients should ask about its tasks, in milliseconds; the
+    /// default of the host if absent.
+    pub poll_interval_ms: Option<u64>,
+    /// What the model is told when a task begins (T-15).
+    pub immediate_response: Option<String>,
+    /// How many runs of this tool's plugin may be under way at once.
+    pub concurrency: Option<u32>,
+}
+
+impl ToolSpec {
+    /// The name of the tool.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.description.name
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEnd {
+    /// With a result: a `CallToolResult` object. Traps, limits and malformed
+    /// output arrive so too, with `is_error` set and a text that says what it was.
+    Result {
+        /// Its `isError`.
+        is_error: bool,
+        /// The object.
+        result: RawJson,
+        /// The first words of an error, for the status message (T-19).
+        message: Option<String>,
+    },
+    /// With a JSON-RPC error.
+    Error(RpcError),
+    /// It was stopped because [`RunContext::stopped`] turned true.
+    Stopped,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskError {
+    /// The client cannot be asked this; the text says why.
+    Unsupported(String),
+    /// No answer in time.
+    TimedOut,
+    /// The client answered with an error.
+    Refused(RpcError),
+    /// The question is malformed.
+    Invalid(String),
+    /// The call has had effects and cannot be run again to ask.
+    TooLate,
+    /// The run is being stopped.
+    Cancelled,
+}
+
+/// A question of a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedQuestion {
+    /// The guest's name for it.
+    pub key: String,
+    /// The method.
+    pub method: String,
+    /// The params, an object.
+    pub params: RawJson,
+}
+
+/// Its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenAnswer {
+    /// The key of the question.
+    pub key: String,
+    /// The result, or why there is none.
+    pub outcome: Result<RawJson, AskError>,
+}
+
+/// What a guest tells the host without waiting.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// How far it is.
+    Progress(Progress),
+    /// The task's status message.
+    Status(String),
+    /// A log message.
+    Log {
+        /// The level, by its RFC 5424 name.
+        level: &'static str,
+        /// Who logs.
+        logger: Option<String>,
+        /// Any JSON value.
+        data: RawJson,
+    },
+    /// What the plugin offers has changed.
+    Changed(Change),
+    /// The client's connection may be closed for so many milliseconds.
+    ReleaseStream {
+        /// When the client should come back.
+        retry_ms: u64,
+    },
+}
+
+/// What has changed in what a plugin offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Its tools.
+    Tools,
+    /// Its prompts.
+    Prompts,
+    /// Its resources.
+    Resources,
+    /// One resource.
+    Resource(String),
+}
+
+/// What a run may ask of its host, and the sign that it must end.
+#[async_trait]
+pub trait RunContext: Send + Sync + 'static {
+    /// Whether the run must end. Cheap: it is read at every epoch tick.
+    fn stopped(&self) -> bool;
+
+    /// Takes a report. Never blocks; what comes too fast is dropped, the latest
+    /// wins.
+    fn report(&self, report: Report);
+
+    /// About the call, for the guest's `call-info`.
+    fn info(&self) -> CallInfo;
+
+    /// Asks the client.
+    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError>;
+
+    /// Turns the call into a task.
+    ///
+    /// # Errors
+    /// A sentence that says why it could not be done.
+    async fn begin_task(&self) -> Result<(), String>;
+
+    /// Marks the call as one that has effects.
+    ///
+    /// # Errors
+    /// If that could not be made durable.
+    async fn effects(&self) -> Result<(), AskError>;
+}
+
+/// About a call.
+#[derive(Debug, Clone)]
+pub struct CallInfo {
+    /// Its task, if it is one.
+    pub task: Option<TaskId>,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// When the host gives up on it, where that is known before the engine's own
+    /// limits are counted in.
+    pub deadline: Option<Timestamp>,
+    /// What the client can do: an object.
+    pub client_capabilities: RawJson,
+}
