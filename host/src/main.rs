@@ -1,1 +1,76 @@
-fn main() {}
+//! Toolyard: a folder of WebAssembly tools, served over MCP.
+//!
+//! This package is flags, configuration, assembly and signals. What the program
+//! does is in the libraries under `crates/`.
+
+mod assemble;
+mod command;
+mod config;
+mod signals;
+mod system;
+
+use clap::{Parser, Subcommand};
+use config::Flags;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  toolyard serve --plugins ./tools              serve the folder at http://127.0.0.1:7420/mcp
+  toolyard stdio --plugins ./tools              the same over stdin and stdout
+  toolyard check tool.wasm                      what a component offers and needs
+  toolyard call csv_profile '{\"text\":\"a\\n1\"}'   run one tool from the shell
+  toolyard tasks list                           what clients have under way
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.
+Every setting stands in host/docs/settings.md.";
+
+/// A folder of WebAssembly tools, each sandboxed, served over MCP as plain calls
+/// and as durable tasks.
+#[derive(Parser)]
+#[command(name = "toolyard", version, about, after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the plugin folder over Streamable HTTP, at /mcp.
+    Serve(command::serve::Options),
+    /// Serve the plugin folder over stdin and stdout.
+    Stdio,
+    /// Validate a plugin: its tools, its imports, what it would need granted.
+    Check(command::check::Options),
+    /// List what the plugin folder offers.
+    Tools(command::tools::Options),
+    /// Run one tool from the shell.
+    Call(command::call::Options),
+    /// Look at the stored tasks, and cancel them.
+    Tasks(command::tasks::Options),
+    /// Compile a component (used by the host itself).
+    #[command(hide = true)]
+    CompileComponent(command::compile::Options),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match &cli.command {
+        Command::Serve(options) => command::serve::run(&cli.flags, options),
+        Command::Stdio => command::stdio::run(&cli.flags),
+        Command::Check(options) => command::check::run(&cli.flags, options),
+        Command::Tools(options) => command::tools::run(&cli.flags, options),
+        Command::Call(options) => command::call::run(&cli.flags, options),
+        Command::Tasks(options) => command::tasks::run(&cli.flags, options),
+        Command::CompileComponent(options) => command::compile::run(options),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("toolyard: {error:#}");
+            let wrong_usage = error.chain().any(|cause| cause.is::<command::WrongUsage>());
+            ExitCode::from(if wrong_usage { 2 } else { 1 })
+        }
+    }
+}

@@ -1,1 +1,14 @@
-//! kit
+//! The kit that the tests and the load generator drive the real binary with: over
+//! real sockets and pipes, with real components.
+
+pub mod guests;
+pub mod host;
+pub mod http;
+pub mod session;
+pub mod stdio;
+pub mod wait;
+
+pub use host::Host;
+pub use session::Session;
+pub use stdio::Stdio;
+pub use wait::eventually;

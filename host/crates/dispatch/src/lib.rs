@@ -1,1 +1,142 @@
-//! placeholder
+//! The application: what happens when a client calls a tool or asks about a
+//! task.
+//!
+//! What may not live here: wasm, HTTP, SQL, or a word of the wire beyond the
+//! errors that clients see. Tools, stores, clocks and clients are reached through
+//! ports, so everything here runs in tests without any of them.
+
+mod admit;
+mod call;
+mod change;
+mod cursor;
+mod drain;
+mod due;
+mod error;
+mod listing;
+mod outlet;
+mod query;
+mod run;
+mod sessions;
+mod settings;
+mod stop;
+mod wake;
+
+pub use call::{CallReply, ToolCall};
+pub use error::Fault;
+pub use outlet::{NoOutlet, Outlet, ProgressNotice};
+pub use query::Caller;
+pub use sessions::NewSession;
+pub use settings::Settings;
+pub use admit::Bounds;
+pub use stop::Stop;
+pub use toolyard_protocol::tools::{CallParams, TaskSupport};
+pub use toolyard_protocol::{RawJson, RpcError, Timestamp};
+pub use toolyard_task::session::Session;
+pub use toolyard_task::store::After;
+pub use toolyard_task::task::{Era, Summary};
+pub use toolyard_task::{Catalog, Clock, Ids, Outcome, Owner, SessionId, Task, TaskId};
+
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use tokio::sync::{OnceCell, watch};
+use tokio_util::task::TaskTracker;
+use toolyard_task::keys::KeyStore;
+use toolyard_task::node::NodeStore;
+use toolyard_task::session::SessionStore;
+use toolyard_task::{Incarnation, TaskStore};
+
+/// The stores, as one value, so that it is plain which belong together.
+#[derive(Clone)]
+pub struct Stores {
+    /// Tasks.
+    pub tasks: Arc<dyn TaskStore>,
+    /// Hosts.
+    pub nodes: Arc<dyn NodeStore>,
+    /// Sessions.
+    pub sessions: Arc<dyn SessionStore>,
+    /// Keys.
+    pub keys: Arc<dyn KeyStore>,
+}
+
+/// The application. One a process; shared by every connection.
+pub struct Dispatch {
+    settings: Settings,
+    stores: Stores,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    /// Where guests run that do not end in their first poll.
+    guests: tokio::runtime::Handle,
+    offer: ArcSwap<listing::Offer>,
+    /// Counts the catalogs; who follows it tells its clients.
+    generation: watch::Sender<u64>,
+    admission: Arc<admit::Admission>,
+    runs: run::Runs,
+    tracker: TaskTracker,
+    waiters: wake::Waiters,
+    /// This process as a host that holds tasks; there from the first task on.
+    incarnation: OnceCell<Incarnation>,
+    /// Set once the tasks of dead hosts were seen to for the first time.
+    recovered: OnceCell<()>,
+    closing: Stop,
+}
+
+impl Dispatch {
+    /// An application with an empty catalog. `guests` is the runtime for guests
+    /// that take longer than their first poll.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        stores: Stores,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        guests: tokio::runtime::Handle,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            admission: admit::Admission::new(settings.admission),
+            settings,
+            stores,
+            clock,
+            ids,
+            guests,
+            offer: ArcSwap::from_pointee(listing::Offer::default()),
+            generation: watch::Sender::new(0),
+            runs: run::Runs::default(),
+            tracker: TaskTracker::new(),
+            waiters: wake::Waiters::default(),
+            incarnation: OnceCell::new(),
+            recovered: OnceCell::new(),
+            closing: Stop::default(),
+        })
+    }
+
+    /// Puts a new catalog in place of the old. Calls under way keep the tools
+    /// that they resolved.
+    pub fn publish(&self, catalog: Arc<Catalog>) {
+        self.offer.store(Arc::new(listing::Offer::of(catalog)));
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// Follows the catalogs: the value rises by one with each.
+    #[must_use]
+    pub fn catalogs(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
+    }
+
+    /// The catalog in force.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.offer.load().catalog.clone()
+    }
+
+    /// What was set.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Runs that hold a slot now.
+    #[must_use]
+    pub fn running(&self) -> u32 {
+        self.admission.running()
+    }
+}

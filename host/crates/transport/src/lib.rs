@@ -1,1 +1,29 @@
-//! placeholder
+//! The ways in: Streamable HTTP and stdio, one MCP behind both.
+//!
+//! What may not live here: what a call does, who owns a task, what a store keeps.
+//! A transport turns bytes into calls of the dispatcher and answers into bytes,
+//! and guards the door.
+
+pub mod http;
+pub mod stdio;
+
+mod conversation;
+mod methods;
+mod settings;
+mod stream;
+
+pub use settings::Settings;
+pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
+
+use std::sync::Arc;
+use toolyard_dispatch::Dispatch;
+
+/// What both transports serve.
+pub struct Server {
+    /// The application.
+    pub dispatch: Arc<Dispatch>,
+    /// What we are and offer.
+    pub identity: ServerIdentity,
+    /// What was set.
+    pub settings: Settings,
+}

@@ -1,0 +1,56 @@
+# What this needs: a Rust toolchain (1.95 or newer), a C compiler, make. The rest
+# it gets by itself; nothing needs root.
+
+CARGO ?= cargo
+PLUGINS_DIST := plugins/dist
+BIN := target/release/toolyard
+
+.DEFAULT_GOAL := help
+.PHONY: help build host plugins fixtures serve test lint clients bench bench-full fuzz fmt clean
+
+help: ## What can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+build: plugins host ## The binary and the shipped plugins
+
+host:
+	$(CARGO) build --release --locked -p toolyard
+
+plugins:
+	./plugins/build.sh
+
+fixtures:
+	./tests/fixtures/build.sh
+
+serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:7420/mcp
+	exec $(BIN) serve --plugins $(PLUGINS_DIST)
+
+# One profile for the build and the tests, so that wasmtime is compiled once.
+test: build fixtures clients ## Build everything, then run all tests
+	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
+	$(CARGO) test --release --locked --workspace
+
+clients:
+	./tests/clients/install.sh
+
+lint: ## Formatting and clippy, warnings refused
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+
+fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
+	./tests/fuzz/run.sh
+
+bench: build fixtures ## The benchmarks, in minutes
+	./tests/load/bench.sh
+
+bench-full: build fixtures ## The benchmarks, longer
+	BENCH_FULL=1 ./tests/load/bench.sh
+
+fmt:
+	$(CARGO) fmt --all
+	cd plugins && $(CARGO) fmt --all
+	cd tests/fixtures && $(CARGO) fmt --all
+
+clean:
+	$(CARGO) clean
+	rm -rf $(PLUGINS_DIST)

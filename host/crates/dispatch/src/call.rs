@@ -1,0 +1,333 @@
+//! `tools/call`: resolve, check, admit, run; in line or as a task.
+
+use crate::admit::{Claim, Full, Slot, Ticket};
+use crate::change::Changed;
+use crate::outlet::Outlet;
+use crate::query::Caller;
+use crate::run::{Run, RunGuard, Runs};
+use crate::stop::Stop;
+use crate::{Dispatch, Fault};
+use futures_util::FutureExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use toolyard_protocol::tasks::create_result;
+use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
+use toolyard_protocol::{RawJson, RpcError, Timestamp};
+use toolyard_task::store::{CreateError, Quota, QuotaScope, StoreError};
+use toolyard_task::task::Era;
+use toolyard_task::{Event, Fence, Outcome, Owner, RunEnd, Task, TaskId, Tool};
+
+/// A call, as a transport hands it over.
+pub struct ToolCall {
+    /// What is called.
+    pub params: CallParams,
+    /// Whether the client's revision has tasks (T-2).
+    pub client_has_tasks: bool,
+    /// Stops a plain call (C-1).
+    pub stop: Arc<Stop>,
+    /// Where notices go while it is a plain call.
+    pub outlet: Arc<dyn Outlet>,
+    /// Where notices go once it is a task.
+    pub task_outlet: Arc<dyn Outlet>,
+}
+
+/// What the caller gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallReply {
+    /// A `CallToolResult`.
+    Result(RawJson),
+    /// A JSON-RPC error of the tool's own.
+    Error(RpcError),
+    /// A `CreateTaskResult`, durable by now (T-16).
+    Created(RawJson),
+}
+
+/// How a task comes by its slot.
+enum Place {
+    Slot(Slot),
+    InLine(Ticket),
+}
+
+impl Dispatch {
+    /// Calls a tool. A plain call that does not end in its first poll goes on
+    /// even if this future is dropped (H-16): only `call.stop` ends it.
+    ///
+    /// # Errors
+    /// [`Fault`]; nothing ran, no task exists.
+    pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
+        if self.closing.is_set() {
+            return Err(Fault::Closing);
+        }
+        let name = &call.params.name;
+        let tool = self.offer.load().catalog.get(name).cloned();
+        let Some(tool) = tool else {
+            return Err(Fault::UnknownTool(toolyard_protocol::error::clip(name, 128)));
+        };
+        let tasks = self.settings.tasks && call.client_has_tasks;
+        // T-2: who was not offered tasks has the augmentation ignored.
+        let augmented = if tasks { call.params.task.clone() } else { None };
+        match (augmented, tool.spec().task_support) {
+            (Some(_), TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name.clone())),
+            (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name.clone())),
+            (Some(ttl), _) => {
+                let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
+                self.call_as_task(caller, tool, call, ttl).await
+            }
+            (None, _) => self.call_plainly(caller, tool, call).await,
+        }
+    }
+
+    async fn call_plainly(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<dyn Tool>,
+        call: ToolCall,
+    ) -> Result<CallReply, Fault> {
+        if let Err(wrong) = tool.check(&call.params.arguments) {
+            // The model can mend this, so it is a result (TL-9).
+            return Ok(CallReply::Result(text_result(&wrong, true)));
+        }
+        let slot = self
+            .admission
+            .admit(claim(caller, &*tool))
+            .map_err(|full| self.busy(full))?;
+        let run = Arc::new(Run::new(
+            self.clone(),
+            tool,
+            call.stop,
+            call.outlet,
+            caller.capabilities.clone(),
+            call.params.progress_token,
+        ));
+        let mut drive = Box::pin(run.clone().drive(call.params.arguments));
+        // Most calls end here, in their first poll, without crossing a thread.
+        let end = match (&mut drive).now_or_never() {
+            Some(end) => {
+                drop(slot);
+                end
+            }
+            None => {
+                let (tell, told) = oneshot::channel();
+                let guard = Runs::register(self, None, &run, false);
+                let moved = async move {
+                    let end = drive.await;
+                    drop((guard, slot));
+                    // Nobody listens if the caller went away.
+                    drop(tell.send(end));
+                };
+                self.tracker.spawn_on(moved, &self.guests);
+                told.await.unwrap_or(RunEnd::Stopped)
+            }
+        };
+        match end {
+            RunEnd::Result { result, .. } => Ok(CallReply::Result(result)),
+            RunEnd::Error(error) => Ok(CallReply::Error(error)),
+            RunEnd::Stopped if self.closing.is_set() => Err(Fault::Closing),
+            RunEnd::Stopped => Err(Fault::Cancelled),
+        }
+    }
+
+    async fn call_as_task(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<dyn Tool>,
+        call: ToolCall,
+        ttl: RequestedTtl,
+    ) -> Result<CallReply, Fault> {
+        // T-14: what is wrong with the call is said before a task exists.
+        tool.check(&call.params.arguments).map_err(Fault::InvalidParams)?;
+        let incarnation = self.incarnation().await?;
+        let claim = claim(caller, &*tool);
+        let place = match self.admission.admit(claim.clone()) {
+            Ok(slot) => Place::Slot(slot),
+            Err(_) => Place::InLine(self.admission.line_up(claim)),
+        };
+        let waiting = matches!(place, Place::InLine(_));
+        let fence = Fence { incarnation, attempt: 1 };
+        let task = self.new_task(caller, &*tool, &call.params, ttl, fence, waiting);
+        let mut run = Run::new(
+            self.clone(),
+            tool.clone(),
+            // A task is stopped as a task, not by the request that made it (C-3).
+            Arc::new(Stop::default()),
+            call.task_outlet,
+            caller.capabilities.clone(),
+            call.params.progress_token,
+        );
+        run.task = Some((task.id, fence));
+        run.deadline = Some(task.expires_at());
+        let run = Arc::new(run);
+        // Registered before it is stored, so that a cancel which finds the record
+        // finds the run as well.
+        let guard = Runs::register(self, Some(task.id), &run, waiting);
+        let task = self.stores.tasks.create(task, self.quota()).await.map_err(|error| self.not_created(error))?;
+        guard.stored();
+        tracing::info!(task = %task.id, tool = task.tool, owner = task.owner.key(), waiting, "task created");
+        let reply = create_result(&task.view().render(), tool.spec().immediate_response.as_deref());
+        let this = self.clone();
+        self.tracker.spawn_on(
+            async move {
+                this.run_task(task, run, place, &guard).await;
+                drop(guard);
+            },
+            &self.guests,
+        );
+        Ok(CallReply::Created(reply))
+    }
+
+    fn new_task(
+        &self,
+        caller: &Caller,
+        tool: &dyn Tool,
+        params: &CallParams,
+        requested_ttl: RequestedTtl,
+        fence: Fence,
+        waiting: bool,
+    ) -> Task {
+        let settings = &self.settings;
+        let spec = tool.spec();
+        let ttl_ms = match requested_ttl {
+            RequestedTtl::Absent => settings.ttl_default_ms,
+            RequestedTtl::Unlimited => settings.ttl_cap_ms,
+            RequestedTtl::Milliseconds(ms) => ms,
+        };
+        let now = self.clock.now();
+        Task {
+            id: TaskId(self.ids.uuid()),
+            owner: caller.owner.clone().unwrap_or(Owner::Local),
+            session: caller.session.clone(),
+            era: Era::Sessions,
+            client_capabilities: caller.capabilities.clone(),
+            tool: spec.name().to_owned(),
+            digest: spec.digest.clone(),
+            arguments: params.arguments.clone(),
+            progress_token: params.progress_token.clone(),
+            requested_ttl,
+            ttl_ms: ttl_ms.min(settings.ttl_cap_ms),
+            poll_interval_ms: spec.poll_interval_ms.unwrap_or(settings.poll_interval_ms),
+            created_at: now,
+            updated_at: now,
+            status_message: waiting.then(|| "Waiting for its turn; other calls are running.".to_owned()),
+            version: 1,
+            fence,
+            started_at: (!waiting).then_some(now),
+            effects: false,
+            questions: Vec::new(),
+            outcome: None,
+        }
+    }
+
+    /// The life of a task after its creation, in one spawned future.
+    async fn run_task(self: &Arc<Self>, task: Task, run: Arc<Run>, place: Place, guard: &RunGuard) {
+        let (id, fence, expires_at) = (task.id, task.fence, task.expires_at());
+        let slot = match place {
+            Place::Slot(slot) => slot,
+            Place::InLine(ticket) => {
+                let slot = tokio::select! {
+                    biased;
+                    () = run.stop.wait() => return,
+                    slot = ticket.slot() => slot,
+                };
+                let Some(slot) = slot else { return };
+                guard.started();
+                // Durable before the guest begins: a later reader must know that
+                // it may have had effects.
+                match self.change_at_last(id, Event::Started { fence }, expires_at).await {
+                    Some(Changed::Done(_)) => slot,
+                    _ => return,
+                }
+            }
+        };
+        let end = run.drive(task.arguments).await;
+        let (outcome, message) = match end {
+            RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
+            RunEnd::Error(error) => {
+                let message = error.message.clone();
+                (Outcome::Error(error), Some(message))
+            }
+            // Whoever stopped it has decided what the task came to.
+            RunEnd::Stopped => return,
+        };
+        let finished = Event::Finished { fence, outcome, message };
+        match self.change_at_last(id, finished, expires_at).await {
+            Some(Changed::Done(task)) => {
+                tracing::info!(task = %id, tool = task.tool, status = task.status().as_str(), "task ended");
+            }
+            Some(Changed::Refused(task, refusal)) => {
+                tracing::debug!(task = %id, status = task.status().as_str(), %refusal, "a late result was dropped");
+            }
+            Some(Changed::Gone) | None => {}
+        }
+        drop(slot);
+    }
+
+    /// Applies an event of a run, and goes on trying while the store is out of
+    /// reach, until the task's time is up.
+    async fn change_at_last(&self, id: TaskId, event: Event, until: Timestamp) -> Option<Changed> {
+        let mut pause = Duration::from_millis(20);
+        loop {
+            match self.change(id, &event).await {
+                Ok(changed) => return Some(changed),
+                Err(error) => {
+                    log_store_failure(id, &error);
+                    if self.clock.now() >= until {
+                        return None;
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(5));
+                }
+            }
+        }
+    }
+
+    const fn quota(&self) -> Quota {
+        let bounds = &self.settings.admission;
+        Quota {
+            per_owner: bounds.running_per_principal + bounds.waiting_per_principal,
+            in_all: self.settings.live_tasks,
+        }
+    }
+
+    fn busy(&self, full: Full) -> Fault {
+        let bounds = &self.settings.admission;
+        let (what, limit) = match full {
+            Full::Host => (format!("this host runs {} calls, its most", bounds.running), "calls.running"),
+            Full::Principal => (
+                format!("{} of your calls are running, the most for one principal", bounds.running_per_principal),
+                "calls.running-per-principal",
+            ),
+            Full::Plugin => {
+                ("as many calls of this plugin are running as its manifest allows".to_owned(), "limits.concurrency")
+            }
+        };
+        Fault::Busy { what, limit, retry_after_ms: self.settings.retry_after_ms }
+    }
+
+    fn not_created(&self, error: CreateError) -> Fault {
+        match error {
+            CreateError::Store(error) => Fault::Store(error),
+            CreateError::Full { scope, .. } => Fault::Busy {
+                what: error.to_string(),
+                limit: match scope {
+                    QuotaScope::Owner => "tasks.waiting-per-principal",
+                    QuotaScope::Store => "tasks.live",
+                },
+                retry_after_ms: self.settings.retry_after_ms,
+            },
+        }
+    }
+}
+
+fn claim(caller: &Caller, tool: &dyn Tool) -> Claim {
+    let spec = tool.spec();
+    Claim {
+        owner: caller.owner.as_ref().unwrap_or(&Owner::Local).key(),
+        plugin: spec.plugin.clone(),
+        plugin_limit: spec.concurrency,
+    }
+}
+
+fn log_store_failure(id: TaskId, error: &StoreError) {
+    tracing::error!(task = %id, error = error as &dyn std::error::Error, "the task store failed; trying again");
+}

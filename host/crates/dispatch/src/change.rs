@@ -1,0 +1,43 @@
+//! The one way a stored task changes: read, `apply`, compare and write, wake.
+
+use crate::Dispatch;
+use toolyard_task::store::{Committed, StoreError};
+use toolyard_task::{Event, Refusal, Task, TaskId, apply};
+
+/// What came of a change.
+#[derive(Debug)]
+pub(crate) enum Changed {
+    /// It is durable; this is the task now.
+    Done(Task),
+    /// It does not apply; this is the task as it is.
+    Refused(Task, Refusal),
+    /// There is no such task any more.
+    Gone,
+}
+
+impl Dispatch {
+    /// Applies `event` to the task. A lost compare is judged anew by what is
+    /// there then.
+    pub(crate) async fn change(&self, id: TaskId, event: &Event) -> Result<Changed, StoreError> {
+        loop {
+            let Some(read) = self.stores.tasks.read(id).await? else {
+                return Ok(Changed::Gone);
+            };
+            if read.task.is_gone(read.now) {
+                return Ok(Changed::Gone);
+            }
+            let next = match apply(&read.task, event.clone(), read.now) {
+                Ok(next) => next,
+                Err(refusal) => return Ok(Changed::Refused(read.task, refusal)),
+            };
+            match self.stores.tasks.commit(&next).await? {
+                Committed::Done => {
+                    // Durable before visible: the wake-up comes after the commit.
+                    self.waiters.wake(id);
+                    return Ok(Changed::Done(next));
+                }
+                Committed::Stale => {}
+            }
+        }
+    }
+}

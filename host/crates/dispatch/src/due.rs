@@ -1,0 +1,133 @@
+//! What happens without being asked for: ttls, removal, tasks of dead hosts,
+//! changes that others made to the shared store.
+
+use crate::Dispatch;
+use crate::change::Changed;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use toolyard_task::store::{Hint, StoreError};
+use toolyard_task::{Event, Incarnation, TaskId};
+
+const TICK: Duration = Duration::from_millis(250);
+/// Every so many ticks the shared state of hosts and sessions is looked at.
+const SLOW_TICKS: u32 = 20;
+const DUE_AT_ONCE: u32 = 500;
+
+impl Dispatch {
+    /// The service that keeps time; runs until `stop` turns true. It touches
+    /// nothing before the first request about a task, so that a process that
+    /// only answers a probe leaves the data folder alone.
+    pub async fn keep_time(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut hints = self.stores.tasks.hints();
+        let mut feed = true;
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut count = 0_u32;
+        loop {
+            let done = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                hint = hints.next(), if feed => match hint {
+                    Some(hint) => self.on_hint(hint).await,
+                    None => {
+                        feed = false;
+                        Ok(())
+                    }
+                },
+                _ = ticks.tick() => {
+                    count = count.wrapping_add(1);
+                    self.tick(count.is_multiple_of(SLOW_TICKS)).await
+                }
+            };
+            if let Err(error) = done {
+                tracing::warn!(error = &error as &dyn std::error::Error, "timed work failed; it is tried again");
+            }
+        }
+    }
+
+    async fn tick(&self, slow: bool) -> Result<(), StoreError> {
+        if self.recovered.get().is_none() {
+            return Ok(());
+        }
+        let due = self.stores.tasks.due(DUE_AT_ONCE).await?;
+        let mut over = Vec::new();
+        for id in due {
+            match self.change(id, &Event::Expired).await? {
+                Changed::Done(task) => {
+                    self.runs.stop(id);
+                    tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
+                }
+                Changed::Refused(..) | Changed::Gone => over.push(id),
+            }
+        }
+        if !over.is_empty() {
+            self.stores.tasks.remove(&over).await?;
+        }
+        if slow {
+            self.recover().await?;
+            self.stores.sessions.sweep(self.settings.session_idle_ms).await?;
+        }
+        Ok(())
+    }
+
+    /// Another process, or another host, changed something.
+    async fn on_hint(&self, hint: Hint) -> Result<(), StoreError> {
+        let Some(&me) = self.incarnation.get() else {
+            self.waiters.wake_all();
+            return Ok(());
+        };
+        match hint {
+            Hint::Task(id) => {
+                self.waiters.wake(id);
+                self.stop_unless_held(&[id], me).await
+            }
+            Hint::Anything => {
+                self.waiters.wake_all();
+                // Taken before the store is asked: what is stored later is not
+                // among the answers and must not be stopped for it.
+                let running = self.runs.stored_tasks();
+                self.stop_unless_held(&running, me).await
+            }
+        }
+    }
+
+    /// Stops those of these runs whose tasks are no longer live under this
+    /// incarnation: somebody else cancelled or ended them.
+    async fn stop_unless_held(&self, running: &[TaskId], me: Incarnation) -> Result<(), StoreError> {
+        if running.is_empty() {
+            return Ok(());
+        }
+        let held: std::collections::HashSet<TaskId> = self.stores.tasks.held_by(me).await?.into_iter().collect();
+        for id in running.iter().filter(|id| !held.contains(id)) {
+            self.runs.stop(*id);
+        }
+        Ok(())
+    }
+
+    /// This process as a host that holds tasks: registered at the first task.
+    pub(crate) async fn incarnation(&self) -> Result<Incarnation, StoreError> {
+        self.recover_once().await?;
+        self.incarnation.get_or_try_init(|| self.stores.nodes.register()).await.copied()
+    }
+
+    /// Sees to the tasks of dead hosts before the first request about a task is
+    /// answered.
+    pub(crate) async fn recover_once(&self) -> Result<(), StoreError> {
+        self.recovered.get_or_try_init(|| self.recover()).await.copied()
+    }
+
+    /// Ends the tasks of hosts that are gone, and says so in them. Tasks of a
+    /// host that lives are never touched.
+    async fn recover(&self) -> Result<(), StoreError> {
+        for dead in self.stores.nodes.dead().await? {
+            let orphans = self.stores.tasks.held_by(dead).await?;
+            for id in &orphans {
+                self.change(*id, &Event::Orphaned { incarnation: dead }).await?;
+            }
+            self.stores.nodes.forget(dead).await?;
+            tracing::info!(incarnation = %dead, tasks = orphans.len(), "tasks of a host that stopped were ended");
+        }
+        Ok(())
+    }
+}

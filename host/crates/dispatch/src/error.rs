@@ -1,0 +1,79 @@
+//! What clients are told when something does not happen. The private half (the
+//! source of a store's failure) goes to the log, never to the client.
+
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::error::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
+use toolyard_task::wire::{RpcError, TaskStatus};
+
+/// Why a request was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// No tool of this name (TL-9).
+    #[error("Unknown tool: {0}")]
+    UnknownTool(String),
+    /// The tool cannot be called as a task (T-3).
+    #[error("The tool `{0}` cannot be called as a task (its taskSupport is \"forbidden\")")]
+    TaskForbidden(String),
+    /// The tool can only be called as a task (T-4).
+    #[error("The tool `{0}` can only be called as a task (its taskSupport is \"required\"): send `params.task`")]
+    TaskRequired(String),
+    /// The params do not fit.
+    #[error("{0}")]
+    InvalidParams(String),
+    /// No such task, or none of the caller's; the two are told alike (T-23).
+    #[error("Task not found")]
+    UnknownTask,
+    /// The task cannot be cancelled (T-35).
+    #[error("Cannot cancel task: already in terminal status '{}'", .0.as_str())]
+    AlreadyOver(TaskStatus),
+    /// The cursor is not one of ours, or not for this (T-31).
+    #[error("Invalid cursor: it is not one that this server gave for this list")]
+    InvalidCursor,
+    /// Too much is under way.
+    #[error("Busy: {what}; try again later")]
+    Busy {
+        /// What is full, in words.
+        what: String,
+        /// The limit, as it is set.
+        limit: &'static str,
+        /// When to try again (milliseconds).
+        retry_after_ms: u64,
+    },
+    /// Tasks were switched off.
+    #[error("Method not found: tasks are switched off on this server")]
+    TasksOff,
+    /// The host is going down.
+    #[error("The server is shutting down")]
+    Closing,
+    /// The store failed; the reason is in the log.
+    #[error("The task store is not available; nothing was changed")]
+    Store(#[from] StoreError),
+    /// The request was cancelled by its sender and gets no answer (C-1).
+    #[error("The request was cancelled")]
+    Cancelled,
+}
+
+impl Fault {
+    /// The JSON-RPC error for it.
+    #[must_use]
+    pub fn rpc(&self) -> RpcError {
+        let error = RpcError::new(self.code(), self.to_string());
+        match self {
+            Self::Busy { limit, retry_after_ms, .. } => error
+                .with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms})),
+            _ => error,
+        }
+    }
+
+    const fn code(&self) -> i32 {
+        match self {
+            Self::TaskForbidden(_) | Self::TaskRequired(_) | Self::TasksOff => METHOD_NOT_FOUND,
+            Self::UnknownTool(_)
+            | Self::InvalidParams(_)
+            | Self::UnknownTask
+            | Self::AlreadyOver(_)
+            | Self::InvalidCursor => INVALID_PARAMS,
+            Self::Busy { .. } | Self::Closing | Self::Store(_) | Self::Cancelled => INTERNAL_ERROR,
+        }
+    }
+}

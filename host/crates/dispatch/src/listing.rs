@@ -1,0 +1,63 @@
+//! `tools/list`: entries rendered once a catalog, not once a request.
+
+use crate::{Dispatch, Fault};
+use std::sync::Arc;
+use toolyard_protocol::{RawJson, Revision};
+use toolyard_task::Catalog;
+
+/// A catalog and its listing entries, with and without the mention of tasks.
+#[derive(Default)]
+pub(crate) struct Offer {
+    pub catalog: Arc<Catalog>,
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    name: String,
+    with_tasks: RawJson,
+    without_tasks: RawJson,
+}
+
+impl Offer {
+    pub fn of(catalog: Arc<Catalog>) -> Self {
+        let entries = catalog
+            .tools()
+            .map(|tool| {
+                let description = &tool.spec().description;
+                Entry {
+                    name: description.name.clone(),
+                    with_tasks: description.render(Revision::LATEST, true),
+                    without_tasks: description.render(Revision::LATEST, false),
+                }
+            })
+            .collect();
+        Self { catalog, entries }
+    }
+}
+
+impl Dispatch {
+    /// The result of `tools/list` (TL-2, N-1). No tasks are offered to clients
+    /// whose revision has none.
+    ///
+    /// # Errors
+    /// [`Fault::InvalidCursor`].
+    pub async fn list_tools(&self, revision: Revision, cursor: Option<&str>) -> Result<RawJson, Fault> {
+        const SCOPE: &str = "tools";
+        let after = match cursor {
+            Some(cursor) => Some(self.open_cursor(SCOPE, cursor).await?),
+            None => None,
+        };
+        let offer = self.offer.load_full();
+        // The name is the key, so a page goes on rightly in a newer catalog too.
+        let start = after.map_or(0, |after| offer.entries.partition_point(|entry| entry.name <= after));
+        let end = offer.entries.len().min(start + self.settings.page as usize);
+        let page = &offer.entries[start..end];
+        let next = match page.last() {
+            Some(last) if end < offer.entries.len() => Some(self.seal_cursor(SCOPE, &last.name).await?),
+            _ => None,
+        };
+        let tasks = self.settings.tasks && revision.has_tasks();
+        let entries = page.iter().map(|entry| if tasks { &entry.with_tasks } else { &entry.without_tasks });
+        Ok(toolyard_protocol::tools::list_result(entries, next.as_deref()))
+    }
+}

@@ -1,0 +1,212 @@
+//! Questions about tasks: get, result, list, cancel. What is not yours reads as
+//! unknown, and so does what has expired (T-23, T-40).
+
+use crate::change::Changed;
+use crate::{Dispatch, Fault};
+use std::time::Duration;
+use toolyard_protocol::response::with_related_task;
+use toolyard_protocol::tasks::list_result;
+use toolyard_protocol::{RawJson, RpcError, Timestamp};
+use toolyard_task::store::{After, ListQuery, Read};
+use toolyard_task::task::Summary;
+use toolyard_task::{Event, Outcome, Owner, Refusal, SessionId, Task, TaskId};
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Whose tasks the caller sees; all of them if absent, which is the operator
+    /// at the command line.
+    pub owner: Option<Owner>,
+    /// The session that the request came in.
+    pub session: Option<SessionId>,
+    /// What the client can do: an object.
+    pub capabilities: RawJson,
+}
+
+impl Caller {
+    /// The operator, at the command line.
+    #[must_use]
+    pub fn operator() -> Self {
+        Self { owner: None, session: None, capabilities: RawJson::empty_object() }
+    }
+
+    /// The user of this machine.
+    #[must_use]
+    pub fn local(capabilities: RawJson) -> Self {
+        Self { owner: Some(Owner::Local), session: None, capabilities }
+    }
+
+    fn sees(&self, task: &Task) -> bool {
+        self.owner.as_ref().is_none_or(|owner| *owner == task.owner)
+    }
+}
+
+/// However long nobody wakes it, a waiter looks again after this time: hints may
+/// be lost.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+impl Dispatch {
+    /// The task as it is (T-22).
+    ///
+    /// # Errors
+    /// [`Fault::UnknownTask`], [`Fault::TasksOff`], [`Fault::Store`].
+    pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
+        self.tasks_on()?;
+        self.recover_once().await?;
+        let id = TaskId::parse(id).ok_or(Fault::UnknownTask)?;
+        self.visible(caller, id).await
+    }
+
+    /// Waits until the task is over, and gives what the plain call would have
+    /// given (T-24 to T-28). May be called by many and again; dropping it ends
+    /// this wait only.
+    ///
+    /// # Errors
+    /// As [`Dispatch::task`].
+    pub async fn task_result(&self, caller: &Caller, id: &str) -> Result<Result<RawJson, RpcError>, Fault> {
+        self.tasks_on()?;
+        self.recover_once().await?;
+        let id = TaskId::parse(id).ok_or(Fault::UnknownTask)?;
+        let watch = self.waiters.watch(id);
+        loop {
+            let changed = watch.changed();
+            tokio::pin!(changed);
+            // Watch, then read, then wait: a change in between is not missed.
+            changed.as_mut().enable();
+            let task = self.visible(caller, id).await?;
+            if let Some(outcome) = plain_outcome(&task) {
+                return Ok(outcome);
+            }
+            let left = Duration::from_millis(task.expires_at().since(self.clock.now()) + 50);
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = tokio::time::sleep(left.min(LOOK_AGAIN)) => {}
+            }
+        }
+    }
+
+    /// A page of the caller's tasks (T-30 to T-33).
+    ///
+    /// # Errors
+    /// [`Fault::InvalidCursor`], [`Fault::TasksOff`], [`Fault::Store`].
+    pub async fn list_tasks(&self, caller: &Caller, cursor: Option<&str>) -> Result<RawJson, Fault> {
+        self.tasks_on()?;
+        let scope = format!("tasks:{}", caller.owner.as_ref().map(Owner::key).unwrap_or_default());
+        let after = match cursor {
+            Some(cursor) => {
+                let position = self.open_cursor(&scope, cursor).await?;
+                Some(parse_position(&position).ok_or(Fault::InvalidCursor)?)
+            }
+            None => None,
+        };
+        let limit = self.settings.page;
+        // One more than the page says whether there is a next.
+        let mut found = self.summaries(caller, after, limit + 1).await?;
+        let more = found.len() > limit as usize;
+        found.truncate(limit as usize);
+        let next = match found.last() {
+            Some(last) if more => {
+                let position = format!("{}:{}", last.created_at.0, last.id);
+                Some(self.seal_cursor(&scope, &position).await?)
+            }
+            _ => None,
+        };
+        let shown: Vec<RawJson> = found.iter().map(|summary| summary.view().render()).collect();
+        Ok(list_result(shown.iter(), next.as_deref()))
+    }
+
+    /// Summaries of the caller's tasks after this one, the oldest first.
+    ///
+    /// # Errors
+    /// [`Fault::TasksOff`], [`Fault::Store`].
+    pub async fn summaries(
+        &self,
+        caller: &Caller,
+        after: Option<After>,
+        limit: u32,
+    ) -> Result<Vec<Summary>, Fault> {
+        self.tasks_on()?;
+        self.recover_once().await?;
+        Ok(self.stores.tasks.list(&ListQuery { owner: caller.owner.clone(), after, limit }).await?)
+    }
+
+    /// Cancels a task: final before this returns, and its guest is told to stop
+    /// (T-34 to T-36).
+    ///
+    /// # Errors
+    /// [`Fault::AlreadyOver`], else as [`Dispatch::task`].
+    pub async fn cancel_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
+        let task = self.task(caller, id).await?;
+        let message = match caller.owner {
+            Some(_) => "The task was cancelled by request.",
+            None => "The task was cancelled by the operator of this host.",
+        };
+        let cancelled = self.change(task.id, &Event::Cancelled { message: message.to_owned() }).await?;
+        match cancelled {
+            Changed::Done(task) => {
+                self.runs.stop(task.id);
+                tracing::info!(task = %task.id, tool = task.tool, owner = task.owner.key(), "task cancelled");
+                Ok(task)
+            }
+            Changed::Refused(task, Refusal::Terminal) => Err(Fault::AlreadyOver(task.status())),
+            // No other refusal follows a cancellation.
+            Changed::Refused(..) | Changed::Gone => Err(Fault::UnknownTask),
+        }
+    }
+
+    /// The caller's own task, its ttl seen to.
+    async fn visible(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
+        let Some(Read { task, now }) = self.stores.tasks.read(id).await? else {
+            return Err(Fault::UnknownTask);
+        };
+        if !caller.sees(&task) || task.is_gone(now) {
+            return Err(Fault::UnknownTask);
+        }
+        if task.is_live() && now >= task.expires_at() {
+            return self.expire(id).await?.ok_or(Fault::UnknownTask);
+        }
+        Ok(task)
+    }
+
+    /// Ends a live task whose ttl has passed and stops its guest. Gives the task
+    /// as it is then, or nothing if it is gone.
+    pub(crate) async fn expire(&self, id: TaskId) -> Result<Option<Task>, Fault> {
+        match self.change(id, &Event::Expired).await? {
+            Changed::Done(task) => {
+                self.runs.stop(id);
+                tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
+                Ok(Some(task))
+            }
+            Changed::Refused(task, _) => Ok(Some(task)),
+            Changed::Gone => Ok(None),
+        }
+    }
+
+    pub(crate) fn tasks_on(&self) -> Result<(), Fault> {
+        if self.settings.tasks { Ok(()) } else { Err(Fault::TasksOff) }
+    }
+}
+
+/// What the plain call would have given (T-25), or the fixed errors for an end
+/// that no plain call has (T-28).
+fn plain_outcome(task: &Task) -> Option<Result<RawJson, RpcError>> {
+    let id = task.id.to_string();
+    let no_result = |message: String| {
+        RpcError::internal(message)
+            .with_data(&serde_json::json!({"taskId": id, "status": task.status().as_str()}))
+    };
+    Some(match task.outcome.as_ref()? {
+        Outcome::Result { result, .. } => Ok(with_related_task(result, &id)),
+        Outcome::Error(error) => Err(error.clone()),
+        Outcome::Cancelled => Err(no_result("task was cancelled".to_owned())),
+        Outcome::Expired => {
+            Err(no_result(task.status_message.clone().unwrap_or_else(|| "task expired".to_owned())))
+        }
+    })
+}
+
+fn parse_position(position: &str) -> Option<After> {
+    let (created, id) = position.split_once(':')?;
+    Some(After { created_at: Timestamp(created.parse().ok()?), id: TaskId::parse(id)? })
+}

@@ -1,0 +1,29 @@
+//! What the operator can set. Defaults, units and sentences stand in the host's
+//! table of limits; here are only the values.
+
+use crate::admit::Bounds;
+
+/// The settings of the application.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whether tasks are offered at all.
+    pub tasks: bool,
+    /// The ttl of a task whose client names none (milliseconds).
+    pub ttl_default_ms: u64,
+    /// The longest ttl; also what `null` gets (milliseconds).
+    pub ttl_cap_ms: u64,
+    /// How often clients should ask about a task (milliseconds).
+    pub poll_interval_ms: u64,
+    /// How much runs at once, and how much waits.
+    pub admission: Bounds,
+    /// Live tasks in the whole store, running and waiting.
+    pub live_tasks: u32,
+    /// What a busy answer names as the time to try again (milliseconds).
+    pub retry_after_ms: u64,
+    /// Entries on a page of a listing.
+    pub page: u32,
+    /// Sessions that are kept.
+    pub sessions: u32,
+    /// How long a session is kept unseen (milliseconds).
+    pub session_idle_ms: u64,
+}

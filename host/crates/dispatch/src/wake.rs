@@ -1,0 +1,67 @@
+//! Who waits for a change of a task. A wake-up is a hint: on waking, read again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use toolyard_task::TaskId;
+
+/// Those who wait, by task.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    by_task: Mutex<HashMap<TaskId, (usize, Arc<Notify>)>>,
+}
+
+/// One who waits. To miss nothing: watch, then read, then wait.
+pub(crate) struct Watch<'a> {
+    waiters: &'a Waiters,
+    id: TaskId,
+    notify: Arc<Notify>,
+}
+
+impl Waiters {
+    pub fn watch(&self, id: TaskId) -> Watch<'_> {
+        let mut by_task = self.lock();
+        let (count, notify) = by_task.entry(id).or_insert_with(|| (0, Arc::new(Notify::new())));
+        *count += 1;
+        let notify = notify.clone();
+        drop(by_task);
+        Watch { waiters: self, id, notify }
+    }
+
+    pub fn wake(&self, id: TaskId) {
+        let notify = self.lock().get(&id).map(|(_, notify)| notify.clone());
+        if let Some(notify) = notify {
+            notify.notify_waiters();
+        }
+    }
+
+    pub fn wake_all(&self) {
+        let all: Vec<_> = self.lock().values().map(|(_, notify)| notify.clone()).collect();
+        for notify in all {
+            notify.notify_waiters();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, (usize, Arc<Notify>)>> {
+        self.by_task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watch<'_> {
+    /// What to wait on. Enable it before reading the task.
+    pub fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.notify.notified()
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let mut by_task = self.waiters.lock();
+        if let Some((count, _)) = by_task.get_mut(&self.id) {
+            *count -= 1;
+            if *count == 0 {
+                by_task.remove(&self.id);
+            }
+        }
+    }
+}

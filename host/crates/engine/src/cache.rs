@@ -1,0 +1,192 @@
+//! Machine code on disk, by what it was made of.
+//!
+//! Loading machine code means trusting it like one's own program, so it is only
+//! taken from a folder that nobody else can write to, and only if its checksum is
+//! that which was noted when it was written. For each component there are two
+//! files: `KEY.cwasm`, and `KEY.json` with the checksum and, once it is known,
+//! the answer of `list-tools`.
+
+use crate::error::StartError;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::hash::{Hash, Hasher};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use toolyard_task::wire::ToolDescription;
+use wasmtime::component::Component;
+
+/// The folder.
+pub(crate) struct Cache {
+    dir: PathBuf,
+    /// Removed at the end, where the host named none.
+    ours_alone: bool,
+}
+
+/// What is kept beside the code.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    code: String,
+    tools: Option<Vec<ToolDescription>>,
+}
+
+/// What was found.
+pub(crate) struct Kept {
+    pub component: Component,
+    pub tools: Option<Vec<ToolDescription>>,
+}
+
+impl Cache {
+    pub fn open(dir: Option<&Path>) -> Result<Self, StartError> {
+        let (dir, ours_alone) = match dir {
+            Some(dir) => (dir.to_owned(), false),
+            None => (std::env::temp_dir().join(format!("toolyard-{}", unique())), true),
+        };
+        let refuse = |why: String| StartError::Cache { path: dir.display().to_string(), why };
+        let made = std::fs::DirBuilder::new().recursive(!ours_alone).mode(0o700).create(&dir);
+        made.map_err(|error| refuse(error.to_string()))?;
+        let found = std::fs::symlink_metadata(&dir).map_err(|error| refuse(error.to_string()))?;
+        if !found.is_dir() {
+            return Err(refuse("it is not a folder".to_owned()));
+        }
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            return Err(refuse("it belongs to somebody else".to_owned()));
+        }
+        if found.mode() & 0o022 != 0 {
+            return Err(refuse("others may write to it; `chmod 700` it".to_owned()));
+        }
+        Ok(Self { dir, ours_alone })
+    }
+
+    /// The name under which code for this component is kept.
+    pub fn key(&self, engine: &wasmtime::Engine, digest: &str) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(b"toolyard-1\0");
+        hasher.update(compatibility(engine));
+        hasher.update(digest);
+        hex(&hasher.finalize())
+    }
+
+    /// The code of this key, if it is there and whole.
+    pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<Kept> {
+        let note: Note = serde_json::from_slice(&std::fs::read(self.note_path(key)).ok()?).ok()?;
+        let path = self.code_path(key);
+        let code = std::fs::read(&path).ok()?;
+        if note.code != hex(&Sha256::digest(&code)) {
+            tracing::warn!(path = %path.display(), "machine code in the cache is damaged; compiling again");
+            return None;
+        }
+        // SAFETY: the file was written by this program for an engine of this
+        // configuration: only we can write to the folder, and the checksum noted
+        // at that time is right.
+        match unsafe { Component::deserialize_file(engine, &path) } {
+            Ok(component) => Some(Kept { component, tools: note.tools }),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), "machine code in the cache is not taken; compiling again: {error:#}");
+                None
+            }
+        }
+    }
+
+    /// A path for a file that will become code or was the compiler's input; the
+    /// file is removed when this is dropped.
+    pub fn scratch(&self, suffix: &str) -> Scratch {
+        Scratch(self.dir.join(format!(".{}.{suffix}", unique())))
+    }
+
+    /// Keeps code under this key and loads it from there.
+    pub fn keep(&self, engine: &wasmtime::Engine, key: &str, code: &Scratch) -> Result<Component, String> {
+        let failed = |error: std::io::Error| format!("the machine code could not be stored: {error}");
+        let bytes = std::fs::read(&code.0).map_err(failed)?;
+        let note = Note { code: hex(&Sha256::digest(&bytes)), tools: None };
+        std::fs::rename(&code.0, self.code_path(key)).map_err(failed)?;
+        self.write_note(key, &note).map_err(failed)?;
+        self.load(engine, key).map(|kept| kept.component).ok_or_else(|| "the machine code is not taken".to_owned())
+    }
+
+    /// Keeps the answer of `list-tools`. Failing to costs only time later.
+    pub fn keep_tools(&self, key: &str, tools: &[ToolDescription]) {
+        let kept = std::fs::read(self.note_path(key)).and_then(|text| {
+            let note: Note = serde_json::from_slice(&text)?;
+            self.write_note(key, &Note { code: note.code, tools: Some(tools.to_vec()) })
+        });
+        if let Err(error) = kept {
+            tracing::warn!("the list of tools could not be stored: {error}");
+        }
+    }
+
+    fn write_note(&self, key: &str, note: &Note) -> std::io::Result<()> {
+        let scratch = self.scratch("json");
+        scratch.write(&serde_json::to_vec(note)?)?;
+        std::fs::rename(&scratch.0, self.note_path(key))
+    }
+
+    fn code_path(&self, key: &str) -> PathBuf {
+        self.dir.join(format!("{key}.cwasm"))
+    }
+
+    fn note_path(&self, key: &str) -> PathBuf {
+        self.dir.join(format!("{key}.json"))
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        if self.ours_alone {
+            // What is mapped stays mapped. Failing leaves a folder in the
+            // system's own folder for such.
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// A file of ours that is on its way.
+pub(crate) struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
+        use std::io::Write as _;
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.0)?;
+        file.write_all(bytes)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Gone already where it was renamed.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The part of an engine's configuration that machine code depends on,
+/// wasmtime's version included.
+pub(crate) fn compatibility(engine: &wasmtime::Engine) -> [u8; 32] {
+    struct Sink(Sha256);
+    impl Hasher for Sink {
+        fn finish(&self) -> u64 {
+            0
+        }
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+    }
+    let mut sink = Sink(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut sink);
+    sink.0.finalize().into()
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// Not used before by any process that is alive.
+fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());
+    format!("{}-{nanos:x}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,156 @@
+//! From a component to machine code, by preference in a child process.
+//!
+//! Cranelift cannot be interrupted, and a component can be made so that it takes
+//! minutes and gigabytes. So a child of the same program compiles, at low
+//! priority, with limits that the kernel keeps; the parent kills it when its time
+//! is up.
+
+use crate::cache::{Kept, Scratch};
+use crate::engine::{Engine, config};
+use crate::error::Refusal;
+use crate::settings::Compiler;
+use rustix::process::{Resource, Rlimit, Signal};
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Address space of the child beyond what the compilation may use: the program
+/// itself, stacks, and what the allocator reserves for each thread.
+const CHILD_BASE: u64 = 1 << 30;
+/// Threads of the child.
+const CHILD_THREADS: u32 = 2;
+/// What is kept of the child's complaints.
+const COMPLAINT_BYTES: u64 = 4 << 10;
+
+/// Where code came from.
+pub(crate) enum Source {
+    Cache,
+    Compiled(Duration),
+}
+
+/// The code of a component, from the cache or compiled. Blocks for as long as
+/// that takes.
+pub(crate) fn code(engine: &Engine, bytes: &[u8], key: &str) -> Result<(Kept, Source), Refusal> {
+    if let Some(kept) = engine.cache.load(&engine.wasm, key) {
+        return Ok((kept, Source::Cache));
+    }
+    let began = Instant::now();
+    let output = engine.cache.scratch("cwasm");
+    match &engine.settings.compiler {
+        Compiler::InProcess => {
+            let code = engine.wasm.precompile_component(bytes).map_err(|error| invalid(&error))?;
+            output.write(&code).map_err(|error| Refusal::Compile(error.to_string()))?;
+        }
+        Compiler::Child { program, args } => in_child(engine, program, args, bytes, &output)?,
+    }
+    let component = engine.cache.keep(&engine.wasm, key, &output).map_err(Refusal::Compile)?;
+    Ok((Kept { component, tools: None }, Source::Compiled(began.elapsed())))
+}
+
+fn invalid(error: &wasmtime::Error) -> Refusal {
+    Refusal::Compile(format!("{error:#}"))
+}
+
+fn in_child(
+    engine: &Engine,
+    program: &Path,
+    args: &[String],
+    bytes: &[u8],
+    output: &Scratch,
+) -> Result<(), Refusal> {
+    let failed = |error: std::io::Error| Refusal::Compile(format!("the compiler does not start: {error}"));
+    let settings = &engine.settings;
+    let input = engine.cache.scratch("wasm");
+    input.write(bytes).map_err(failed)?;
+    let mut child = Command::new(program)
+        .args(args)
+        .arg(&input.0)
+        .arg(&output.0)
+        .arg(settings.compile_memory.to_string())
+        .arg((settings.compile_time.as_secs() + 1).to_string())
+        // Nothing of our environment, which may hold secrets, goes to it.
+        .env_clear()
+        .env("RAYON_NUM_THREADS", CHILD_THREADS.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let deadline = Instant::now() + settings.compile_time;
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            break status;
+        }
+        if Instant::now() >= deadline {
+            // It may have ended in this moment; it is over in any case.
+            let _ = child.kill();
+            child.wait().map_err(failed)?;
+            return Err(Refusal::CompileTime(settings.compile_time));
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let mut complaint = String::new();
+    if let Some(stderr) = child.stderr.take() {
+        // What is not UTF-8 or cannot be read is left out.
+        let _ = stderr.take(COMPLAINT_BYTES).read_to_string(&mut complaint);
+    }
+    let complaint = complaint.trim();
+    Err(Refusal::Compile(if status.code() == Some(1) && !complaint.is_empty() {
+        complaint.to_owned()
+    } else {
+        format!("the compiler ended with {status}, perhaps at its limit of {} bytes", settings.compile_memory)
+    }))
+}
+
+/// What a child process started by [`Compiler::Child`] does: compiles one
+/// component. `arguments` are the last four that it was started with: the
+/// component's path, the path for the code, the bytes of memory that it may use,
+/// and the seconds of processor time. A complaint goes to the standard error.
+#[must_use]
+pub fn compile_child(arguments: &[OsString]) -> ExitCode {
+    match compile_limited(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(complaint) => {
+            use std::io::Write as _;
+            // The parent hears of the failure by the code if not by this.
+            let _ = writeln!(std::io::stderr(), "{complaint}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
+    let [input, output, memory, seconds] = arguments else {
+        return Err("expected: INPUT OUTPUT MEMORY SECONDS".to_owned());
+    };
+    let number = |text: &OsString| text.to_str().and_then(|text| text.parse::<u64>().ok());
+    let (Some(memory), Some(seconds)) = (number(memory), number(seconds)) else {
+        return Err("MEMORY and SECONDS are numbers".to_owned());
+    };
+    let limit = |resource, most: u64| {
+        rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+            .map_err(|error| format!("the limits of the compiler cannot be set: {error}"))
+    };
+    limit(Resource::As, memory.saturating_add(CHILD_BASE))?;
+    limit(Resource::Cpu, seconds.saturating_mul(u64::from(CHILD_THREADS)))?;
+    limit(Resource::Core, 0)?;
+    // Both are courtesies: it compiles without them.
+    let _ = rustix::process::nice(10);
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+
+    let bytes = std::fs::read(input).map_err(|error| format!("the component cannot be read: {error}"))?;
+    let engine = wasmtime::Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
+    let code = engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?;
+    let written = Scratch(output.into());
+    written.write(&code).map_err(|error| format!("the code cannot be written: {error}"))?;
+    // The parent takes it from here.
+    std::mem::forget(written);
+    Ok(())
+}

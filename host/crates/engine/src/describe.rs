@@ -1,0 +1,199 @@
+//! From what `list-tools` gave to tools that can be listed and checked against
+//! (TL-3 to TL-8). The same checks hold for an answer from the cache.
+
+use crate::bindings::toolyard::plugin::types as wit;
+use crate::error::Refusal;
+use crate::schema::Schema;
+use crate::settings::Settings;
+use std::collections::HashSet;
+use std::sync::Arc;
+use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription};
+
+/// The most tools of one component.
+const MAX_TOOLS: usize = 256;
+/// The longest description.
+const DESCRIPTION_BYTES: usize = 64 << 10;
+/// The longest title.
+const TITLE_BYTES: usize = 1 << 10;
+/// The largest annotations, icons and `_meta` of a tool.
+const EXTRA_BYTES: usize = 64 << 10;
+
+/// A tool as the component declares it.
+pub(crate) struct Declared {
+    pub description: ToolDescription,
+    pub input: Arc<Schema>,
+    pub output: Option<Arc<Schema>>,
+}
+
+/// Whether a name is made of what names are made of, its length aside.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+/// Whether a tool may be called so (TL-3).
+pub(crate) fn is_tool_name(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && is_name(name)
+}
+
+/// Takes over what the guest said.
+pub(crate) fn describe(listed: Vec<wit::Tool>) -> Result<Vec<ToolDescription>, Refusal> {
+    if listed.len() > MAX_TOOLS {
+        return Err(Refusal::TooManyTools(listed.len()));
+    }
+    listed.into_iter().map(describe_one).collect()
+}
+
+fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
+    let name = tool.name;
+    if !is_tool_name(&name) {
+        return Err(Refusal::ToolName(toolyard_task::wire::error::clip(&name, 140)));
+    }
+    let refuse = |what: String| Refusal::Tool { tool: name.clone(), what };
+    let json = |what: &str, text: String| {
+        RawJson::parse(text).map_err(|error| refuse(format!("its {what} is {error}")))
+    };
+    let extra = |what: &str, text: String, is_right: fn(&RawJson) -> bool, kind: &str| {
+        if text.len() > EXTRA_BYTES {
+            return Err(refuse(format!("its {what} is longer than {EXTRA_BYTES} bytes")));
+        }
+        let json = json(what, text)?;
+        if is_right(&json) { Ok(json) } else { Err(refuse(format!("its {what} is not a JSON {kind}"))) }
+    };
+    let text = |what: &str, text: Option<String>, most: usize| match text {
+        Some(text) if text.len() > most => Err(refuse(format!("its {what} is longer than {most} bytes"))),
+        text => Ok(text),
+    };
+    let icons = extra("icons", tool.icons, RawJson::is_array, "array")?;
+    let annotations = extra("annotations", tool.annotations, RawJson::is_object, "object")?;
+    let meta = tool.meta.map(|meta| extra("meta", meta, RawJson::is_object, "object")).transpose()?;
+    let support = match tool.task_support {
+        wit::TaskSupport::Forbidden => TaskSupport::Forbidden,
+        wit::TaskSupport::Optional => TaskSupport::Optional,
+        wit::TaskSupport::Required => TaskSupport::Required,
+    };
+    Ok(ToolDescription {
+        title: text("title", tool.title, TITLE_BYTES)?,
+        description: text("description", tool.description, DESCRIPTION_BYTES)?,
+        icons: Some(icons).filter(|icons| !is_empty(icons)),
+        input_schema: json("input schema", tool.input_schema)?,
+        output_schema: tool.output_schema.map(|schema| json("output schema", schema)).transpose()?,
+        annotations: Some(annotations).filter(|annotations| !is_empty(annotations)),
+        execution: execution(support),
+        meta,
+        name,
+    })
+}
+
+/// `[]` or `{}`.
+fn is_empty(json: &RawJson) -> bool {
+    json.as_str()[1..].trim_start().len() == 1
+}
+
+/// What the listing says of tasks; `forbidden` is the protocol's default and is
+/// not said (TL-8).
+pub(crate) fn execution(task_support: TaskSupport) -> Option<Execution> {
+    (task_support != TaskSupport::Forbidden).then_some(Execution { task_support })
+}
+
+/// What [`execution`] said.
+pub(crate) fn task_support(execution: Option<Execution>) -> TaskSupport {
+    execution.map_or(TaskSupport::Forbidden, |execution| execution.task_support)
+}
+
+/// Checks the tools together and compiles their schemas.
+pub(crate) fn declare(
+    described: Vec<ToolDescription>,
+    settings: &Settings,
+) -> Result<Vec<Arc<Declared>>, Refusal> {
+    if described.is_empty() {
+        return Err(Refusal::Toolless);
+    }
+    let mut names = HashSet::new();
+    for description in &described {
+        if !names.insert(description.name.clone()) {
+            return Err(Refusal::DuplicateTool(description.name.clone()));
+        }
+    }
+    let declare = |description: ToolDescription| {
+        let compile = |which: &str, schema: &RawJson| {
+            Schema::compile(schema, settings).map(Arc::new).map_err(|what| Refusal::Tool {
+                tool: description.name.clone(),
+                what: format!("its {which} schema {what}"),
+            })
+        };
+        let input = compile("input", &description.input_schema)?;
+        let output = description.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
+        Ok(Arc::new(Declared { description, input, output }))
+    };
+    described.into_iter().map(declare).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str) -> wit::Tool {
+        wit::Tool {
+            name: name.into(),
+            title: None,
+            description: Some("d".into()),
+            icons: " [ ] ".into(),
+            input_schema: "{\"type\":\"object\"}".into(),
+            output_schema: None,
+            annotations: "{ }".into(),
+            task_support: wit::TaskSupport::Forbidden,
+            meta: None,
+        }
+    }
+
+    fn declared(tools: Vec<wit::Tool>) -> Result<Vec<Arc<Declared>>, Refusal> {
+        declare(describe(tools)?, &Settings::default())
+    }
+
+    fn refused(tools: Vec<wit::Tool>, says: &str) {
+        match declared(tools) {
+            Ok(_) => panic!("taken, though {says}"),
+            Err(refusal) => assert!(refusal.to_string().contains(says), "{refusal}"),
+        }
+    }
+
+    #[test]
+    fn empty_extras_are_left_out() {
+        let tools = declared(vec![tool("a")]).expect("fine");
+        let description = &tools[0].description;
+        assert!(description.icons.is_none() && description.annotations.is_none() && description.execution.is_none());
+    }
+
+    #[test]
+    fn tl_3_names_have_1_to_128_of_certain_characters() {
+        for name in ["a", "A.b_c-9", &"x".repeat(128)] {
+            assert!(declared(vec![tool(name)]).is_ok(), "{name}");
+        }
+        for name in ["", "a b", "é", "a/b", &"x".repeat(129)] {
+            refused(vec![tool(name)], "name");
+        }
+    }
+
+    #[test]
+    fn tools_are_checked_together() {
+        refused(vec![], "no tools");
+        refused(vec![tool("a"), tool("b"), tool("a")], "two tools are called `a`");
+        refused((0..257).map(|n| tool(&n.to_string())).collect(), "257 tools");
+    }
+
+    #[test]
+    fn malformed_parts_are_named_with_their_tool() {
+        for (wrong, says) in [
+            (wit::Tool { icons: "{}".into(), ..tool("t") }, "its icons is not a JSON array"),
+            (wit::Tool { annotations: "[]".into(), ..tool("t") }, "its annotations is not a JSON object"),
+            (wit::Tool { annotations: "{".into(), ..tool("t") }, "its annotations is not valid JSON"),
+            (wit::Tool { meta: Some("1".into()), ..tool("t") }, "its meta is not a JSON object"),
+            (wit::Tool { input_schema: "{".into(), ..tool("t") }, "its input schema is not valid JSON"),
+            (wit::Tool { input_schema: "{}".into(), ..tool("t") }, "its input schema does not have"),
+            (wit::Tool { output_schema: Some("[]".into()), ..tool("t") }, "its output schema is not"),
+            (wit::Tool { description: Some("x".repeat(70_000)), ..tool("t") }, "its description is longer"),
+        ] {
+            refused(vec![wrong], &format!("the tool `t`: {says}"));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Why the engine does not start, and why a file of the plugin folder is not
+//! loaded. The sentences are for whoever looks after the folder: they name the
+//! file, what is wrong with it and, where it is known, what to do.
+
+use std::time::Duration;
+
+/// Why the engine does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// wasmtime refuses the configuration or the machine.
+    #[error("wasmtime does not start: {0}")]
+    Wasmtime(String),
+    /// There is no folder for machine code that only we can write to.
+    #[error("the folder for machine code {path} cannot be used: {why}")]
+    Cache {
+        /// The folder.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The thread that counts the epochs cannot be started.
+    #[error("the epoch thread does not start")]
+    Thread(#[source] std::io::Error),
+}
+
+/// Why a file is not loaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {why}")]
+pub struct LoadError {
+    /// The file's name.
+    pub file: String,
+    /// What is wrong with it.
+    pub why: Refusal,
+}
+
+/// What is wrong with a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It could not be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// It is a symbolic link.
+    #[error("is a symbolic link; put the file itself into the folder")]
+    Symlink,
+    /// It is a directory, a pipe or the like.
+    #[error("is not a regular file")]
+    NotAFile,
+    /// It has no bytes.
+    #[error("is empty; it may still be on its way")]
+    Empty,
+    /// It is larger than the limit.
+    #[error("is larger than the {limit} bytes that a component may have")]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// It does not begin as WebAssembly does.
+    #[error("is not WebAssembly: {0}")]
+    NotWasm(&'static str),
+    /// It ends too early.
+    #[error("ends in the middle, at byte {at}; it may still be on its way, or its copy was cut off")]
+    Truncated {
+        /// The length of what is there.
+        at: u64,
+    },
+    /// It is a core module.
+    #[error(
+        "is a core module, not a component; make a component of it with \
+         `wasm-tools component new {file} -o {stem}.component.wasm \
+         --adapt wasi_snapshot_preview1=wasi_snapshot_preview1.reactor.wasm`"
+    )]
+    CoreModule {
+        /// The file's name.
+        file: String,
+        /// The name without `.wasm`.
+        stem: String,
+    },
+    /// It is no valid component.
+    #[error("is not a valid component: {0}")]
+    Invalid(String),
+    /// It exports something else than tools.
+    #[error("does not export `toolyard:plugin/tools@0.1.0`; it exports {}", listed(exports))]
+    NoTools {
+        /// What it exports.
+        exports: Vec<String>,
+    },
+    /// It is built for another version of the contract.
+    #[error("is built for `{found}`; this host has `toolyard:plugin/tools@0.1.0`")]
+    OtherVersion {
+        /// What it exports.
+        found: String,
+    },
+    /// What it exports does not have the types of the contract.
+    #[error("does not fit the contract: {0}")]
+    Contract(String),
+    /// It imports what this host does not have.
+    #[error("imports what this host does not offer: {}", listed(names))]
+    Imports {
+        /// The imports.
+        names: Vec<String>,
+    },
+    /// It needs more memories, tables or instances than a run can have.
+    #[error("needs more than a run can have: {0}")]
+    Resources(String),
+    /// It could not be compiled.
+    #[error("could not be compiled: {0}")]
+    Compile(String),
+    /// It took too long to compile.
+    #[error("took longer than {0:?} to compile")]
+    CompileTime(Duration),
+    /// `list-tools` failed.
+    #[error("`list-tools` failed: {0}")]
+    List(String),
+    /// `list-tools` took too long.
+    #[error("`list-tools` took longer than {0:?}")]
+    ListTime(Duration),
+    /// It has no tools.
+    #[error("`list-tools` gave no tools")]
+    Toolless,
+    /// It has too many.
+    #[error("`list-tools` gave {0} tools; 256 are the most")]
+    TooManyTools(usize),
+    /// A tool's name does not fit TL-3.
+    #[error("the tool name {0:?} is not made of 1 to 128 characters of `A-Z a-z 0-9 _ . -`")]
+    ToolName(String),
+    /// Two of its tools have one name.
+    #[error("two tools are called `{0}`")]
+    DuplicateTool(String),
+    /// What it says of a tool is malformed.
+    #[error("the tool `{tool}`: {what}")]
+    Tool {
+        /// The tool.
+        tool: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Its manifest is wrong.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// Another plugin has a tool of the same name.
+    #[error("the tool `{tool}` is offered by both {first} and {second}; give one of them a `prefix`")]
+    Collision {
+        /// The tool.
+        tool: String,
+        /// The file that has it.
+        first: String,
+        /// The file that wants it too.
+        second: String,
+    },
+    /// The engine failed; this is a fault of ours.
+    #[error("the engine failed while loading it: {0}")]
+    Internal(String),
+}
+
+/// What is wrong with a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestError {
+    /// The manifest's file name.
+    pub file: String,
+    /// The line, from 1, where it is known.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl std::fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "the manifest {} line {line}: {}", self.file, self.what),
+            None => write!(f, "the manifest {}: {}", self.file, self.what),
+        }
+    }
+}
+
+impl std::error::Error for ManifestError {}
+
+/// "`a`, `b` and `c`"; long lists are cut.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 12;
+    let mut shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+    if names.len() > MOST {
+        shown.push(format!("{} more", names.len() - MOST));
+    }
+    match shown.split_last() {
+        None => "nothing".to_owned(),
+        Some((only, [])) => only.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}

@@ -1,0 +1,124 @@
+//! How a run failed, in a sentence for the model: which limit it met, with its
+//! value and its key in the manifest, or how the guest crashed. Paths of the
+//! host and addresses are never part of it.
+
+use crate::limits::Denied;
+use crate::settings::Limits;
+use bytesize::ByteSize;
+use jiff::SignedDuration;
+use std::time::Duration;
+use toolyard_task::wire::error::clip;
+use wasmtime::Trap;
+
+/// How a run failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A growth was refused, and the guest gave up.
+    Denied(Denied, String),
+    Cpu,
+    Wall,
+    Output,
+    Hostcall,
+    Stack,
+    /// It left by `exit`.
+    Exit(i32),
+    /// It crashed.
+    Trap(String),
+    /// What it gave back is not what the contract says.
+    Malformed(String),
+    /// It could not be started, or the host failed it.
+    Host,
+}
+
+impl Failure {
+    /// Tells why wasmtime ended a run, before or after the guest's function had
+    /// been `entered`.
+    pub fn of(error: &wasmtime::Error, denied: Option<Denied>, entered: bool) -> Self {
+        if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
+            return denied.map_or(Self::Exit(exit.0), |denied| Self::Denied(denied, "exit".to_owned()));
+        }
+        if let Some(trap) = error.downcast_ref::<Trap>() {
+            let text = trap.to_string();
+            let text = text.strip_prefix("wasm trap: ").unwrap_or(&text).to_owned();
+            return match (trap, denied) {
+                (Trap::StackOverflow, _) => Self::Stack,
+                (_, Some(denied)) => Self::Denied(denied, text),
+                (_, None) => Self::Trap(text),
+            };
+        }
+        let text = error.root_cause().to_string();
+        // wasmtime does not export this error's type.
+        if text.contains("fuel allocated for hostcalls") {
+            return Self::Hostcall;
+        }
+        match denied {
+            // Its first memory is larger than the limit.
+            Some(denied) => Self::Denied(denied, "no instance".to_owned()),
+            // A string that is not UTF-8, too many handles, and the like.
+            None if entered => Self::Trap(clip(&text, 200)),
+            None => Self::Host,
+        }
+    }
+
+    /// The sentence.
+    pub fn sentence(&self, tool: &str, limits: &Limits) -> String {
+        let bytes = |bytes: u64| ByteSize::b(bytes).display().iec().to_string();
+        let time = |time: Duration| {
+            SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), |time| format!("{time:#}"))
+        };
+        match self {
+            Self::Denied(Denied::Memory, how) => format!(
+                "The tool `{tool}` was stopped: memory limit of {} reached (`limits.memory`), then it ended with: {how}",
+                bytes(limits.memory)
+            ),
+            Self::Denied(Denied::Table, how) => format!(
+                "The tool `{tool}` was stopped: table limit of {} elements reached (`limits.table`), then it ended \
+                 with: {how}",
+                limits.table
+            ),
+            Self::Cpu => format!(
+                "The tool `{tool}` was stopped: processor time limit of {} reached (`limits.cpu`)",
+                time(limits.cpu)
+            ),
+            Self::Wall => {
+                format!("The tool `{tool}` was stopped: time limit of {} reached (`limits.wall`)", time(limits.wall))
+            }
+            Self::Output => format!(
+                "The tool `{tool}` gave a result above the output limit of {} (`limits.output`)",
+                bytes(limits.output)
+            ),
+            Self::Hostcall => format!(
+                "The tool `{tool}` was stopped: it passed more than {} to the host at once (`limits.hostcall`)",
+                bytes(limits.hostcall)
+            ),
+            Self::Stack => format!("The tool `{tool}` trapped: call stack exhausted"),
+            Self::Exit(code) => format!("The tool `{tool}` left by `exit` with the code {code}, without a result"),
+            Self::Trap(how) => format!("The tool `{tool}` trapped: {how}"),
+            Self::Malformed(what) => format!("The tool `{tool}` gave a malformed result: {what}"),
+            Self::Host => format!("The tool `{tool}` could not be run; the host's log says why"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_names_its_value_and_its_key() {
+        let limits = Limits::default();
+        for (failure, says) in [
+            (Failure::Denied(Denied::Memory, "x".into()), ["64.0 MiB", "`limits.memory`"]),
+            (Failure::Denied(Denied::Table, "x".into()), ["100000", "`limits.table`"]),
+            (Failure::Cpu, ["30s", "`limits.cpu`"]),
+            (Failure::Wall, ["10m", "`limits.wall`"]),
+            (Failure::Output, ["8.0 MiB", "`limits.output`"]),
+            (Failure::Hostcall, ["16.0 MiB", "`limits.hostcall`"]),
+        ] {
+            let sentence = failure.sentence("t", &limits);
+            for word in says {
+                assert!(sentence.contains(word), "{sentence}");
+            }
+        }
+    }
+}

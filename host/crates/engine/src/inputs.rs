@@ -1,0 +1,119 @@
+//! What guests hand to the host, capped and checked before it goes further.
+
+use crate::bindings::toolyard::plugin::types as wit;
+use std::collections::HashSet;
+use toolyard_task::tool::AskedQuestion;
+use toolyard_task::wire::RawJson;
+
+/// The longest progress or status message.
+pub(crate) const MESSAGE_BYTES: usize = 1 << 10;
+/// The longest name of a logger.
+pub(crate) const NAME_BYTES: usize = 256;
+/// The longest URI of a resource that changed.
+pub(crate) const URI_BYTES: usize = 8 << 10;
+/// The largest datum of a log message.
+const LOG_BYTES: usize = 64 << 10;
+/// The most questions in one call of `ask`.
+const MAX_QUESTIONS: usize = 16;
+
+/// The beginning of `text`, at most so many bytes, cut between characters.
+pub(crate) fn cut(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+    }
+    text
+}
+
+/// The datum of a log message. What is no JSON is logged as the text that it is:
+/// a log message is the last thing to fail a run for.
+pub(crate) fn log_data(data: String) -> RawJson {
+    if data.len() > LOG_BYTES {
+        return RawJson::of(&format!("(a message of {} bytes; the most are {LOG_BYTES})", data.len()));
+    }
+    // Cloned only if it has to be said again.
+    RawJson::parse(data.clone()).unwrap_or_else(|_| RawJson::of(&data))
+}
+
+pub(crate) fn level(level: wit::LogLevel) -> &'static str {
+    match level {
+        wit::LogLevel::Debug => "debug",
+        wit::LogLevel::Info => "info",
+        wit::LogLevel::Notice => "notice",
+        wit::LogLevel::Warning => "warning",
+        wit::LogLevel::Error => "error",
+        wit::LogLevel::Critical => "critical",
+        wit::LogLevel::Alert => "alert",
+        wit::LogLevel::Emergency => "emergency",
+    }
+}
+
+/// The questions of one `ask`, or what is wrong with them.
+pub(crate) fn questions(asked: Vec<wit::Question>) -> Result<Vec<AskedQuestion>, String> {
+    if asked.is_empty() || asked.len() > MAX_QUESTIONS {
+        return Err(format!("{} questions at once; 1 to {MAX_QUESTIONS} are allowed", asked.len()));
+    }
+    let mut keys = HashSet::new();
+    for question in &asked {
+        let key = &question.key;
+        if !(1..=128).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("the key of a question is not made of 1 to 128 visible ASCII characters".to_owned());
+        }
+        if key.starts_with("host:") {
+            return Err(format!("the key `{key}` is reserved"));
+        }
+        if !keys.insert(key.as_str()) {
+            return Err(format!("the key `{key}` is used twice"));
+        }
+    }
+    asked.into_iter().map(question).collect()
+}
+
+fn question(asked: wit::Question) -> Result<AskedQuestion, String> {
+    let wit::Question { key, method, params } = asked;
+    if !matches!(method.as_str(), "elicitation/create" | "sampling/createMessage" | "roots/list") {
+        return Err(format!("the question `{key}` has a method that clients do not have"));
+    }
+    let params = RawJson::parse(params).map_err(|error| format!("the params of the question `{key}`: {error}"))?;
+    if !params.is_object() {
+        return Err(format!("the params of the question `{key}` are not an object"));
+    }
+    Ok(AskedQuestion { key, method, params })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(key: &str, method: &str, params: &str) -> wit::Question {
+        wit::Question { key: key.into(), method: method.into(), params: params.into() }
+    }
+
+    #[test]
+    fn questions_are_checked_one_by_one_and_together() {
+        let fine = ask("a", "roots/list", "{}");
+        assert!(questions(vec![fine.clone()]).is_ok());
+        for (wrong, says) in [
+            (vec![], "0 questions"),
+            (vec![fine.clone(); 17], "17 questions"),
+            (vec![fine.clone(), fine.clone()], "twice"),
+            (vec![ask("", "roots/list", "{}")], "1 to 128"),
+            (vec![ask(&"x".repeat(129), "roots/list", "{}")], "1 to 128"),
+            (vec![ask("a b", "roots/list", "{}")], "visible"),
+            (vec![ask("host:x", "roots/list", "{}")], "reserved"),
+            (vec![ask("a", "tools/call", "{}")], "method"),
+            (vec![ask("a", "roots/list", "[]")], "object"),
+            (vec![ask("a", "roots/list", "{")], "JSON"),
+        ] {
+            let what = questions(wrong).expect_err(says);
+            assert!(what.contains(says), "{what}");
+        }
+    }
+
+    #[test]
+    fn log_data_that_is_no_json_becomes_a_string_and_too_much_becomes_a_note() {
+        assert_eq!(log_data("{\"a\":1}".into()).as_str(), "{\"a\":1}");
+        assert_eq!(log_data("oops".into()).as_str(), "\"oops\"");
+        assert!(log_data("1".repeat(LOG_BYTES + 1)).as_str().contains("bytes"));
+        assert_eq!(cut("aé".into(), 2), "a");
+    }
+}

@@ -1,0 +1,42 @@
+//! The engine: loads a folder of WebAssembly components, watches it, and runs
+//! their tools with wasmtime, each call in a fresh store and under limits.
+//!
+//! What may not live here: JSON-RPC, sessions, tasks, the store. The engine
+//! implements the ports [`toolyard_task::Tool`] and reads
+//! [`toolyard_task::RunContext`]; it hands out an immutable
+//! [`toolyard_task::Catalog`], built completely and then swapped whole.
+
+mod bindings;
+mod cache;
+mod check;
+mod compile;
+mod component;
+mod describe;
+mod encode;
+mod engine;
+mod epoch;
+mod error;
+mod failure;
+mod folder;
+mod host;
+mod inputs;
+mod invoke;
+mod limits;
+mod manifest;
+mod meter;
+mod plugin;
+mod plugins;
+mod schema;
+mod settings;
+mod snapshot;
+mod stdio;
+mod tool;
+mod watch;
+
+pub use check::{CheckReport, CheckedTool};
+pub use compile::compile_child;
+pub use engine::Engine;
+pub use error::{LoadError, ManifestError, Refusal, StartError};
+pub use plugins::Plugins;
+pub use settings::{Compiler, Limits, Settings};
+pub use snapshot::{PluginReport, PluginState, Snapshot};

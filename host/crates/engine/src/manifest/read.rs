@@ -1,0 +1,158 @@
+//! TOML with places: every complaint names the key and its line.
+
+use crate::error::ManifestError;
+use bytesize::ByteSize;
+use jiff::SignedDuration;
+use serde_json::Value;
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+/// A table of the manifest.
+pub(super) struct Section<'a> {
+    at: Place<'a>,
+    table: &'a DeTable<'a>,
+    path: String,
+}
+
+/// One key and its value.
+pub(super) struct Entry<'a> {
+    at: Place<'a>,
+    key: &'a Spanned<DeString<'a>>,
+    value: &'a Spanned<DeValue<'a>>,
+    path: String,
+}
+
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl Place<'_> {
+    fn error(self, at: Option<usize>, what: String) -> ManifestError {
+        let before = at.and_then(|at| self.text.get(..at));
+        let line = before.map(|before| 1 + before.matches('\n').count());
+        ManifestError { file: self.file.to_owned(), line, what }
+    }
+}
+
+/// Parses `text` and hands its top table to `read`.
+pub(super) fn sections<T>(
+    file: &str,
+    text: &str,
+    read: impl FnOnce(Section<'_>) -> Result<T, ManifestError>,
+) -> Result<T, ManifestError> {
+    let at = Place { file, text };
+    let table = DeTable::parse(text).map_err(|error| {
+        at.error(error.span().map(|span| span.start), format!("is not TOML: {}", error.message()))
+    })?;
+    read(Section { at, table: table.get_ref(), path: String::new() })
+}
+
+impl<'a> Section<'a> {
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let at = self.at;
+        let path = self.path.clone();
+        self.table.iter().map(move |(key, value)| {
+            let name = key.get_ref();
+            let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+            Entry { at, key, value, path }
+        })
+    }
+
+    /// The table as a JSON object.
+    pub fn json(&self) -> Value {
+        self.table.iter().map(|(key, value)| (key.get_ref().to_string(), json(value.get_ref()))).collect()
+    }
+}
+
+fn json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).map_or_else(
+            |_| Value::from(number.as_str()),
+            Value::from,
+        ),
+        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Boolean(boolean) => (*boolean).into(),
+        DeValue::Datetime(moment) => moment.to_string().into(),
+        DeValue::Array(items) => items.iter().map(|item| json(item.get_ref())).collect(),
+        DeValue::Table(table) => {
+            table.iter().map(|(key, value)| (key.get_ref().to_string(), json(value.get_ref()))).collect()
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    pub fn key(&self) -> &'a str {
+        self.key.get_ref()
+    }
+
+    pub fn boolean(&self) -> Result<bool, ManifestError> {
+        self.value.get_ref().as_bool().ok_or_else(|| self.expected("true or false"))
+    }
+
+    pub fn text(&self) -> Result<&'a str, ManifestError> {
+        self.value.get_ref().as_str().ok_or_else(|| self.expected("text in quotes"))
+    }
+
+    /// Text of at most so many bytes.
+    pub fn text_of(&self, most: usize) -> Result<String, ManifestError> {
+        let text = self.text()?;
+        if text.len() > most { Err(self.expected(&format!("at most {most} bytes"))) } else { Ok(text.to_owned()) }
+    }
+
+    pub fn section(&self) -> Result<Section<'a>, ManifestError> {
+        let table = self.value.get_ref().as_table().ok_or_else(|| self.expected("a table"))?;
+        Ok(Section { at: self.at, table, path: self.path.clone() })
+    }
+
+    pub fn number(&self, least: u64, most: u64) -> Result<u64, ManifestError> {
+        let number = self.value.get_ref().as_integer();
+        let number = number.and_then(|number| u64::from_str_radix(number.as_str(), number.radix()).ok());
+        let number = number.filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| self.expected(&format!("a whole number from {least} to {most}")))
+    }
+
+    /// A size such as `"64MiB"`.
+    pub fn size(&self, least: u64, most: u64) -> Result<u64, ManifestError> {
+        let size = self.value.get_ref().as_str().and_then(|text| text.parse::<ByteSize>().ok());
+        let size = size.map(|size| size.as_u64()).filter(|size| (least..=most).contains(size));
+        size.ok_or_else(|| {
+            let shown = |bytes| ByteSize::b(bytes).display().iec().to_string();
+            self.expected(&format!("a size such as \"64MiB\", from {} to {}", shown(least), shown(most)))
+        })
+    }
+
+    /// A time such as `"30s"`, above zero.
+    pub fn duration(&self) -> Result<Duration, ManifestError> {
+        let time = self.value.get_ref().as_str().and_then(|text| text.parse::<SignedDuration>().ok());
+        let time = time.and_then(|time| Duration::try_from(time).ok());
+        let time = time.filter(|time| *time >= Duration::from_millis(1));
+        time.ok_or_else(|| self.expected("a time such as \"30s\" or \"10min\", at least 1ms"))
+    }
+
+    pub fn expected(&self, what: &str) -> ManifestError {
+        let found = self.value.get_ref().type_str();
+        self.at.error(Some(self.value.span().start), format!("`{}`: expected {what}, found {found}", self.path))
+    }
+
+    pub fn error(&self, what: String) -> ManifestError {
+        self.at.error(Some(self.key.span().start), format!("`{}`: {what}", self.path))
+    }
+
+    pub fn not_yet(&self) -> ManifestError {
+        self.error("is not supported by this version yet".to_owned())
+    }
+
+    /// No such key; the valid one that looks most like it is named.
+    pub fn unknown(&self, valid: &[&str]) -> ManifestError {
+        let key = self.key();
+        let nearest = valid.iter().min_by_key(|valid| strsim::damerau_levenshtein(valid, key));
+        self.error(match nearest {
+            Some(nearest) => format!("is not a key of a manifest; the nearest is `{nearest}`"),
+            None => "is not a key of a manifest".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,110 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Manifest, ManifestError> {
+    Manifest::parse("p.toml", text, &Limits::default())
+}
+
+fn refused(text: &str, line: usize, says: &[&str]) {
+    let error = parse(text).expect_err(text);
+    let shown = error.to_string();
+    assert_eq!(error.line, Some(line), "{shown}");
+    assert!(shown.contains("p.toml"), "{shown}");
+    for word in says {
+        assert!(shown.contains(word), "{shown}");
+    }
+}
+
+#[test]
+fn all_that_is_supported() {
+    let text = r#"
+enabled = false
+prefix = "web"
+[limits]
+memory = "128MiB"
+cpu = "1s"
+wall = "10min"
+concurrency = 3
+output = "1MiB"
+table = 10_000
+hostcall = "2MiB"
+[env]
+LANG = "C"
+[task]
+durability = "rerun"
+poll-interval = "1s500ms"
+immediate-response = "Started."
+[tools.fetch]
+enabled = true
+task-support = "required"
+title = "Fetch"
+description = "Fetches."
+annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }] }
+[tools."odd name"]
+"#;
+    let manifest = parse(text).expect("valid");
+    assert!(!manifest.enabled);
+    assert_eq!(manifest.prefix.as_deref(), Some("web"));
+    assert_eq!(
+        manifest.limits,
+        Limits {
+            memory: 128 << 20,
+            cpu: Duration::from_secs(1),
+            wall: Duration::from_secs(600),
+            output: 1 << 20,
+            table: 10_000,
+            hostcall: 2 << 20,
+        }
+    );
+    assert_eq!(manifest.concurrency, Some(3));
+    assert_eq!(*manifest.env, [("LANG".to_owned(), "C".to_owned())]);
+    assert_eq!(manifest.poll_interval, Some(Duration::from_millis(1500)));
+    assert_eq!(manifest.immediate_response.as_deref(), Some("Started."));
+    let fetch = &manifest.tools["fetch"];
+    assert_eq!(fetch.task_support, Some(TaskSupport::Required));
+    assert_eq!(
+        fetch.annotations.as_ref().map(RawJson::as_str),
+        Some(r#"{"n":[1,16,2.5,"x",{"y":"1979-05-27"}],"readOnlyHint":true}"#)
+    );
+    assert!(manifest.tools.contains_key("odd name"));
+    assert_eq!(parse("").expect("empty"), Manifest::absent(&Limits::default()));
+}
+
+#[test]
+fn unknown_keys_name_the_nearest_and_the_line() {
+    refused("enabled = true\nprefx = \"x\"", 2, &["`prefx`", "`prefix`"]);
+    refused("[limits]\nmemry = \"1MiB\"", 2, &["`limits.memry`", "`memory`"]);
+    refused("[task]\n\npoll_interval = \"1s\"", 3, &["`poll-interval`"]);
+    refused("[tools.x]\ntasksupport = \"x\"", 2, &["`tools.x.tasksupport`", "`task-support`"]);
+}
+
+#[test]
+fn what_is_not_carried_out_yet_is_said_and_not_ignored() {
+    for (text, key) in [
+        ("[fs]\n\"/data\" = { path = \".\", mode = \"read\" }", "`fs`"),
+        ("[http]\nallow = []", "`http`"),
+        ("[secrets]\nK = { env = \"K\" }", "`secrets`"),
+        ("[tools.x]\nrate = \"1/s\"", "`tools.x.rate`"),
+        ("[tools.x.limits]\nmemory = \"1MiB\"", "`tools.x.limits`"),
+        ("[task]\ninline-for = \"1s\"", "`task.inline-for`"),
+        ("[task]\ndurability = \"resume\"", "`task.durability`"),
+    ] {
+        let shown = parse(text).expect_err(text).to_string();
+        assert!(shown.contains(key) && shown.contains("not supported by this version yet"), "{shown}");
+    }
+}
+
+#[test]
+fn wrong_values_are_named_with_what_was_expected() {
+    refused("enabled = 1", 1, &["`enabled`", "true or false", "integer"]);
+    refused("[limits]\nmemory = 64", 2, &["`limits.memory`", "64MiB"]);
+    refused("[limits]\nmemory = \"5TiB\"", 2, &["4.0 GiB"]);
+    refused("[limits]\ncpu = \"soon\"", 2, &["30s"]);
+    refused("[limits]\ncpu = \"-1s\"", 2, &["30s"]);
+    refused("[limits]\nconcurrency = 0", 2, &["from 1"]);
+    refused("[limits]\ntable = 1000000", 2, &["100000"]);
+    refused("prefix = \"a b\"", 1, &["A-Z"]);
+    refused("[env]\n\"A=B\" = \"x\"", 2, &["environment"]);
+    refused("[tools]\nx = 1", 2, &["`tools.x`", "table"]);
+    refused("[tools.x]\ntask-support = \"maybe\"", 2, &["forbidden"]);
+    refused("limits = \"x\"\n=", 2, &["TOML"]);
+}

@@ -1,0 +1,112 @@
+//! What the host decides about the engine. A library reads neither environment
+//! nor configuration: the host fills these structs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// How components become machine code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compiler {
+    /// In this process. Cranelift cannot be interrupted there, so neither time
+    /// nor memory of a compilation is bounded: for tests and trusted folders.
+    InProcess,
+    /// In a child process that can be limited and killed: this program is run
+    /// with these arguments, followed by those of
+    /// [`compile_child`](crate::compile_child).
+    Child {
+        /// The program, normally this very binary.
+        program: PathBuf,
+        /// What leads it to [`compile_child`](crate::compile_child), such as
+        /// the name of a hidden subcommand.
+        args: Vec<String>,
+    },
+}
+
+/// What one run may use. A manifest may set each of them for its plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Linear memory in bytes, over all memories of the run.
+    pub memory: u64,
+    /// Processor time: time that the guest is being polled, summed.
+    pub cpu: Duration,
+    /// Time from the first poll to the end.
+    pub wall: Duration,
+    /// The encoded result in bytes.
+    pub output: u64,
+    /// Elements over all tables of the run.
+    pub table: u64,
+    /// Bytes that one call between guest and host may copy out of the guest.
+    pub hostcall: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 64 * MIB,
+            cpu: Duration::from_secs(30),
+            wall: Duration::from_secs(600),
+            output: 8 * MIB,
+            table: 100_000,
+            hostcall: 16 * MIB,
+        }
+    }
+}
+
+/// What the host decides about the engine.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where machine code is kept between starts. The engine creates it with
+    /// mode 0700 and uses none that others can write to. `None` keeps it for
+    /// this process only.
+    pub cache: Option<PathBuf>,
+    /// How components become machine code.
+    pub compiler: Compiler,
+    /// What a run may use unless its manifest says otherwise.
+    pub limits: Limits,
+    /// How many runs may be under way at once, if the machine allows it; see
+    /// [`Engine::capacity`](crate::Engine::capacity).
+    pub max_runs: u32,
+    /// What a guest may write to its standard output and error in one run, in
+    /// bytes; the rest is swallowed.
+    pub stdio_bytes: usize,
+    /// How long the compilation of one component may take.
+    pub compile_time: Duration,
+    /// How much memory it may use, in bytes ([`Compiler::Child`] only).
+    pub compile_memory: u64,
+    /// The largest component file, in bytes.
+    pub max_component_bytes: u64,
+    /// The largest JSON Schema of a tool, in bytes.
+    pub max_schema_bytes: usize,
+    /// How deep such a schema may nest.
+    pub max_schema_depth: usize,
+    /// How long `list-tools` may take, by the processor and by the clock.
+    pub list_time: Duration,
+    /// How often the folder is looked at even if nothing was heard of it.
+    pub rescan: Duration,
+    /// How long a file must keep its size and time before it is loaded.
+    pub settle: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cache: None,
+            compiler: Compiler::InProcess,
+            limits: Limits::default(),
+            max_runs: 1_000,
+            stdio_bytes: 64 * KIB as usize,
+            compile_time: Duration::from_secs(60),
+            compile_memory: 2 * GIB,
+            max_component_bytes: 64 * MIB,
+            max_schema_bytes: 256 * KIB as usize,
+            max_schema_depth: 32,
+            list_time: Duration::from_secs(5),
+            rescan: Duration::from_secs(2),
+            settle: Duration::from_millis(100),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What guests write to their standard output and error: it goes to the host's
+//! log, line by line, bounded for each run. Beyond the bound it is swallowed,
+//! because writing must never fail a guest.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
+use async_trait::async_trait;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+/// Longer lines are cut into pieces of this many bytes.
+const LINE_BYTES: usize = 4 << 10;
+/// What a guest may write at once.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// One of the two streams of a run. Clones write to the same.
+#[derive(Clone)]
+pub(crate) struct GuestOutput(Arc<Mutex<Lines>>);
+
+/// How many more bytes a run may write to both streams together.
+pub(crate) type Budget = Arc<Mutex<usize>>;
+
+struct Lines {
+    plugin: Arc<str>,
+    tool: Arc<str>,
+    stream: &'static str,
+    line: Vec<u8>,
+    budget: Budget,
+}
+
+impl GuestOutput {
+    pub fn new(plugin: &Arc<str>, tool: &Arc<str>, stream: &'static str, budget: &Budget) -> Self {
+        let line = Vec::new();
+        let (plugin, tool, budget) = (plugin.clone(), tool.clone(), budget.clone());
+        Self(Arc::new(Mutex::new(Lines { plugin, tool, stream, line, budget })))
+    }
+
+    fn take(&self, bytes: &[u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
+    }
+}
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8]) {
+        let allowed = {
+            let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+            let allowed = bytes.len().min(*budget);
+            if *budget > 0 && allowed < bytes.len() {
+                self.line.extend_from_slice(b"(what follows is swallowed) ");
+            }
+            *budget -= allowed;
+            allowed
+        };
+        for &byte in &bytes[..allowed] {
+            if byte == b'\n' || self.line.len() >= LINE_BYTES {
+                self.flush();
+            }
+            if byte != b'\n' {
+                self.line.push(byte);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.line.is_empty() {
+            return;
+        }
+        let line = printable(&self.line);
+        tracing::info!(target: "guest", plugin = %self.plugin, tool = %self.tool, stream = self.stream, "{line}");
+        self.line.clear();
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+/// Text without control characters: a guest must not steer the terminal of
+/// whoever reads the log.
+fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().map(|char| if char.is_control() && char != '\t' { '\u{fffd}' } else { char }).collect()
+}
+
+impl IsTerminal for GuestOutput {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for GuestOutput {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl OutputStream for GuestOutput {
+    fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
+        self.take(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(WRITE_BYTES)
+    }
+}
+
+#[async_trait]
+impl Pollable for GuestOutput {
+    async fn ready(&mut self) {}
+}
+
+impl AsyncWrite for GuestOutput {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.take(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_at_the_budget_and_cleaned() {
+        let budget: Budget = Arc::new(Mutex::new(10));
+        let output = GuestOutput::new(&"p.wasm".into(), &"t".into(), "stdout", &budget);
+        output.take(b"one\ntwo");
+        assert_eq!(output.0.lock().expect("free").line, b"two");
+        output.take(b" three");
+        assert_eq!(*budget.lock().expect("free"), 0);
+        let line = output.0.lock().expect("free").line.clone();
+        assert!(String::from_utf8_lossy(&line).contains("swallowed"), "{line:?}");
+        output.take(b"four");
+        assert_eq!(output.0.lock().expect("free").line, line);
+        assert_eq!(printable(b"a\x1b[31mb\xff"), "a\u{fffd}[31mb\u{fffd}");
+    }
+}

@@ -1,0 +1,136 @@
+//! How a task is written: its record as JSON, which can be read with any tool;
+//! its arguments as they came; its outcome as one letter and then the bytes of
+//! the result, so that a result of megabytes is neither escaped nor scanned.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use toolyard_task::task::{Summary, Task};
+use toolyard_task::wire::{RawJson, RpcError, TaskStatus, Timestamp};
+use toolyard_task::{Digest, Outcome, Owner, TaskId};
+
+const RESULT: u8 = b'r';
+const TOOL_ERROR: u8 = b'e';
+const RPC_ERROR: u8 = b'j';
+const CANCELLED: u8 = b'c';
+const EXPIRED: u8 = b'x';
+
+/// Why bytes are not what this file writes.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CodecError {
+    #[error("the record is not the JSON it should be")]
+    Json(#[from] serde_json::Error),
+    #[error("the outcome begins with {0:?}, which means nothing")]
+    Outcome(Option<u8>),
+    #[error("{0} is not the number of a status")]
+    Status(i64),
+    #[error("an id or a key has {0} bytes")]
+    Length(usize),
+}
+
+/// What a task is but for its arguments and its outcome.
+pub(crate) fn record(task: &Task) -> Result<String, CodecError> {
+    Ok(serde_json::to_string(task)?)
+}
+
+pub(crate) fn outcome(outcome: &Outcome) -> Result<Vec<u8>, CodecError> {
+    let (letter, body) = match outcome {
+        Outcome::Result { is_error: false, result } => (RESULT, result.bytes()),
+        Outcome::Result { is_error: true, result } => (TOOL_ERROR, result.bytes()),
+        Outcome::Error(error) => (RPC_ERROR, serde_json::to_vec(error)?.into()),
+        Outcome::Cancelled => (CANCELLED, Bytes::new()),
+        Outcome::Expired => (EXPIRED, Bytes::new()),
+    };
+    let mut text = Vec::with_capacity(1 + body.len());
+    text.push(letter);
+    text.extend_from_slice(&body);
+    Ok(text)
+}
+
+/// The task that these three were made of.
+pub(crate) fn task(record: &str, arguments: Vec<u8>, outcome: Option<Vec<u8>>) -> Result<Task, CodecError> {
+    let mut task: Task = serde_json::from_str(record)?;
+    task.arguments = RawJson::trusted(arguments);
+    task.outcome = outcome.map(read_outcome).transpose()?;
+    Ok(task)
+}
+
+fn read_outcome(text: Vec<u8>) -> Result<Outcome, CodecError> {
+    let text = Bytes::from(text);
+    let letter = text.first().copied();
+    let body = text.slice(text.len().min(1)..);
+    match letter {
+        Some(RESULT) => Ok(Outcome::Result { is_error: false, result: RawJson::trusted(body) }),
+        Some(TOOL_ERROR) => Ok(Outcome::Result { is_error: true, result: RawJson::trusted(body) }),
+        Some(RPC_ERROR) => Ok(Outcome::Error(serde_json::from_slice::<RpcError>(&body)?)),
+        Some(CANCELLED) => Ok(Outcome::Cancelled),
+        Some(EXPIRED) => Ok(Outcome::Expired),
+        other => Err(CodecError::Outcome(other)),
+    }
+}
+
+/// What a listing takes from a record; the rest of it is skipped, not built.
+#[derive(Deserialize)]
+struct Listed {
+    owner: Owner,
+    tool: String,
+    digest: Digest,
+    status_message: Option<String>,
+    ttl_ms: u64,
+    poll_interval_ms: u64,
+}
+
+/// The columns beside a record that a summary needs.
+pub(crate) struct Columns {
+    pub(crate) id: TaskId,
+    pub(crate) status: i64,
+    pub(crate) created: i64,
+    pub(crate) updated: i64,
+}
+
+pub(crate) fn summary(columns: &Columns, record: &str) -> Result<Summary, CodecError> {
+    let listed: Listed = serde_json::from_str(record)?;
+    Ok(Summary {
+        id: columns.id,
+        owner: listed.owner,
+        tool: listed.tool,
+        digest: listed.digest,
+        status: read_status(columns.status)?,
+        status_message: listed.status_message,
+        created_at: Timestamp(columns.created),
+        updated_at: Timestamp(columns.updated),
+        ttl_ms: listed.ttl_ms,
+        poll_interval_ms: listed.poll_interval_ms,
+    })
+}
+
+/// The number that a status is indexed by. The live ones come first, so that
+/// indexes can ask for them with one comparison.
+pub(crate) const fn status(status: TaskStatus) -> i64 {
+    match status {
+        TaskStatus::Working => 1,
+        TaskStatus::InputRequired => 2,
+        TaskStatus::Completed => 3,
+        TaskStatus::Failed => 4,
+        TaskStatus::Cancelled => 5,
+    }
+}
+
+/// The largest number of a live status. The schema repeats it, since a partial
+/// index is only used where the query says the same literally.
+pub(crate) const LAST_LIVE: i64 = 2;
+
+fn read_status(number: i64) -> Result<TaskStatus, CodecError> {
+    [
+        TaskStatus::Working,
+        TaskStatus::InputRequired,
+        TaskStatus::Completed,
+        TaskStatus::Failed,
+        TaskStatus::Cancelled,
+    ]
+    .into_iter()
+    .find(|known| status(*known) == number)
+    .ok_or(CodecError::Status(number))
+}
+
+#[cfg(test)]
+mod tests;

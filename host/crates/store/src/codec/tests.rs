@@ -1,0 +1,134 @@
+use super::*;
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use toolyard_task::task::{Era, Question};
+use toolyard_task::wire::RequestedTtl;
+use toolyard_task::{Fence, Incarnation, SessionId};
+use uuid::Uuid;
+
+/// JSON to the letter: spacing, order, escapes and odd numbers must survive.
+/// `null` is left out where it stands for "absent" (progress tokens, error data).
+fn json() -> impl Strategy<Value = RawJson> {
+    prop_oneof![
+        Just("{}".to_owned()),
+        Just(r#"{ "b" : 1.00, "a":1e400 ,"a": -0 }"#.to_owned()),
+        Just(r#"["\u0000\ud834\udd1e", true , [ [] ] ]"#.to_owned()),
+        any::<String>().prop_map(|text| serde_json::to_string(&text).expect("a string")),
+        vec(any::<String>(), 0..4).prop_map(|texts| serde_json::to_string(&texts).expect("strings")),
+    ]
+    .prop_map(RawJson::trusted)
+}
+
+fn error() -> impl Strategy<Value = RpcError> {
+    (any::<i32>(), any::<String>(), of(json())).prop_map(|(code, message, data)| RpcError { code, message, data })
+}
+
+fn owner() -> impl Strategy<Value = Owner> {
+    prop_oneof![
+        Just(Owner::Local),
+        "[0-9a-f]{32}".prop_map(|id| Owner::Session(SessionId(id))),
+        (any::<String>(), any::<String>()).prop_map(|(issuer, subject)| Owner::Subject { issuer, subject }),
+    ]
+}
+
+fn any_outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        (any::<bool>(), json()).prop_map(|(is_error, result)| Outcome::Result { is_error, result }),
+        error().prop_map(Outcome::Error),
+        Just(Outcome::Cancelled),
+        Just(Outcome::Expired),
+    ]
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    (
+        (any::<String>(), any::<String>(), json(), any::<u32>(), any::<i64>()),
+        vec(any::<String>(), 0..3),
+        of(any::<String>()),
+        of(prop_oneof![json().prop_map(Ok), error().prop_map(Err)]),
+    )
+        .prop_map(|((key, method, params, attempt, deadline), request_ids, client_task, answer)| Question {
+            key,
+            method,
+            params,
+            attempt,
+            deadline: Timestamp(deadline),
+            request_ids,
+            client_task,
+            answer,
+        })
+}
+
+fn requested() -> impl Strategy<Value = RequestedTtl> {
+    prop_oneof![
+        Just(RequestedTtl::Absent),
+        Just(RequestedTtl::Unlimited),
+        any::<u64>().prop_map(RequestedTtl::Milliseconds)
+    ]
+}
+
+fn any_task() -> impl Strategy<Value = Task> {
+    (
+        (any::<u128>(), owner(), of("[0-9a-f]{32}"), any::<bool>(), json(), any::<String>(), "[0-9a-f]{64}"),
+        (json(), of(json()), requested(), any::<u64>(), any::<u64>()),
+        (any::<i64>(), any::<i64>(), of(any::<String>()), any::<u64>(), any::<u64>(), any::<u32>()),
+        (of(any::<i64>()), any::<bool>(), vec(question(), 0..3), of(any_outcome())),
+    )
+        .prop_map(|(who, asked, when, rest)| Task {
+            id: TaskId(Uuid::from_u128(who.0)),
+            owner: who.1,
+            session: who.2.map(SessionId),
+            era: if who.3 { Era::Sessions } else { Era::Stateless },
+            client_capabilities: who.4,
+            tool: who.5,
+            digest: Digest(who.6),
+            arguments: asked.0,
+            progress_token: asked.1,
+            requested_ttl: asked.2,
+            ttl_ms: asked.3,
+            poll_interval_ms: asked.4,
+            created_at: Timestamp(when.0),
+            updated_at: Timestamp(when.1),
+            status_message: when.2,
+            version: when.3,
+            fence: Fence { incarnation: Incarnation(when.4), attempt: when.5 },
+            started_at: rest.0.map(Timestamp),
+            effects: rest.1,
+            questions: rest.2,
+            outcome: rest.3,
+        })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back_to_the_letter(original in any_task()) {
+        let text = record(&original).expect("encodes");
+        let ended = original.outcome.as_ref().map(|ended| outcome(ended).expect("encodes"));
+        let back = task(&text, original.arguments.as_bytes().to_vec(), ended).expect("decodes");
+        prop_assert_eq!(&back, &original);
+        let columns = Columns {
+            id: original.id,
+            status: status(original.status()),
+            created: original.created_at.0,
+            updated: original.updated_at.0,
+        };
+        prop_assert_eq!(summary(&columns, &text).expect("decodes"), Summary::of(&original));
+        prop_assert_eq!(status(original.status()) <= LAST_LIVE, original.is_live());
+    }
+
+    #[test]
+    fn what_was_not_written_by_us_is_refused_without_panic(text in any::<String>(), tail in vec(any::<u8>(), 0..40)) {
+        let _ = task(&text, Vec::new(), None);
+        let _ = read_outcome(tail);
+    }
+}
+
+#[test]
+fn damage_has_a_name() {
+    assert!(matches!(read_outcome(Vec::new()), Err(CodecError::Outcome(None))));
+    assert!(matches!(read_outcome(b"z{}".to_vec()), Err(CodecError::Outcome(Some(b'z')))));
+    assert!(matches!(read_outcome(b"j{".to_vec()), Err(CodecError::Json(_))));
+    assert!(matches!(read_status(0), Err(CodecError::Status(0))));
+    assert!(matches!(read_status(6), Err(CodecError::Status(6))));
+}

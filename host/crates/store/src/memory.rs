@@ -1,0 +1,251 @@
+//! The store in memory: the reference that says what the ports mean, by scans
+//! rather than indexes. What it holds ends with the process.
+//!
+//! Several hosts can share one: each holds a handle with an incarnation of its
+//! own, and a handle can be killed as a process can.
+
+mod hosts;
+
+use crate::Refused;
+use crate::stamps::Stamps;
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::{broadcast, watch};
+use toolyard_task::keys::Key;
+use toolyard_task::session::Session;
+use toolyard_task::store::{
+    Committed, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
+};
+use toolyard_task::task::{Summary, Task};
+use toolyard_task::{Clock, Incarnation, SessionId, TaskId};
+
+/// A host that is further behind than this is told to read everything again.
+const HINTS: usize = 1024;
+
+/// One host's handle to a store in memory.
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+    /// Tells this handle's hints from those of others.
+    handle: u64,
+    /// Its end is the end of the handle's feeds; `None` once it is killed.
+    life: Mutex<Option<watch::Sender<()>>>,
+    incarnation: Mutex<Option<Incarnation>>,
+}
+
+struct Shared {
+    stamps: Stamps,
+    handles: AtomicU64,
+    hints: broadcast::Sender<(u64, Hint)>,
+    state: Mutex<State>,
+}
+
+/// Ordered maps, so that a run of a simulation can be repeated.
+#[derive(Default)]
+struct State {
+    tasks: BTreeMap<TaskId, Task>,
+    sessions: BTreeMap<SessionId, Session>,
+    keys: BTreeMap<&'static str, Vec<Key>>,
+    /// The hosts that were registered, and whether they live.
+    hosts: BTreeMap<Incarnation, bool>,
+    incarnations: u64,
+}
+
+impl MemoryStore {
+    /// An empty store and the first handle to it.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::of(Arc::new(Shared {
+            stamps: Stamps::new(clock),
+            handles: AtomicU64::new(0),
+            hints: broadcast::Sender::new(HINTS),
+            state: Mutex::default(),
+        }))
+    }
+
+    /// A handle for a further host on the same store.
+    #[must_use]
+    pub fn node(&self) -> Self {
+        Self::of(self.shared.clone())
+    }
+
+    /// Ends this handle as `kill -9` ends a process: its incarnation is dead, its
+    /// feeds end, and whatever is called through it from now on fails.
+    pub fn kill(&self) {
+        let mut state = self.lock();
+        self.life.lock().expect("no section panics").take();
+        let incarnation = *self.incarnation.lock().expect("no section panics");
+        if let Some(lives) = incarnation.and_then(|incarnation| state.hosts.get_mut(&incarnation)) {
+            *lives = false;
+        }
+    }
+
+    fn of(shared: Arc<Shared>) -> Self {
+        Self {
+            handle: shared.handles.fetch_add(1, Ordering::Relaxed),
+            shared,
+            life: Mutex::new(Some(watch::Sender::new(()))),
+            incarnation: Mutex::new(None),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().expect("no section panics")
+    }
+
+    /// The state, unless this handle was killed.
+    fn state(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        // The state first, then the life, as `kill` does: nothing is written after
+        // a kill.
+        let state = self.lock();
+        if self.life.lock().expect("no section panics").is_none() {
+            return Err(StoreError::Unavailable(Refused::Closed.into()));
+        }
+        Ok(state)
+    }
+
+    /// Only after the change can be read: whoever gets a hint reads at once.
+    fn changed(&self, id: TaskId) {
+        // Nobody need listen.
+        let _ = self.shared.hints.send((self.handle, Hint::Task(id)));
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl State {
+    fn live(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values().filter(|task| task.is_live())
+    }
+
+    fn has_room(&self, task: &Task, quota: Quota) -> Result<(), CreateError> {
+        let of_owner = self.live().filter(|live| live.owner == task.owner).count();
+        if of_owner >= quota.per_owner as usize {
+            return Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner });
+        }
+        if self.live().count() >= quota.in_all as usize {
+            return Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all });
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl TaskStore for MemoryStore {
+    async fn create(&self, mut task: Task, quota: Quota) -> Result<Task, CreateError> {
+        {
+            let mut state = self.state()?;
+            state.has_room(&task, quota)?;
+            if state.tasks.contains_key(&task.id) {
+                return Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into());
+            }
+            let now = self.shared.stamps.now();
+            task.created_at = now;
+            task.updated_at = now;
+            task.started_at = task.started_at.map(|_| now);
+            state.tasks.insert(task.id, task.clone());
+        }
+        self.changed(task.id);
+        Ok(task)
+    }
+
+    async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError> {
+        let state = self.state()?;
+        Ok(state.tasks.get(&id).map(|task| Read { task: task.clone(), now: self.shared.stamps.now() }))
+    }
+
+    async fn commit(&self, task: &Task) -> Result<Committed, StoreError> {
+        {
+            let mut state = self.state()?;
+            let Some(stored) = state.tasks.get_mut(&task.id) else { return Ok(Committed::Stale) };
+            if stored.version + 1 != task.version {
+                return Ok(Committed::Stale);
+            }
+            // Arguments are written once.
+            let arguments = stored.arguments.clone();
+            *stored = Task { arguments, ..task.clone() };
+        }
+        self.changed(task.id);
+        Ok(Committed::Done)
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
+        let state = self.state()?;
+        let now = self.shared.stamps.now();
+        let mut found: Vec<&Task> = state
+            .tasks
+            .values()
+            .filter(|task| query.owner.as_ref().is_none_or(|owner| task.owner == *owner))
+            .filter(|task| query.after.is_none_or(|after| (task.created_at, task.id) > (after.created_at, after.id)))
+            .filter(|task| !task.is_gone(now))
+            .collect();
+        found.sort_by_key(|task| (task.created_at, task.id));
+        Ok(found.into_iter().take(query.limit as usize).map(Summary::of).collect())
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        let state = self.state()?;
+        let now = self.shared.stamps.now();
+        let mut due: Vec<_> =
+            state.tasks.values().map(|task| (task.due_at(), task.id)).filter(|(at, _)| *at <= now).collect();
+        due.sort_unstable();
+        Ok(due.into_iter().take(limit as usize).map(|(_, id)| id).collect())
+    }
+
+    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
+        let state = self.state()?;
+        Ok(state.live().filter(|task| task.fence.incarnation == incarnation).map(|task| task.id).collect())
+    }
+
+    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        let mut removed = 0;
+        for id in ids {
+            if state.tasks.get(id).is_some_and(|task| task.is_gone(now)) {
+                state.tasks.remove(id);
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn hints(&self) -> Box<dyn Hints> {
+        let life = self.life.lock().expect("no section panics").as_ref().map(watch::Sender::subscribe);
+        Box::new(Feed { handle: self.handle, life, feed: self.shared.hints.subscribe() })
+    }
+}
+
+/// What other handles change.
+struct Feed {
+    handle: u64,
+    life: Option<watch::Receiver<()>>,
+    feed: broadcast::Receiver<(u64, Hint)>,
+}
+
+#[async_trait]
+impl Hints for Feed {
+    async fn next(&mut self) -> Option<Hint> {
+        let life = self.life.as_mut()?;
+        loop {
+            // Both arms only wait for something that stays there, so nothing is
+            // lost with the arm that is dropped.
+            let got = tokio::select! {
+                biased;
+                _ = life.changed() => return None,
+                got = self.feed.recv() => got,
+            };
+            match got {
+                Ok((from, _)) if from == self.handle => {}
+                Ok((_, hint)) => return Some(hint),
+                Err(broadcast::error::RecvError::Lagged(_)) => return Some(Hint::Anything),
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+}

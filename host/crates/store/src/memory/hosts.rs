@@ -1,0 +1,126 @@
+//! Hosts, sessions and keys in memory.
+
+use super::{MemoryStore, State};
+use crate::Refused;
+use async_trait::async_trait;
+use toolyard_task::keys::{Key, KeyStore, KeyUse};
+use toolyard_task::node::NodeStore;
+use toolyard_task::session::{Session, SessionStore};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Incarnation, SessionId};
+
+#[async_trait]
+impl NodeStore for MemoryStore {
+    async fn register(&self) -> Result<Incarnation, StoreError> {
+        let mut state = self.state()?;
+        let mut mine = self.incarnation.lock().expect("no section panics");
+        if let Some(incarnation) = *mine {
+            return Ok(incarnation);
+        }
+        state.incarnations += 1;
+        let incarnation = Incarnation(state.incarnations);
+        state.hosts.insert(incarnation, true);
+        *mine = Some(incarnation);
+        Ok(incarnation)
+    }
+
+    async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
+        let state = self.state()?;
+        Ok(state.hosts.iter().filter(|(_, lives)| !**lives).map(|(incarnation, _)| *incarnation).collect())
+    }
+
+    async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        let mut state = self.state()?;
+        let held = state.live().any(|task| task.fence.incarnation == incarnation);
+        if !held && state.hosts.get(&incarnation) == Some(&false) {
+            state.hosts.remove(&incarnation);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn works_for(&self, session: &SessionId) -> bool {
+        self.live().any(|task| task.session.as_ref() == Some(session))
+    }
+}
+
+#[async_trait]
+impl SessionStore for MemoryStore {
+    async fn open(&self, mut session: Session, most: u32) -> Result<Session, StoreError> {
+        let mut state = self.state()?;
+        if state.sessions.contains_key(&session.id) {
+            return Err(StoreError::Corrupt(Refused::Exists(session.id.to_string()).into()));
+        }
+        session.created_at = self.shared.stamps.now();
+        session.seen_at = session.created_at;
+        state.sessions.insert(session.id.clone(), session.clone());
+        while state.sessions.len() > most as usize {
+            let idle = state.sessions.values().filter(|other| other.id != session.id && !state.works_for(&other.id));
+            let Some(longest) = idle.min_by_key(|other| (other.seen_at, &other.id)).map(|other| other.id.clone())
+            else {
+                break;
+            };
+            state.sessions.remove(&longest);
+        }
+        Ok(session)
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
+        Ok(self.state()?.sessions.get(id).cloned())
+    }
+
+    async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
+        if let Some(session) = self.state()?.sessions.get_mut(id) {
+            session.seen_at = self.shared.stamps.now();
+        }
+        Ok(())
+    }
+
+    async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
+        Ok(self.state()?.sessions.remove(id).is_some())
+    }
+
+    async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        let idle: Vec<SessionId> = state
+            .sessions
+            .values()
+            .filter(|session| now.since(session.seen_at) >= idle_ms && !state.works_for(&session.id))
+            .map(|session| session.id.clone())
+            .collect();
+        for id in &idle {
+            state.sessions.remove(id);
+        }
+        Ok(u32::try_from(idle.len()).unwrap_or(u32::MAX))
+    }
+}
+
+#[async_trait]
+impl KeyStore for MemoryStore {
+    async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        let keys = state.keys.entry(used_for.as_str()).or_default();
+        if keys.is_empty() {
+            keys.push(new_key(1, now)?);
+        }
+        Ok(keys.clone())
+    }
+
+    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        let keys = state.keys.entry(used_for.as_str()).or_default();
+        let key = new_key(keys.first().map_or(1, |newest| newest.id + 1), now)?;
+        keys.insert(0, key.clone());
+        keys.truncate(keep.max(1) as usize);
+        Ok(key)
+    }
+}
+
+fn new_key(id: u32, created_at: Timestamp) -> Result<Key, StoreError> {
+    Ok(Key { id, secret: crate::secret()?, created_at })
+}

@@ -1,0 +1,77 @@
+//! How many live tasks and sessions there are. Counting them for every creation
+//! would cost more than the creation, so the writer remembers, for as long as
+//! nobody else writes to the file: `PRAGMA data_version` says when somebody did.
+
+use rusqlite::{Connection, params};
+use std::collections::HashMap;
+
+/// A bound on what is remembered; beyond it, counting starts anew.
+const OWNERS: usize = 10_000;
+
+/// Counts as of the writer's open transaction.
+#[derive(Default)]
+pub(super) struct Counts {
+    live: Option<u32>,
+    live_of: HashMap<String, u32>,
+    sessions: Option<u32>,
+}
+
+impl Counts {
+    /// Nothing is known any more: somebody else wrote, or we rolled back.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Live tasks in all.
+    pub(super) fn live(&mut self, on: &Connection) -> rusqlite::Result<u32> {
+        if let Some(count) = self.live {
+            return Ok(count);
+        }
+        let sql = "SELECT count(*) FROM task INDEXED BY live_task_by_incarnation WHERE status <= 2";
+        let count = on.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        self.live = Some(count);
+        Ok(count)
+    }
+
+    /// Live tasks of an owner.
+    pub(super) fn live_of(&mut self, on: &Connection, owner: &str) -> rusqlite::Result<u32> {
+        if let Some(count) = self.live_of.get(owner) {
+            return Ok(*count);
+        }
+        let sql =
+            "SELECT count(*) FROM task INDEXED BY task_by_status_created WHERE owner = ?1 AND status <= 2";
+        let count = on.prepare_cached(sql)?.query_row(params![owner], |row| row.get(0))?;
+        if self.live_of.len() >= OWNERS {
+            self.live_of.clear();
+        }
+        self.live_of.insert(owner.to_owned(), count);
+        Ok(count)
+    }
+
+    /// Sessions in all.
+    pub(super) fn sessions(&mut self, on: &Connection) -> rusqlite::Result<u32> {
+        if let Some(count) = self.sessions {
+            return Ok(count);
+        }
+        let count = on.prepare_cached("SELECT count(*) FROM session")?.query_row([], |row| row.get(0))?;
+        self.sessions = Some(count);
+        Ok(count)
+    }
+
+    /// A live task of this owner came, or went (`-1`).
+    pub(super) fn live_changed(&mut self, owner: &str, by: i32) {
+        if let Some(count) = &mut self.live {
+            *count = count.saturating_add_signed(by);
+        }
+        if let Some(count) = self.live_of.get_mut(owner) {
+            *count = count.saturating_add_signed(by);
+        }
+    }
+
+    /// A session came, or some went.
+    pub(super) fn sessions_changed(&mut self, by: i32) {
+        if let Some(count) = &mut self.sessions {
+            *count = count.saturating_add_signed(by);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What goes wrong with a file, in words for the operator at the start and as
+//! kinds for the callers later.
+
+use rusqlite::ErrorCode;
+use std::path::PathBuf;
+use toolyard_task::store::StoreError;
+
+/// Why the data folder cannot be used. Nothing in it was deleted or replaced.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder is not there and cannot be made, or is not a folder.
+    #[error("the data folder {} cannot be made or entered", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file cannot be made or written.
+    #[error("{} cannot be written; check who owns it and whether the disk is mounted read-only", path.display())]
+    NotWritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The file is something else, or its first page is damaged.
+    #[error("{} is not a SQLite database; move it away or name another data folder", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a database of another program.
+    #[error("{} is a database of another program; name another data folder", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by a later release.
+    #[error(
+        "{} has schema {found} and this release knows {known} at most; \
+         run the release that wrote it, or name another data folder", path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The file's schema.
+        found: i64,
+        /// The latest one that this release knows.
+        known: i64,
+    },
+    /// The database is damaged.
+    #[error("{} is damaged; restore it from a backup, or move it away to begin with an empty one", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// It may work later: locked by another program, out of space or of threads.
+    #[error("{} cannot be opened now", path.display())]
+    Unavailable {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl OpenError {
+    /// What `source` means at the start.
+    pub(super) fn of(path: PathBuf, source: rusqlite::Error) -> Self {
+        match source.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, source },
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                Self::NotWritable { path, source: source.into() }
+            }
+            _ => Self::Unavailable { path, source: source.into() },
+        }
+    }
+}
+
+/// What a failure of SQLite means to a caller.
+pub(super) fn failed(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(error.into()),
+        None => match error {
+            // A column that holds another type than the one we write there.
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..) => StoreError::Corrupt(error.into()),
+            other => StoreError::Unavailable(other.into()),
+        },
+        Some(_) => StoreError::Unavailable(error.into()),
+    }
+}
+
+/// What a record that cannot be decoded, or encoded, means to a caller.
+pub(super) fn corrupt(error: crate::codec::CodecError) -> StoreError {
+    StoreError::Corrupt(error.into())
+}

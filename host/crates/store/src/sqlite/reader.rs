@@ -1,0 +1,94 @@
+//! The threads that read. Each has a connection of its own, which sees the file as
+//! of the last commit and is never kept waiting by the writer.
+
+use super::schema;
+use super::writer::{closed, place};
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+use toolyard_task::store::StoreError;
+
+type Job = Box<dyn FnOnce(&Connection) + Send>;
+
+/// The way to the reading threads.
+pub(super) struct Readers {
+    /// `None` tells one thread to end.
+    jobs: Sender<Option<Job>>,
+    places: Arc<Semaphore>,
+    patience: Duration,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Readers {
+    /// Starts `count` threads, each with room for `queue` waiting reads.
+    pub(super) fn start(
+        path: &Path,
+        busy: Duration,
+        count: usize,
+        queue: usize,
+        patience: Duration,
+    ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let (jobs, inbox) = channel();
+        let inbox = Arc::new(Mutex::new(inbox));
+        let mut threads = Vec::new();
+        for number in 0..count.max(1) {
+            let connection = schema::connection(path, busy)?;
+            connection.pragma_update(None, "query_only", "ON")?;
+            let inbox = inbox.clone();
+            let name = format!("toolyard-store-r{number}");
+            threads.push(std::thread::Builder::new().name(name).spawn(move || run(&connection, &inbox))?);
+        }
+        let places = Arc::new(Semaphore::new(queue.max(1) * count.max(1)));
+        Ok(Self { jobs, places, patience, threads: Mutex::new(threads) })
+    }
+
+    /// Reads on one of the threads.
+    pub(super) async fn read<T, F>(&self, operation: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let place = place(&self.places, self.patience).await?;
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |on| {
+            // Nobody waits any more: it was only a read.
+            if !reply.is_closed() {
+                let _ = reply.send(operation(on));
+            }
+            drop(place);
+        });
+        // If the threads have ended, the reply is dropped with the job.
+        let _ = self.jobs.send(Some(job));
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Does what is queued and ends the threads. Blocks until then.
+    pub(super) fn stop(&self) {
+        self.places.close();
+        let threads = std::mem::take(&mut *self.threads.lock().expect("no section panics"));
+        for _ in &threads {
+            let _ = self.jobs.send(None);
+        }
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a reading thread of the store panicked");
+            }
+        }
+    }
+}
+
+fn run(on: &Connection, inbox: &Mutex<Receiver<Option<Job>>>) {
+    loop {
+        // One thread waits in `recv`, the others for this lock, which comes to the
+        // same.
+        let job = inbox.lock().expect("`recv` does not panic").recv();
+        match job {
+            Ok(Some(job)) => job(on),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The file: how a connection is set up, its tables, and how an older file is
+//! brought forward.
+
+use super::error::OpenError;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const FILE: &str = "toolyard.sqlite";
+
+/// "tool", so that a database of another program is told from an empty one of
+/// ours.
+const APPLICATION_ID: i64 = 0x746f_6f6c;
+
+/// Settings of every connection, and why.
+const PRAGMAS: &[(&str, &str)] = &[
+    // Readers and the writer do not wait for each other. Stays with the file.
+    ("journal_mode", "WAL"),
+    // A commit is on the disk when it returns, through a loss of power as well.
+    ("synchronous", "FULL"),
+    // On macOS a plain fsync leaves data in the drive's cache; elsewhere a no-op.
+    ("fullfsync", "ON"),
+    // Long arguments go with their task.
+    ("foreign_keys", "ON"),
+    // Functions hidden in a schema that somebody else edited are not run.
+    ("trusted_schema", "OFF"),
+    // Damage is noticed when a page is read, before it spreads.
+    ("cell_size_check", "ON"),
+    // Sorting never leaves files behind.
+    ("temp_store", "MEMORY"),
+    // 16 MiB of pages: the upper levels of every index of a million tasks.
+    ("cache_size", "-16384"),
+    // 16 MiB of log before pages are copied back: a burst of small commits pays
+    // for fewer copies of the same index pages than with the default of 4 MiB.
+    ("wal_autocheckpoint", "4000"),
+    // A log that one burst made large is cut back to this.
+    ("journal_size_limit", "67108864"),
+];
+
+/// Each entry brings a file from the schema of its index to the next one. What
+/// has been released is never edited.
+const MIGRATIONS: &[&str] = &[SCHEMA_1];
+
+/// Rows have a number of their own and are not kept under their id: ids are
+/// random, rows are long, and inserting long rows at random places splits pages
+/// all over the table. Numbered, rows are appended, and the index over the ids
+/// stays small.
+///
+/// The large columns stand last, so that a listing never follows a row into its
+/// overflow pages. Long arguments stand in a table of their own, since SQLite
+/// writes a whole row whenever any of it changes.
+///
+/// `status <= 2` says that a task is live (`codec::status`).
+const SCHEMA_1: &str = "
+CREATE TABLE task (
+    seq         INTEGER PRIMARY KEY,
+    id          BLOB    NOT NULL UNIQUE,
+    owner       TEXT    NOT NULL,
+    session     TEXT,
+    status      INTEGER NOT NULL,
+    created     INTEGER NOT NULL,
+    updated     INTEGER NOT NULL,
+    due         INTEGER NOT NULL,
+    incarnation INTEGER NOT NULL,
+    version     INTEGER NOT NULL,
+    record      TEXT    NOT NULL,
+    arguments   BLOB,
+    outcome     BLOB
+) STRICT;
+CREATE TABLE arguments (
+    task INTEGER PRIMARY KEY REFERENCES task (seq) ON DELETE CASCADE,
+    body BLOB NOT NULL
+) STRICT;
+CREATE INDEX task_by_created           ON task (created, id);
+CREATE INDEX task_by_owner_created     ON task (owner, created, id);
+CREATE INDEX task_by_owner_updated     ON task (owner, updated, id);
+CREATE INDEX task_by_status_created    ON task (owner, status, created, id);
+CREATE INDEX task_by_status_updated    ON task (owner, status, updated, id);
+CREATE INDEX task_by_due               ON task (due, id);
+CREATE INDEX live_task_by_incarnation  ON task (incarnation, id) WHERE status <= 2;
+CREATE INDEX live_task_by_session      ON task (session) WHERE status <= 2 AND session IS NOT NULL;
+
+CREATE TABLE session (
+    id     TEXT    PRIMARY KEY,
+    seen   INTEGER NOT NULL,
+    record TEXT    NOT NULL
+) STRICT;
+CREATE INDEX session_by_seen ON session (seen, id);
+
+CREATE TABLE node (
+    incarnation INTEGER PRIMARY KEY AUTOINCREMENT,
+    pid         INTEGER NOT NULL,
+    started     INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE key (
+    use     TEXT    NOT NULL,
+    id      INTEGER NOT NULL,
+    secret  BLOB    NOT NULL,
+    created INTEGER NOT NULL,
+    PRIMARY KEY (use, id)
+) STRICT;
+";
+
+/// Makes the folder and the file where they are missing, with rights for nobody
+/// else, and brings the file to the schema of this release. Gives its path.
+pub(super) fn prepare(folder: &Path, busy: Duration) -> Result<(PathBuf, Connection), OpenError> {
+    let no_folder = |source| OpenError::Folder { path: folder.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(no_folder)?;
+    let path = folder.join(FILE);
+    // SQLite gives its log and its shared memory the rights of the file.
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
+    drop(file.map_err(|source: io::Error| OpenError::NotWritable { path: path.clone(), source: source.into() })?);
+
+    let connect = || -> Result<Connection, OpenError> {
+        let fault = |source| OpenError::of(path.clone(), source);
+        let mut connection = connection(&path, busy).map_err(fault)?;
+        migrate(&mut connection, &path)?;
+        Ok(connection)
+    };
+    let connection = connect()?;
+    Ok((path, connection))
+}
+
+/// A connection with every setting in place.
+pub(super) fn connection(path: &Path, busy: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(busy)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // While another process turns a new file to WAL, SQLite answers "busy"
+    // without waiting, lest the two wait for each other.
+    let until = Instant::now() + busy;
+    for (name, value) in PRAGMAS {
+        while let Err(error) = connection.pragma_update(None, name, value) {
+            if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) || Instant::now() >= until {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    Ok(connection)
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let fault = |source| OpenError::of(path.to_owned(), source);
+    let known = MIGRATIONS.len() as i64;
+    if version(connection, path)? == known {
+        return Ok(());
+    }
+    // Whoever comes second waits here and then finds it done.
+    let step = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
+    let from = version(&step, path)?;
+    for migration in &MIGRATIONS[usize::try_from(from).unwrap_or(0)..] {
+        step.execute_batch(migration).map_err(fault)?;
+    }
+    step.pragma_update(None, "application_id", APPLICATION_ID).map_err(fault)?;
+    step.pragma_update(None, "user_version", known).map_err(fault)?;
+    step.commit().map_err(fault)
+}
+
+/// The schema that the file has: 0 for a new one.
+fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+    let fault = |source| OpenError::of(path.to_owned(), source);
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(fault);
+    let application = number("PRAGMA application_id")?;
+    let found = number("PRAGMA user_version")?;
+    if application != APPLICATION_ID && number("SELECT count(*) FROM sqlite_schema")? + found > 0 {
+        return Err(OpenError::Foreign { path: path.to_owned() });
+    }
+    let known = MIGRATIONS.len() as i64;
+    if found > known || found < 0 {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known });
+    }
+    Ok(found)
+}

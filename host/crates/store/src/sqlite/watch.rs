@@ -1,0 +1,66 @@
+//! Hints that another process wrote to the file. The writer's own connection
+//! looks, because `PRAGMA data_version` does not count what a connection
+//! committed itself: so our own changes wake nobody.
+
+use async_trait::async_trait;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use toolyard_task::store::{Hint, Hints};
+
+/// Who wants hints, and when to look next.
+pub(super) struct Watch {
+    /// `None` once the store is shut down, which ends the feeds.
+    feeds: Mutex<Option<watch::Sender<()>>>,
+    every: Duration,
+    next: Mutex<Option<Instant>>,
+}
+
+impl Watch {
+    pub(super) fn new(every: Duration) -> Self {
+        Self { feeds: Mutex::new(Some(watch::Sender::new(()))), every, next: Mutex::new(None) }
+    }
+
+    /// A feed of hints from now on.
+    pub(super) fn feed(&self) -> Box<dyn Hints> {
+        Box::new(Feed(self.feeds.lock().expect("no section panics").as_ref().map(watch::Sender::subscribe)))
+    }
+
+    /// Ends all feeds.
+    pub(super) fn end(&self) {
+        self.feeds.lock().expect("no section panics").take();
+    }
+
+    /// When to look next; never, while nobody listens.
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+        let heard = self.feeds.lock().expect("no section panics").as_ref().is_some_and(|all| all.receiver_count() > 0);
+        let mut next = self.next.lock().expect("no section panics");
+        *next = if heard { Some(next.unwrap_or(now + self.every)) } else { None };
+        *next
+    }
+
+    /// Whether it is time to look; if so, the next time is set.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        let due = self.due(now).is_some_and(|next| next <= now);
+        if due {
+            *self.next.lock().expect("no section panics") = Some(now + self.every);
+        }
+        due
+    }
+
+    /// Tells the feeds. Those that are behind hear of it once.
+    pub(super) fn others_wrote(&self) {
+        if let Some(feeds) = self.feeds.lock().expect("no section panics").as_ref() {
+            feeds.send_replace(());
+        }
+    }
+}
+
+struct Feed(Option<watch::Receiver<()>>);
+
+#[async_trait]
+impl Hints for Feed {
+    async fn next(&mut self) -> Option<Hint> {
+        self.0.as_mut()?.changed().await.ok().map(|()| Hint::Anything)
+    }
+}

@@ -1,0 +1,59 @@
+//! The time that a store gives: the wall clock's, except that it never goes back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use toolyard_task::Clock;
+use toolyard_task::wire::Timestamp;
+
+/// A stored time further ahead of the clock than this came from a clock that was
+/// wrong. Following it would hold time still until the right clock catches up,
+/// and no ttl would pass meanwhile.
+const BELIEVABLE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Gives times that never decrease, so that a step back of the wall clock does
+/// not put a new task before one that was listed already.
+pub(crate) struct Stamps {
+    clock: Arc<dyn Clock>,
+    latest: AtomicI64,
+}
+
+impl Stamps {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, latest: AtomicI64::new(i64::MIN) }
+    }
+
+    /// Goes on from a time that was given in an earlier life of the store.
+    pub(crate) fn resume(&self, from: Timestamp) {
+        if from.since(self.clock.now()) <= BELIEVABLE_MS {
+            self.latest.fetch_max(from.0, Ordering::Relaxed);
+        } else {
+            tracing::warn!(stored = %from, "the store holds times far in the future; they are not followed");
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        let now = self.clock.now().0;
+        Timestamp(now.max(self.latest.fetch_max(now, Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::ManualClock;
+
+    #[test]
+    fn time_does_not_go_back_and_a_wrong_future_is_not_followed() {
+        let clock = ManualClock::at(1_000);
+        let stamps = Stamps::new(clock.clone());
+        assert_eq!(stamps.now(), Timestamp(1_000));
+        clock.set(400);
+        assert_eq!(stamps.now(), Timestamp(1_000));
+        stamps.resume(Timestamp(5_000));
+        assert_eq!(stamps.now(), Timestamp(5_000));
+        stamps.resume(Timestamp(5_000 + BELIEVABLE_MS as i64));
+        assert_eq!(stamps.now(), Timestamp(5_000));
+        clock.set(6_000);
+        assert_eq!(stamps.now(), Timestamp(6_000));
+    }
+}

@@ -1,0 +1,91 @@
+//! What is known of a client once `initialize` is done, whatever the transport.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toolyard_dispatch::{Caller, Outlet, Stop};
+use toolyard_protocol::{Id, Revision};
+
+/// One client.
+pub(crate) struct Conversation {
+    /// Who it is, to the dispatcher.
+    pub caller: Caller,
+    /// The revision that was agreed on.
+    pub revision: Revision,
+    /// Where notices about its tasks go.
+    pub task_outlet: Arc<dyn Outlet>,
+    /// The requests under way that may be cancelled.
+    pub inflight: Inflight,
+}
+
+/// Requests under way, by id (C-1).
+pub(crate) struct Inflight {
+    most: usize,
+    by_id: Mutex<HashMap<Id, Arc<Stop>>>,
+}
+
+/// Why a request is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    /// Its id belongs to a request that is under way (J-2).
+    IdInUse,
+    /// Too many are under way.
+    TooMany,
+}
+
+/// Keeps a request among those under way.
+pub(crate) struct Taken {
+    conversation: Arc<Conversation>,
+    id: Id,
+    /// Set when the client cancels the request.
+    pub stop: Arc<Stop>,
+}
+
+impl Inflight {
+    pub fn new(most: usize) -> Self {
+        Self { most, by_id: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<Stop>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Conversation {
+    /// Takes a request in.
+    pub fn take(self: &Arc<Self>, id: &Id) -> Result<Taken, NotTaken> {
+        let mut by_id = self.inflight.lock();
+        if by_id.contains_key(id) {
+            return Err(NotTaken::IdInUse);
+        }
+        if by_id.len() >= self.inflight.most {
+            return Err(NotTaken::TooMany);
+        }
+        let stop = Arc::new(Stop::default());
+        by_id.insert(id.clone(), stop.clone());
+        drop(by_id);
+        Ok(Taken { conversation: self.clone(), id: id.clone(), stop })
+    }
+
+    /// The client cancels a request. Unknown ids are ignored: the answer may have
+    /// crossed the cancellation.
+    pub fn cancel(&self, id: &Id) {
+        let stop = self.inflight.lock().get(id).cloned();
+        if let Some(stop) = stop {
+            stop.set();
+        }
+    }
+
+    /// Cancels every request under way.
+    pub fn cancel_all(&self) {
+        let all: Vec<_> = self.inflight.lock().values().cloned().collect();
+        for stop in all {
+            stop.set();
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.conversation.inflight.lock().remove(&self.id);
+    }
+}

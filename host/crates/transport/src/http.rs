@@ -1,0 +1,17 @@
+//! Streamable HTTP: one endpoint, `/mcp`, with POST, GET and DELETE.
+
+mod accept;
+mod body;
+mod endpoint;
+mod get;
+mod guard;
+mod hub;
+mod media;
+mod post;
+mod reply;
+mod sse;
+
+pub use accept::serve;
+pub use guard::Guard;
+pub use media::{accepts, is_json};
+pub use sse::EventId;

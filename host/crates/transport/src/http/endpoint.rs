@@ -1,0 +1,129 @@
+//! The endpoint: what every request passes before its method is looked at.
+
+use super::guard::Guard;
+use super::hub::{Hub, LiveSession};
+use super::reply::{self, Reply, SESSION_ID};
+use crate::Server;
+use http::header::ACCEPT;
+use http::{HeaderMap, Method, StatusCode};
+use hyper::Request;
+use hyper::body::Incoming;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+use toolyard_dispatch::Fault;
+use toolyard_protocol::revision::Transport;
+use toolyard_protocol::{Revision, RpcError, notification};
+
+/// The one path that is served (H-1).
+const PATH: &str = "/mcp";
+
+pub(crate) struct Endpoint {
+    pub server: Arc<Server>,
+    pub hub: Arc<Hub>,
+    guard: Guard,
+    /// Requests that go on though their connection may be gone.
+    pub requests: TaskTracker,
+}
+
+impl Endpoint {
+    pub fn new(server: Arc<Server>, guard: Guard, requests: TaskTracker) -> Self {
+        Self { hub: Hub::new(server.clone()), server, guard, requests }
+    }
+
+    pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+        if let Err(why) = self.guard.check(request.uri().authority(), request.headers()) {
+            return why.into();
+        }
+        if request.uri().path() != PATH {
+            let error = RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
+            return reply::refuse(StatusCode::NOT_FOUND, &error);
+        }
+        let answered = match *request.method() {
+            Method::POST => self.post(request).await,
+            Method::GET => self.get(&request).await,
+            Method::DELETE => self.delete(&request).await,
+            _ => Err(reply::not_allowed()),
+        };
+        answered.unwrap_or_else(|refusal| refusal)
+    }
+
+    /// Tells every client of every new catalog, once (TL-1).
+    pub async fn announce_catalogs(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut catalogs = self.server.dispatch.catalogs();
+        catalogs.mark_unchanged();
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                changed = catalogs.changed() => if changed.is_err() { return },
+            }
+            self.hub.tell_all(&notification::tools_list_changed());
+        }
+    }
+
+    /// Ends every stream, because the server stops.
+    pub fn end_streams(&self) {
+        self.hub.end_streams();
+    }
+
+    async fn delete(&self, request: &Request<Incoming>) -> Result<Reply, Reply> {
+        let session = self.session(request.headers()).await?;
+        let closed = self.server.dispatch.close_session(&session.session).await;
+        self.hub.close(&session.session.id);
+        match closed {
+            Ok(_) => Ok(reply::empty(StatusCode::NO_CONTENT)),
+            Err(fault) => Err(broken(&fault)),
+        }
+    }
+
+    /// The session that a request belongs to (H-5, H-23).
+    pub async fn session(&self, headers: &HeaderMap) -> Result<Arc<LiveSession>, Reply> {
+        check_version(headers)?;
+        let Some(id) = headers.get(SESSION_ID) else {
+            let error = RpcError::invalid_request("Bad request: the MCP-Session-Id header is required; initialize first");
+            return Err(reply::refuse(StatusCode::BAD_REQUEST, &error));
+        };
+        let session = match id.to_str() {
+            Ok(id) => self.hub.session(id).await.map_err(|fault| broken(&fault))?,
+            Err(_) => None,
+        };
+        session.ok_or_else(|| {
+            let error = RpcError::invalid_request("Session not found: it was ended or has expired; initialize again");
+            reply::refuse(StatusCode::NOT_FOUND, &error)
+        })
+    }
+}
+
+/// H-5: a version that is not spoken here is refused; a missing one is that of the
+/// session.
+pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Reply> {
+    let Some(version) = headers.get("mcp-protocol-version") else { return Ok(()) };
+    let spoken = version.to_str().ok().and_then(Revision::parse).filter(|known| known.spoken_over(Transport::Http));
+    if spoken.is_some() {
+        return Ok(());
+    }
+    let names: Vec<_> = Revision::names(Transport::Http).collect();
+    let error = RpcError::invalid_request(format!(
+        "Bad request: unsupported MCP-Protocol-Version; this server speaks {}",
+        names.join(", ")
+    ));
+    Err(reply::refuse(StatusCode::BAD_REQUEST, &error))
+}
+
+/// H-6: `406` unless every one of these media types is accepted.
+pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Result<(), Reply> {
+    let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    if wanted.iter().all(|(kind, sub)| super::accepts(values(), kind, sub)) {
+        return Ok(());
+    }
+    let names: Vec<_> = wanted.iter().map(|(kind, sub)| format!("{kind}/{sub}")).collect();
+    let error = RpcError::invalid_request(format!("Not acceptable: the client must accept {}", names.join(" and ")));
+    Err(reply::refuse(StatusCode::NOT_ACCEPTABLE, &error))
+}
+
+/// The store failed where there is no request to answer.
+pub(crate) fn broken(fault: &Fault) -> Reply {
+    tracing::error!(error = fault as &dyn std::error::Error, "the store failed");
+    reply::refuse(StatusCode::SERVICE_UNAVAILABLE, &fault.rpc())
+}

@@ -1,0 +1,44 @@
+//! GET: a stream for what is tied to no request, or the rest of a stream that
+//! broke (H-19, H-28).
+
+use super::endpoint::{Endpoint, check_accept};
+use super::hub::{LiveSession, Purpose};
+use super::reply::{self, Reply};
+use super::sse::{self, EventId, Manner};
+use crate::Server;
+use http::StatusCode;
+use hyper::Request;
+use hyper::body::Incoming;
+use toolyard_protocol::RpcError;
+
+impl Endpoint {
+    pub(super) async fn get(&self, request: &Request<Incoming>) -> Result<Reply, Reply> {
+        check_accept(request.headers(), &[("text", "event-stream")])?;
+        let session = self.session(request.headers()).await?;
+        let manner = manner(&self.server, &session);
+        let Some(last) = request.headers().get("last-event-id") else {
+            let stream = self.hub.stream(&session);
+            session.keep(&stream, Purpose::Standalone);
+            return Ok(reply::events(sse::events(&stream, 0, manner)));
+        };
+        let id = last.to_str().ok().and_then(EventId::parse);
+        let found = id.and_then(|id| session.find(id).filter(|stream| id.number <= stream.latest()).zip(Some(id)));
+        let Some((stream, id)) = found else {
+            // H-29: not 404, which would end the session.
+            let error = RpcError::invalid_request(
+                "Bad request: Last-Event-ID names no event of this session that is still kept",
+            );
+            return Err(reply::refuse(StatusCode::BAD_REQUEST, &error));
+        };
+        Ok(reply::events(sse::events(&stream, id.number, Manner { priming: false, ..manner })))
+    }
+}
+
+/// How streams are written to a client of this session.
+pub(super) fn manner(server: &Server, session: &LiveSession) -> Manner {
+    Manner {
+        priming: session.conversation.revision.has_priming_event(),
+        retry: server.settings.retry,
+        keep_alive: server.settings.keep_alive,
+    }
+}

@@ -1,0 +1,281 @@
+//! The sessions that are in use, held in memory in front of the store: their
+//! streams, and where a message for a client goes (H-20).
+
+use super::sse::EventId;
+use crate::Server;
+use crate::conversation::{Conversation, Inflight};
+use crate::stream::{LogBounds, Stream};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use toolyard_dispatch::{Caller, Fault, Outlet, ProgressNotice, Session, SessionId, TaskId};
+use toolyard_protocol::{Revision, notification};
+
+/// How often the store is told that a session is in use.
+const TOUCH_EVERY: Duration = Duration::from_secs(60);
+
+/// A session in use.
+pub(crate) struct LiveSession {
+    pub session: Session,
+    pub conversation: Arc<Conversation>,
+    bounds: Bounds,
+    streams: Mutex<Streams>,
+}
+
+#[derive(Clone, Copy)]
+struct Bounds {
+    log: LogBounds,
+    streams: usize,
+    replay: Duration,
+}
+
+struct Streams {
+    kept: Vec<Kept>,
+    used: Instant,
+    touched: Instant,
+}
+
+struct Kept {
+    stream: Arc<Stream>,
+    purpose: Purpose,
+}
+
+/// What a stream is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A GET: whatever is not tied to a request (H-19).
+    Standalone,
+    /// The answer to a request.
+    Answer,
+    /// The answer to `tasks/result` of this task; also carries what belongs to
+    /// the task.
+    Result(String),
+}
+
+/// The sessions in use.
+pub(crate) struct Hub {
+    server: Arc<Server>,
+    live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    /// Numbers the streams, so that no two of this process have one id; the
+    /// upper half tells processes apart.
+    streams: AtomicU64,
+    me: Weak<Hub>,
+}
+
+impl Hub {
+    pub fn new(server: Arc<Server>) -> Arc<Self> {
+        let start = u64::from(std::process::id()) << 40 | (seconds() & 0xff_ffff) << 16;
+        Arc::new_cyclic(|me| Self {
+            server,
+            live: Mutex::default(),
+            streams: AtomicU64::new(start),
+            me: me.clone(),
+        })
+    }
+
+    /// The session of this id: from memory, else from the store.
+    pub async fn session(&self, id: &str) -> Result<Option<Arc<LiveSession>>, Fault> {
+        let id = SessionId(id.to_owned());
+        let known = self.lock().get(&id).cloned();
+        let live = match known {
+            Some(live) => live,
+            None => match self.server.dispatch.session(&id).await? {
+                Some(session) => self.hold(session),
+                None => return Ok(None),
+            },
+        };
+        if live.needs_touch() {
+            self.server.dispatch.touch_session(&id).await?;
+        }
+        Ok(Some(live))
+    }
+
+    /// Holds a session in memory.
+    pub fn hold(&self, session: Session) -> Arc<LiveSession> {
+        let settings = &self.server.settings;
+        let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
+        let now = Instant::now();
+        let mut live = self.lock();
+        if live.len() >= settings.sessions_in_memory {
+            forget_longest_unused(&mut live);
+        }
+        live.entry(session.id.clone())
+            .or_insert_with(|| {
+                Arc::new(LiveSession {
+                    conversation: Arc::new(Conversation {
+                        caller: Caller {
+                            owner: Some(session.owner.clone()),
+                            session: Some(session.id.clone()),
+                            capabilities: session.client_capabilities.clone(),
+                        },
+                        revision,
+                        task_outlet: Arc::new(SessionOutlet { hub: self.me.clone(), id: session.id.clone() }),
+                        inflight: Inflight::new(settings.requests_per_session),
+                    }),
+                    bounds: Bounds {
+                        log: LogBounds { bytes: settings.replay_bytes, events: settings.replay_events },
+                        streams: settings.streams_per_session,
+                        replay: settings.replay_time,
+                    },
+                    streams: Mutex::new(Streams { kept: Vec::new(), used: now, touched: now }),
+                    session,
+                })
+            })
+            .clone()
+    }
+
+    /// Lets go of a session that was closed: its streams end, its calls stop.
+    pub fn close(&self, id: &SessionId) {
+        let live = self.lock().remove(id);
+        if let Some(live) = live {
+            live.conversation.cancel_all();
+            live.end_streams();
+        }
+    }
+
+    /// A stream that nobody reads yet.
+    pub fn stream(&self, session: &LiveSession) -> Arc<Stream> {
+        Stream::new(self.streams.fetch_add(1, Ordering::Relaxed), session.bounds.log)
+    }
+
+    /// Sends a message to every client, each on one stream.
+    pub fn tell_all(&self, message: &Bytes) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for session in all {
+            session.tell(message.clone());
+        }
+    }
+
+    /// Ends every stream.
+    pub fn end_streams(&self) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for session in all {
+            session.end_streams();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session that has neither a stream nor a request under way can be read from
+/// the store again.
+fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) {
+    let longest = live
+        .values()
+        .filter(|session| !session.is_busy())
+        .min_by_key(|session| session.lock().used)
+        .map(|session| session.session.id.clone());
+    if let Some(id) = longest {
+        live.remove(&id);
+    }
+}
+
+fn seconds() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+impl LiveSession {
+    /// Keeps a stream so that a client can come back to it. Over the bounds, the
+    /// one that ended first goes first.
+    pub fn keep(&self, stream: &Arc<Stream>, purpose: Purpose) {
+        let mut streams = self.lock();
+        streams.kept.retain(|kept| kept.stream.ended().is_none_or(|ended| ended.elapsed() < self.bounds.replay));
+        while streams.kept.len() >= self.bounds.streams {
+            let ended = streams.kept.iter().position(|kept| kept.stream.ended().is_some());
+            let dropped = streams.kept.remove(ended.unwrap_or(0));
+            dropped.stream.end(None);
+        }
+        streams.kept.push(Kept { stream: stream.clone(), purpose });
+    }
+
+    /// The stream that an event belongs to, if it is still kept.
+    pub fn find(&self, id: EventId) -> Option<Arc<Stream>> {
+        let streams = self.lock();
+        streams.kept.iter().find(|kept| kept.stream.id() == id.stream).map(|kept| kept.stream.clone())
+    }
+
+    /// Sends a message that is not tied to a request: on the latest GET stream
+    /// that is read, else on the latest that may be read again.
+    pub fn tell(&self, message: Bytes) {
+        if let Some(stream) = self.stream_for(|purpose| *purpose == Purpose::Standalone) {
+            stream.push(message);
+        }
+    }
+
+    /// Sends a message that belongs to a task: on a stream that waits for its
+    /// result, else as any other.
+    fn tell_of_task(&self, task: TaskId, message: Bytes) {
+        let id = task.to_string();
+        match self.stream_for(|purpose| matches!(purpose, Purpose::Result(of) if *of == id)) {
+            Some(stream) => stream.push(message),
+            None => self.tell(message),
+        }
+    }
+
+    fn stream_for(&self, wanted: impl Fn(&Purpose) -> bool) -> Option<Arc<Stream>> {
+        let streams = self.lock();
+        let open = || {
+            streams.kept.iter().rev().filter(|kept| wanted(&kept.purpose) && kept.stream.ended().is_none())
+        };
+        open().find(|kept| kept.stream.is_read()).or_else(|| open().next()).map(|kept| kept.stream.clone())
+    }
+
+    fn end_streams(&self) {
+        for kept in &self.lock().kept {
+            kept.stream.end(None);
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        Arc::strong_count(&self.conversation) > 1
+            || self.lock().kept.iter().any(|kept| kept.stream.is_read() || kept.stream.ended().is_none())
+    }
+
+    fn needs_touch(&self) -> bool {
+        let mut streams = self.lock();
+        let now = Instant::now();
+        streams.used = now;
+        if now.duration_since(streams.touched) < TOUCH_EVERY {
+            return false;
+        }
+        streams.touched = now;
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Streams> {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where notices about the tasks of a session go, looked up when there is one: a
+/// task outlives what is held in memory of its session.
+struct SessionOutlet {
+    hub: Weak<Hub>,
+    id: SessionId,
+}
+
+impl Outlet for SessionOutlet {
+    fn progress(&self, notice: ProgressNotice) {
+        let Some(hub) = self.hub.upgrade() else { return };
+        let session = hub.lock().get(&self.id).cloned();
+        let (Some(session), Some(task)) = (session, notice.task) else { return };
+        let message = notification::progress(&notice.token, Some(&task.to_string()), &notice.progress);
+        session.tell_of_task(task, message);
+    }
+}
+
+/// Where notices of a plain call go: its own stream (P-2).
+pub(crate) struct CallOutlet(pub Arc<Stream>);
+
+impl Outlet for CallOutlet {
+    fn progress(&self, notice: ProgressNotice) {
+        let task = notice.task.map(|task| task.to_string());
+        self.0.push(notification::progress(&notice.token, task.as_deref(), &notice.progress));
+    }
+}

@@ -1,0 +1,83 @@
+//! `Accept` and `Content-Type` (H-6, H-7; RFC 9110 sections 8.3.1 and 12.5.1).
+
+/// Whether a list of `Accept` values admits the media type `kind/sub`. A range
+/// with `q=0` takes away what a wider one gives.
+#[must_use]
+pub fn accepts<'a>(values: impl Iterator<Item = &'a str>, kind: &str, sub: &str) -> bool {
+    let mut best: Option<(u8, bool)> = None;
+    for range in values.flat_map(|value| value.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let Some((range_kind, range_sub)) = parts.next().and_then(|media| media.split_once('/')) else {
+            continue;
+        };
+        let precision = match (range_kind, range_sub) {
+            ("*", "*") => 0,
+            (range_kind, "*") if range_kind.eq_ignore_ascii_case(kind) => 1,
+            (range_kind, range_sub)
+                if range_kind.eq_ignore_ascii_case(kind) && range_sub.eq_ignore_ascii_case(sub) =>
+            {
+                2
+            }
+            _ => continue,
+        };
+        let refused = parts.any(|parameter| {
+            parameter.split_once('=').is_some_and(|(name, weight)| {
+                name.trim().eq_ignore_ascii_case("q") && weight.trim().parse::<f32>() == Ok(0.0)
+            })
+        });
+        if best.is_none_or(|(known, _)| precision >= known) {
+            best = Some((precision, !refused));
+        }
+    }
+    best.is_some_and(|(_, admitted)| admitted)
+}
+
+/// Whether a `Content-Type` is `application/json`, parameters aside.
+#[must_use]
+pub fn is_json(content_type: &str) -> bool {
+    content_type.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h_6_accept_is_a_list_with_wildcards_and_weights() {
+        for (value, expected) in [
+            ("application/json, text/event-stream", (true, true)),
+            ("application/json,text/event-stream;q=0.9", (true, true)),
+            ("*/*", (true, true)),
+            ("text/*, application/*;q=0.1", (true, true)),
+            ("APPLICATION/JSON , Text/Event-Stream", (true, true)),
+            ("application/json", (true, false)),
+            ("text/event-stream", (false, true)),
+            ("*/*, application/json;q=0", (false, true)),
+            ("application/json;q=0, */*", (false, true)),
+            ("", (false, false)),
+            (";;;,,,/", (false, false)),
+            ("json", (false, false)),
+        ] {
+            let found = (
+                accepts([value].into_iter(), "application", "json"),
+                accepts([value].into_iter(), "text", "event-stream"),
+            );
+            assert_eq!(found, expected, "{value}");
+        }
+        assert!(accepts(["application/json", "text/event-stream"].into_iter(), "text", "event-stream"));
+    }
+
+    #[test]
+    fn h_7_json_may_have_parameters() {
+        for (value, expected) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            (" application/json ;x", true),
+            ("text/json", false),
+            ("application/json-patch+json", false),
+            ("", false),
+        ] {
+            assert_eq!(is_json(value), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! POST: one message, or a batch where the revision has them (H-9 to H-18).
+
+use super::endpoint::{Endpoint, broken, check_accept, check_version};
+use super::get::manner;
+use super::hub::{CallOutlet, LiveSession, Purpose};
+use super::reply::{self, Reply, SESSION_ID};
+use super::{body, is_json, sse};
+use crate::methods::{self, Manner, Request as McpRequest};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use hyper::Request;
+use hyper::body::Incoming as HttpBody;
+use std::sync::Arc;
+use toolyard_dispatch::{Fault, NewSession, NoOutlet};
+use toolyard_protocol::initialize::InitializeParams;
+use toolyard_protocol::message::decode;
+use toolyard_protocol::revision::Transport;
+use toolyard_protocol::{DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, response, tasks};
+
+impl Endpoint {
+    pub(super) async fn post(&self, request: Request<HttpBody>) -> Result<Reply, Reply> {
+        let (headers, message) = self.read(request).await?;
+        match message {
+            Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
+                Ok(self.initialize(&id, params.as_ref()).await)
+            }
+            Incoming::One(Message::Request { id, method, params }) => {
+                let session = self.session(&headers).await?;
+                Ok(self.request(session, McpRequest { id, method, params }).await)
+            }
+            Incoming::One(Message::Notification { method, params }) => {
+                let session = self.session(&headers).await?;
+                methods::notified(&session.conversation, &method, params.as_ref());
+                Ok(reply::empty(StatusCode::ACCEPTED))
+            }
+            Incoming::One(Message::Response { id, .. }) => {
+                self.session(&headers).await?;
+                tracing::debug!(%id, "an answer to no question of ours");
+                Ok(reply::empty(StatusCode::ACCEPTED))
+            }
+            Incoming::Batch(members) => {
+                let session = self.session(&headers).await?;
+                self.batch(session, members).await
+            }
+        }
+    }
+
+    /// The headers and the decoded body.
+    async fn read(&self, request: Request<HttpBody>) -> Result<(HeaderMap, Incoming), Reply> {
+        let settings = &self.server.settings;
+        let headers = request.headers();
+        check_accept(headers, &[("application", "json"), ("text", "event-stream")])?;
+        if !headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json) {
+            let error = RpcError::invalid_request("Unsupported media type: the body must be application/json");
+            return Err(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
+        }
+        check_version(headers)?;
+        let headers = headers.clone();
+        let body = body::read(request, settings.message_bytes, settings.body_time)
+            .await
+            .map_err(|why| reply::bad_body(why, settings.message_bytes))?;
+        let message = decode(&body).map_err(|fault| malformed(&fault))?;
+        Ok((headers, message))
+    }
+
+    /// Opens a session (L-1 to L-3, H-22).
+    async fn initialize(&self, id: &Id, params: Option<&RawJson>) -> Reply {
+        let params = match InitializeParams::decode(params) {
+            Ok(params) => params,
+            Err(error) => return reply::json(response::error(Some(id), &error)),
+        };
+        let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
+        let client = format!("{} {}", params.client_info.name, params.client_info.version);
+        let new = NewSession { owner: None, revision, capabilities: params.capabilities, client };
+        let session = match self.server.dispatch.open_session(new).await {
+            Ok(session) => session,
+            Err(fault) => return reply::json(response::error(Some(id), &fault.rpc())),
+        };
+        tracing::debug!(session = %session.id, client = session.client, %revision, "session opened");
+        let result = self.server.identity.initialize_result(revision);
+        let mut reply = reply::json(response::result(id, &result));
+        match HeaderValue::from_str(&session.id.0) {
+            Ok(value) => reply.headers_mut().insert(SESSION_ID, value),
+            Err(_) => return broken(&Fault::Closing),
+        };
+        self.hub.hold(session);
+        reply
+    }
+
+    /// Answers a request: as one object if it is quick, else as a stream. Once
+    /// begun it goes on to its end, whatever becomes of the connection (H-16), so
+    /// that nothing is left half done.
+    async fn request(&self, session: Arc<LiveSession>, request: McpRequest) -> Reply {
+        let how = methods::manner(&request.method);
+        let purpose = match how {
+            Manner::Stream => tasks::task_id(request.params.as_ref()).map_or(Purpose::Answer, Purpose::Result),
+            _ => Purpose::Answer,
+        };
+        let stream = self.hub.stream(&session);
+        let outlet = Arc::new(CallOutlet(stream.clone()));
+        let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
+        let mut answering = Box::pin(answering);
+        if how != Manner::Stream {
+            if let Some(answer) = (&mut answering).now_or_never() {
+                stream.end(answer);
+            }
+        } else {
+            // Kept before the wait begins, so that what belongs to the task finds
+            // its way here from the first moment on.
+            session.keep(&stream, purpose.clone());
+        }
+        if stream.ended().is_none() {
+            let stream = stream.clone();
+            self.requests.spawn(async move { stream.end(answering.await) });
+        }
+        match how {
+            Manner::Plain => stream.stirred().await,
+            Manner::MayStream => {
+                // Waiting may end early: then the answer is a stream.
+                drop(tokio::time::timeout(self.server.settings.stream_after, stream.stirred()).await);
+            }
+            Manner::Stream => {}
+        }
+        if how != Manner::Stream {
+            if let Some(Some(answer)) = stream.sole_message() {
+                return reply::json(answer);
+            }
+            session.keep(&stream, purpose);
+        }
+        reply::events(sse::events(&stream, 0, manner(&self.server, &session)))
+    }
+
+    /// J-6: only where the revision has batches. The answers leave together.
+    async fn batch(
+        &self,
+        session: Arc<LiveSession>,
+        members: Vec<Result<Message, DecodeError>>,
+    ) -> Result<Reply, Reply> {
+        let most = self.server.settings.batch;
+        let refusal = if !session.conversation.revision.has_batches() {
+            Some("batches are not part of this protocol revision: send one message".to_owned())
+        } else {
+            (members.len() > most).then(|| format!("a batch has at most {most} messages (wire.batch)"))
+        };
+        if let Some(refusal) = refusal {
+            return Err(reply::refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request(refusal)));
+        }
+        let mut answering = Vec::new();
+        for member in members {
+            let session = session.clone();
+            let server = self.server.clone();
+            match member {
+                Ok(Message::Request { id, method, .. }) if method == "initialize" => {
+                    let error = RpcError::invalid_request("initialize cannot be part of a batch");
+                    answering.push(async move { Some(response::error(Some(&id), &error)) }.boxed());
+                }
+                Ok(Message::Request { id, method, params }) => {
+                    let request = McpRequest { id, method, params };
+                    let conversation = session.conversation.clone();
+                    answering
+                        .push(methods::answer(server, conversation, request, Arc::new(NoOutlet)).boxed());
+                }
+                Ok(Message::Notification { method, params }) => {
+                    methods::notified(&session.conversation, &method, params.as_ref());
+                }
+                Ok(Message::Response { .. }) => {}
+                Err(fault) => {
+                    answering.push(
+                        async move { Some(response::error(fault.id.as_ref(), &fault.error)) }.boxed(),
+                    );
+                }
+            }
+        }
+        if answering.is_empty() {
+            return Ok(reply::empty(StatusCode::ACCEPTED));
+        }
+        let answers = self.requests.spawn(join_all(answering)).await.unwrap_or_default();
+        let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
+        Ok(if answers.is_empty() {
+            reply::empty(StatusCode::ACCEPTED)
+        } else {
+            reply::json(response::batch(&answers))
+        })
+    }
+}
+
+/// H-7: what is not JSON-RPC is an error of HTTP as well.
+fn malformed(fault: &DecodeError) -> Reply {
+    let mut refusal = reply::json(response::error(fault.id.as_ref(), &fault.error));
+    *refusal.status_mut() = StatusCode::BAD_REQUEST;
+    refusal
+}

@@ -1,0 +1,106 @@
+//! Server-sent events: frames, ids, keep-alive (H-13, H-14, H-27, H-28).
+
+use crate::methods::one_line;
+use crate::stream::{Next, Reader, Stream};
+use bytes::Bytes;
+use futures_util::Stream as FutureStream;
+use futures_util::stream;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The id of an event: the stream, in 16 hexadecimal digits, and the number in
+/// it. Unique in its session, because the streams are (H-27).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventId {
+    /// The stream.
+    pub stream: u64,
+    /// The number; 0 is the event that opens the stream.
+    pub number: u64,
+}
+
+impl EventId {
+    /// The id that `text` spells just as we do.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (stream, number) = text.split_once('-')?;
+        let id = Self { stream: u64::from_str_radix(stream, 16).ok()?, number: number.parse().ok()? };
+        (id.to_string() == text).then_some(id)
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{}", self.stream, self.number)
+    }
+}
+
+/// How a stream is written out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// Whether the client copes with an event whose data is empty (H-13).
+    pub priming: bool,
+    pub retry: Duration,
+    pub keep_alive: Duration,
+}
+
+/// The events of `stream` after `number`. A stream read from its beginning opens
+/// with the event that gives its id.
+pub(crate) fn events(
+    stream: &Arc<Stream>,
+    number: u64,
+    manner: Manner,
+) -> impl FutureStream<Item = Bytes> + Send + use<> {
+    let reader = stream.read_after(number);
+    let opening = (manner.priming && number == 0).then(|| opening(stream.id(), manner.retry));
+    stream::unfold((reader, stream.id(), opening), move |(mut reader, id, opening)| async move {
+        if let Some(opening) = opening {
+            return Some((opening, (reader, id, None)));
+        }
+        let event = next_event(&mut reader, id, manner.keep_alive).await?;
+        Some((event, (reader, id, None)))
+    })
+}
+
+async fn next_event(reader: &mut Reader, id: u64, keep_alive: Duration) -> Option<Bytes> {
+    match tokio::time::timeout(keep_alive, reader.next()).await {
+        Ok(Next::Message(number, message)) => Some(frame(EventId { stream: id, number }, message)),
+        Ok(Next::Ended | Next::CutOff) => None,
+        Err(_) => Some(Bytes::from_static(b": keep-alive\n\n")),
+    }
+}
+
+fn opening(stream: u64, retry: Duration) -> Bytes {
+    format!("id: {}\nretry: {}\ndata: \n\n", EventId { stream, number: 0 }, retry.as_millis()).into()
+}
+
+fn frame(id: EventId, message: Bytes) -> Bytes {
+    let message = one_line(message);
+    let head = format!("id: {id}\ndata: ");
+    let mut out = Vec::with_capacity(head.len() + message.len() + 2);
+    out.extend_from_slice(head.as_bytes());
+    out.extend_from_slice(&message);
+    out.extend_from_slice(b"\n\n");
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h_27_event_ids_name_stream_and_number_and_have_one_spelling() {
+        let id = EventId { stream: 0xabc, number: 7 };
+        assert_eq!(id.to_string(), "0000000000000abc-7");
+        assert_eq!(EventId::parse("0000000000000abc-7"), Some(id));
+        for other in ["", "-", "abc-7", "0000000000000ABC-7", "0000000000000abc-07", "0000000000000abc-+7", "x-1"] {
+            assert_eq!(EventId::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn newlines_between_tokens_do_not_break_the_frame() {
+        let framed = frame(EventId { stream: 1, number: 1 }, Bytes::from_static(b"{\n\r\n\"a\": 1}"));
+        assert_eq!(framed, "id: 0000000000000001-1\ndata: {   \"a\": 1}\n\n".as_bytes());
+    }
+}

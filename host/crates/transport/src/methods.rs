@@ -1,0 +1,190 @@
+//! The methods of MCP, each a call of the dispatcher.
+
+use crate::Server;
+use crate::conversation::{Conversation, NotTaken};
+use bytes::Bytes;
+use std::sync::Arc;
+use toolyard_dispatch::{CallReply, Fault, Outlet, ToolCall};
+use toolyard_protocol::tools::CallParams;
+use toolyard_protocol::{Id, RawJson, RpcError, notification, response, tasks};
+
+/// A request of a client that has initialized.
+pub(crate) struct Request {
+    pub id: Id,
+    pub method: String,
+    pub params: Option<RawJson>,
+}
+
+/// How an answer may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// At once, as one object.
+    Plain,
+    /// It may take long and be preceded by notices.
+    MayStream,
+    /// As a stream, always (H-18).
+    Stream,
+}
+
+/// How the answer to a method leaves.
+pub(crate) fn manner(method: &str) -> Manner {
+    match method {
+        "tools/call" => Manner::MayStream,
+        "tasks/result" => Manner::Stream,
+        _ => Manner::Plain,
+    }
+}
+
+/// Answers a request. `None` if its sender cancelled it, in which case nothing is
+/// sent (C-1).
+pub(crate) async fn answer(
+    server: Arc<Server>,
+    conversation: Arc<Conversation>,
+    request: Request,
+    outlet: Arc<dyn Outlet>,
+) -> Option<Bytes> {
+    let taken = match conversation.take(&request.id) {
+        Ok(taken) => taken,
+        Err(why) => return Some(response::error(Some(&request.id), &not_taken(why, &server))),
+    };
+    let Request { id, method, params } = request;
+    let params = params.as_ref();
+    let outcome = match method.as_str() {
+        "ping" => Ok(RawJson::empty_object()),
+        "tools/list" => list_tools(&server, &conversation, params).await,
+        "tools/call" => match call_tool(&server, &conversation, params, outlet, &taken.stop).await {
+            Err(Failure::Cancelled) => return None,
+            Err(Failure::Rpc(error)) => Err(error),
+            Ok(result) => Ok(result),
+        },
+        method if method.starts_with("tasks/") && conversation.revision.has_tasks() => {
+            // C-4: a cancelled wait ends; the task goes on.
+            tokio::select! {
+                biased;
+                () = taken.stop.wait() => return None,
+                outcome = task_method(&server, &conversation, method, params) => outcome,
+            }
+        }
+        other => Err(RpcError::method_not_found(other)),
+    };
+    Some(response::outcome(&id, &outcome))
+}
+
+/// Takes a notification in. What is unknown is ignored.
+pub(crate) fn notified(conversation: &Conversation, method: &str, params: Option<&RawJson>) {
+    if method == "notifications/cancelled"
+        && let Some(id) = notification::cancelled_request(params)
+    {
+        conversation.cancel(&id);
+    }
+}
+
+/// Why a call of a tool gives no result.
+enum Failure {
+    Cancelled,
+    Rpc(RpcError),
+}
+
+impl From<RpcError> for Failure {
+    fn from(error: RpcError) -> Self {
+        Self::Rpc(error)
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Cancelled => Self::Cancelled,
+            other => Self::Rpc(logged(&other)),
+        }
+    }
+}
+
+async fn list_tools(
+    server: &Server,
+    conversation: &Conversation,
+    params: Option<&RawJson>,
+) -> Result<RawJson, RpcError> {
+    let cursor = tasks::cursor(params)?;
+    let revision = conversation.revision;
+    server.dispatch.list_tools(revision, cursor.as_deref()).await.map_err(|fault| logged(&fault))
+}
+
+async fn call_tool(
+    server: &Server,
+    conversation: &Conversation,
+    params: Option<&RawJson>,
+    outlet: Arc<dyn Outlet>,
+    stop: &Arc<toolyard_dispatch::Stop>,
+) -> Result<RawJson, Failure> {
+    let call = ToolCall {
+        params: CallParams::decode(params)?,
+        client_has_tasks: conversation.revision.has_tasks(),
+        stop: stop.clone(),
+        outlet,
+        task_outlet: conversation.task_outlet.clone(),
+    };
+    match server.dispatch.call(&conversation.caller, call).await? {
+        CallReply::Result(result) | CallReply::Created(result) => Ok(result),
+        CallReply::Error(error) => Err(Failure::Rpc(error)),
+    }
+}
+
+async fn task_method(
+    server: &Server,
+    conversation: &Conversation,
+    method: &str,
+    params: Option<&RawJson>,
+) -> Result<RawJson, RpcError> {
+    let dispatch = &server.dispatch;
+    let caller = &conversation.caller;
+    // T-2: with tasks switched off these methods do not exist.
+    if !dispatch.settings().tasks {
+        return Err(RpcError::method_not_found(method));
+    }
+    let done = match method {
+        "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render()),
+        "tasks/result" => match dispatch.task_result(caller, &tasks::task_id(params)?).await {
+            Ok(outcome) => return outcome,
+            Err(fault) => Err(fault),
+        },
+        "tasks/list" => dispatch.list_tasks(caller, tasks::cursor(params)?.as_deref()).await,
+        "tasks/cancel" => {
+            dispatch.cancel_task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render())
+        }
+        other => return Err(RpcError::method_not_found(other)),
+    };
+    done.map_err(|fault| logged(&fault))
+}
+
+/// The public half of a fault, its private half gone to the log.
+fn logged(fault: &Fault) -> RpcError {
+    if let Fault::Store(error) = fault {
+        tracing::error!(error = error as &dyn std::error::Error, "the store failed during a request");
+    }
+    fault.rpc()
+}
+
+fn not_taken(why: NotTaken, server: &Server) -> RpcError {
+    match why {
+        NotTaken::IdInUse => RpcError::invalid_request("the id belongs to a request that is still under way"),
+        NotTaken::TooMany => logged(&Fault::Busy {
+            what: format!(
+                "{} requests of this session are under way, the most",
+                server.settings.requests_per_session
+            ),
+            limit: "wire.requests-per-session",
+            retry_after_ms: server.dispatch.settings().retry_after_ms,
+        }),
+    }
+}
+
+/// One line of text: the newlines that JSON allows between its tokens become
+/// spaces, so that a message is one line on stdio (S-1) and one `data` field in
+/// an event.
+pub(crate) fn one_line(message: Bytes) -> Bytes {
+    if !message.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        return message;
+    }
+    message.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect()
+}

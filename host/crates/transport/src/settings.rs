@@ -1,0 +1,39 @@
+//! What the operator can set about the wire. Defaults, units and sentences stand
+//! in the host's table of limits; here are only the values.
+
+use std::time::Duration;
+
+/// The settings of the transports.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Bytes of one message, as an HTTP body or a line on stdin.
+    pub message_bytes: usize,
+    /// Connections at once; further ones wait to be accepted.
+    pub connections: usize,
+    /// How long a client may take to send the head of a request.
+    pub head_time: Duration,
+    /// How long a client may take to send a body.
+    pub body_time: Duration,
+    /// Messages in a batch.
+    pub batch: usize,
+    /// Requests under way at once in one session.
+    pub requests_per_session: usize,
+    /// A call that takes longer than this is answered as a stream of events.
+    pub stream_after: Duration,
+    /// How often a silent stream gets a comment that keeps it open.
+    pub keep_alive: Duration,
+    /// When clients should come back after a stream broke.
+    pub retry: Duration,
+    /// Bytes that one stream keeps for a client that comes back.
+    pub replay_bytes: usize,
+    /// Events that one stream keeps.
+    pub replay_events: usize,
+    /// How long an ended stream is kept.
+    pub replay_time: Duration,
+    /// Streams of one session that are kept, ended ones included.
+    pub streams_per_session: usize,
+    /// Sessions that are held in memory; more are read from the store again.
+    pub sessions_in_memory: usize,
+    /// How long requests under way may go on after stdin has ended.
+    pub eof_grace: Duration,
+}

@@ -1,0 +1,240 @@
+//! stdio: one message a line (S-1 to S-5). Standard output belongs to the
+//! protocol; logs go elsewhere.
+
+mod lines;
+
+use crate::Server;
+use crate::conversation::{Conversation, Inflight};
+use crate::methods::{self, Request, one_line};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+pub use lines::{Line, LineReader};
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::TaskTracker;
+use toolyard_dispatch::{Caller, Outlet, ProgressNotice};
+use toolyard_protocol::initialize::InitializeParams;
+use toolyard_protocol::message::decode;
+use toolyard_protocol::revision::Transport;
+use toolyard_protocol::{
+    DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, notification, response,
+};
+
+/// Messages that wait to be written. A client that does not read slows its own
+/// requests down; notices to it are dropped.
+const OUTBOX: usize = 256;
+/// Lines that wait to be looked at.
+const INBOX: usize = 64;
+
+/// Serves one client until its input ends or `stop` turns true. Requests under
+/// way then get `Settings::eof_grace` to end, and their answers are written.
+pub async fn serve<R, W>(server: Arc<Server>, input: R, output: W, mut stop: watch::Receiver<bool>)
+where
+    R: BufRead + Send + 'static,
+    W: Write + Send + 'static,
+{
+    let mut lines = lines::spawn_reader(input, server.settings.message_bytes, INBOX);
+    let (outbox, written) = lines::spawn_writer(output, OUTBOX);
+    let mut client = Client { server: server.clone(), outbox, conversation: None, requests: TaskTracker::new() };
+    let mut catalogs = server.dispatch.catalogs();
+    catalogs.mark_unchanged();
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            line = lines.recv() => match line {
+                Some(line) => client.take(line).await,
+                None => break,
+            },
+            changed = catalogs.changed() => {
+                if changed.is_ok() && client.conversation.is_some() {
+                    client.send(notification::tools_list_changed()).await;
+                }
+            }
+        }
+    }
+    // A shell that pipes its requests in has closed our input by now and still
+    // wants the answers.
+    client.requests.close();
+    if tokio::time::timeout(server.settings.eof_grace, client.requests.wait()).await.is_err() {
+        if let Some(conversation) = &client.conversation {
+            conversation.cancel_all();
+        }
+        tracing::debug!("requests under way were ended with the input");
+    }
+    drop(client);
+    // The writer ends when the last sender is gone.
+    drop(tokio::time::timeout(server.settings.eof_grace, written).await);
+}
+
+struct Client {
+    server: Arc<Server>,
+    outbox: mpsc::Sender<Bytes>,
+    conversation: Option<Arc<Conversation>>,
+    requests: TaskTracker,
+}
+
+impl Client {
+    async fn take(&mut self, line: Line) {
+        let decoded = match line {
+            Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return,
+            Line::Text(text) => decode(&text),
+            Line::TooLong => {
+                let most = self.server.settings.message_bytes;
+                let error = RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
+                Err(DecodeError { id: None, error })
+            }
+        };
+        match decoded {
+            Ok(Incoming::One(message)) => {
+                if let Some(answer) = self.message(message).await {
+                    self.send(answer).await;
+                }
+            }
+            Ok(Incoming::Batch(members)) => self.batch(members).await,
+            Err(fault) => self.send(response::error(fault.id.as_ref(), &fault.error)).await,
+        }
+    }
+
+    /// Takes a message in. What can be answered at once is given back; what
+    /// cannot is answered when it is done.
+    async fn message(&mut self, message: Message) -> Option<Bytes> {
+        match message {
+            Message::Request { id, method, params } if method == "initialize" => {
+                Some(self.initialize(&id, params.as_ref()))
+            }
+            Message::Request { id, method, params } => {
+                let answering = match self.answering(id, method, params) {
+                    Ok(answering) => answering,
+                    Err(refusal) => return Some(refusal),
+                };
+                let mut answering = Box::pin(answering);
+                if let Some(answer) = (&mut answering).now_or_never() {
+                    return answer;
+                }
+                let outbox = self.outbox.clone();
+                self.requests.spawn(async move {
+                    if let Some(answer) = answering.await {
+                        // Nobody reads any more once the writer is gone.
+                        drop(outbox.send(one_line(answer)).await);
+                    }
+                });
+                None
+            }
+            Message::Notification { method, params } => {
+                if let Some(conversation) = &self.conversation {
+                    methods::notified(conversation, &method, params.as_ref());
+                }
+                None
+            }
+            Message::Response { id, .. } => {
+                tracing::debug!(%id, "an answer to no question of ours");
+                None
+            }
+        }
+    }
+
+    /// The answer to come, or why there is none. Before `initialize` only `ping`
+    /// is answered (L-5, L-7).
+    fn answering(
+        &self,
+        id: Id,
+        method: String,
+        params: Option<RawJson>,
+    ) -> Result<impl Future<Output = Option<Bytes>> + Send + use<>, Bytes> {
+        let Some(conversation) = &self.conversation else {
+            return Err(if method == "ping" {
+                response::result(&id, &RawJson::empty_object())
+            } else {
+                let error = RpcError::invalid_request("the first request must be initialize");
+                response::error(Some(&id), &error)
+            });
+        };
+        let outlet = Arc::new(LineOutlet { outbox: self.outbox.clone() });
+        Ok(methods::answer(self.server.clone(), conversation.clone(), Request { id, method, params }, outlet))
+    }
+
+    fn initialize(&mut self, id: &Id, params: Option<&RawJson>) -> Bytes {
+        let params = match InitializeParams::decode(params) {
+            Ok(params) => params,
+            Err(error) => return response::error(Some(id), &error),
+        };
+        if self.conversation.is_some() {
+            let error = RpcError::invalid_request("this connection is initialized already");
+            return response::error(Some(id), &error);
+        }
+        let revision = Revision::negotiate(&params.protocol_version, Transport::Stdio);
+        self.conversation = Some(Arc::new(Conversation {
+            caller: Caller::local(params.capabilities),
+            revision,
+            task_outlet: Arc::new(LineOutlet { outbox: self.outbox.clone() }),
+            inflight: Inflight::new(self.server.settings.requests_per_session),
+        }));
+        response::result(id, &self.server.identity.initialize_result(revision))
+    }
+
+    /// J-6: only where the revision has batches.
+    async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
+        let most = self.server.settings.batch;
+        let has_batches = self.conversation.as_ref().is_some_and(|known| known.revision.has_batches());
+        if !has_batches || members.len() > most {
+            let why = if has_batches {
+                format!("a batch has at most {most} messages (wire.batch)")
+            } else {
+                "batches are not part of this protocol revision: send one message".to_owned()
+            };
+            return self.send(response::error(None, &RpcError::invalid_request(why))).await;
+        }
+        let mut answering = Vec::new();
+        for member in members {
+            match member {
+                Ok(Message::Request { id, method, params }) if method != "initialize" => {
+                    answering.push(match self.answering(id, method, params) {
+                        Ok(answering) => answering.boxed(),
+                        Err(refusal) => async move { Some(refusal) }.boxed(),
+                    });
+                }
+                Ok(Message::Request { id, .. }) => {
+                    let error = RpcError::invalid_request("initialize cannot be part of a batch");
+                    answering.push(async move { Some(response::error(Some(&id), &error)) }.boxed());
+                }
+                Ok(Message::Notification { method, params }) => {
+                    if let Some(conversation) = &self.conversation {
+                        methods::notified(conversation, &method, params.as_ref());
+                    }
+                }
+                Ok(Message::Response { .. }) => {}
+                Err(fault) => answering
+                    .push(async move { Some(response::error(fault.id.as_ref(), &fault.error)) }.boxed()),
+            }
+        }
+        let outbox = self.outbox.clone();
+        self.requests.spawn(async move {
+            let answers: Vec<Bytes> =
+                futures_util::future::join_all(answering).await.into_iter().flatten().collect();
+            if !answers.is_empty() {
+                drop(outbox.send(one_line(response::batch(&answers))).await);
+            }
+        });
+    }
+
+    async fn send(&self, message: Bytes) {
+        // Nobody reads any more once the writer is gone; the input ends then too.
+        drop(self.outbox.send(one_line(message)).await);
+    }
+}
+
+/// Notices go straight to the one channel there is.
+struct LineOutlet {
+    outbox: mpsc::Sender<Bytes>,
+}
+
+impl Outlet for LineOutlet {
+    fn progress(&self, notice: ProgressNotice) {
+        let task = notice.task.map(|task| task.to_string());
+        let message = notification::progress(&notice.token, task.as_deref(), &notice.progress);
+        // Full: a client that does not read loses notices, never answers.
+        drop(self.outbox.try_send(one_line(message)));
+    }
+}

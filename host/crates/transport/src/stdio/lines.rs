@@ -1,0 +1,140 @@
+//! Lines in and lines out, on threads of their own: standard input and output
+//! block.
+
+use bytes::Bytes;
+use std::io::{BufRead, Write};
+use tokio::sync::{mpsc, oneshot};
+
+/// One line of input, without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// The line.
+    Text(Bytes),
+    /// It was longer than allowed and was skipped.
+    TooLong,
+}
+
+/// Cuts input into lines and keeps no more of one than is allowed.
+pub struct LineReader<R> {
+    input: R,
+    most: usize,
+}
+
+impl<R: BufRead> LineReader<R> {
+    /// Reads lines of at most `most` bytes.
+    pub const fn new(input: R, most: usize) -> Self {
+        Self { input, most }
+    }
+
+    /// The next line; `None` at the end. An unfinished last line counts.
+    ///
+    /// # Errors
+    /// That of the input.
+    pub fn next_line(&mut self) -> std::io::Result<Option<Line>> {
+        let mut line = Vec::new();
+        let mut too_long = false;
+        loop {
+            let chunk = match self.input.fill_buf() {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if chunk.is_empty() {
+                return Ok(match (too_long, line.is_empty()) {
+                    (true, _) => Some(Line::TooLong),
+                    (false, true) => None,
+                    (false, false) => Some(Line::Text(line.into())),
+                });
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let part = &chunk[..end.unwrap_or(chunk.len())];
+            if line.len() + part.len() > self.most {
+                too_long = true;
+                line = Vec::new();
+            }
+            if !too_long {
+                line.extend_from_slice(part);
+            }
+            let used = part.len() + usize::from(end.is_some());
+            self.input.consume(used);
+            if end.is_some() {
+                if line.last() == Some(&b'\r') {
+                    line.pop();
+                }
+                return Ok(Some(if too_long { Line::TooLong } else { Line::Text(line.into()) }));
+            }
+        }
+    }
+}
+
+/// Reads lines on a thread. The thread may stay in its last read when the process
+/// ends: a read of standard input cannot be called off.
+pub(super) fn spawn_reader(
+    input: impl BufRead + Send + 'static,
+    most: usize,
+    capacity: usize,
+) -> mpsc::Receiver<Line> {
+    let (lines, receiver) = mpsc::channel(capacity);
+    let mut reader = LineReader::new(input, most);
+    let read = move || {
+        while let Ok(Some(line)) = reader.next_line() {
+            if lines.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("stdin".to_owned()).spawn(read).expect("a thread can be started");
+    receiver
+}
+
+/// Writes lines on a thread, until all senders are gone or the output breaks; the
+/// receiver then hears of it.
+pub(super) fn spawn_writer(
+    mut output: impl Write + Send + 'static,
+    capacity: usize,
+) -> (mpsc::Sender<Bytes>, oneshot::Receiver<()>) {
+    let (sender, mut messages) = mpsc::channel::<Bytes>(capacity);
+    let (tell, told) = oneshot::channel();
+    let write = move || {
+        while let Some(message) = messages.blocking_recv() {
+            let mut line = Vec::with_capacity(message.len() + 1);
+            line.extend_from_slice(&message);
+            line.push(b'\n');
+            if output.write_all(&line).and_then(|()| output.flush()).is_err() {
+                break;
+            }
+        }
+        // The other side may have stopped waiting, which is all the same here.
+        let _ = tell.send(());
+    };
+    std::thread::Builder::new().name("stdout".to_owned()).spawn(write).expect("a thread can be started");
+    (sender, told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    fn lines(input: &[u8], most: usize, buffer: usize) -> Vec<Line> {
+        let mut reader = LineReader::new(BufReader::with_capacity(buffer, input), most);
+        std::iter::from_fn(|| reader.next_line().expect("no fault")).collect()
+    }
+
+    #[test]
+    fn s_1_lines_are_cut_whatever_the_chunks() {
+        let text = |text: &str| Line::Text(Bytes::copy_from_slice(text.as_bytes()));
+        for buffer in [1, 2, 3, 100] {
+            assert_eq!(lines(b"ab\r\n\ncd\nlast", 10, buffer), [text("ab"), text(""), text("cd"), text("last")]);
+            assert_eq!(lines(b"", 10, buffer), []);
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_and_the_next_is_read() {
+        for buffer in [1, 4, 100] {
+            let found = lines(b"0123456789x\nok\n0123456789x", 10, buffer);
+            assert_eq!(found, [Line::TooLong, Line::Text(Bytes::from_static(b"ok")), Line::TooLong]);
+        }
+    }
+}

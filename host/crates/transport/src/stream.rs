@@ -1,0 +1,271 @@
+//! A stream of messages to one client: an id, a sequence, a bounded log
+//! (H-13 to H-15, H-27 to H-29).
+//!
+//! The log is the only queue. Whoever reads takes from it at its own pace; a
+//! reader that falls so far behind that its place was dropped is cut off. So a
+//! slow client costs a bounded amount of memory, and a client that comes back
+//! goes on where it was.
+
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// How much a stream keeps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogBounds {
+    pub bytes: usize,
+    pub events: usize,
+}
+
+/// One stream.
+pub(crate) struct Stream {
+    id: u64,
+    bounds: LogBounds,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// The sequence number that the next message gets; the first is 1, because 0
+    /// stands for the beginning.
+    next: u64,
+    log: VecDeque<(u64, Bytes)>,
+    log_bytes: usize,
+    ended: Option<Instant>,
+    /// Counts the readers; only the latest reads on (H-20).
+    readers: u64,
+    /// Whether the latest reader is still there.
+    read: bool,
+}
+
+/// What a reader finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A message and its number.
+    Message(u64, Bytes),
+    /// The stream has ended and was read to its end.
+    Ended,
+    /// The reader was replaced, or fell too far behind.
+    CutOff,
+}
+
+impl Stream {
+    pub fn new(id: u64, bounds: LogBounds) -> Arc<Self> {
+        let state = State { next: 1, ..State::default() };
+        Arc::new(Self { id, bounds, state: Mutex::new(state), changed: Notify::new() })
+    }
+
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Appends a message. The oldest are dropped over the bounds, but never the
+    /// latest.
+    pub fn push(&self, message: Bytes) {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            return;
+        }
+        let number = state.next;
+        state.next += 1;
+        state.log_bytes += message.len();
+        state.log.push_back((number, message));
+        while state.log.len() > 1 && (state.log.len() > self.bounds.events || state.log_bytes > self.bounds.bytes)
+        {
+            let dropped = state.log.pop_front().map_or(0, |(_, message)| message.len());
+            state.log_bytes -= dropped;
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Appends the last message, if any, and ends the stream.
+    pub fn end(&self, last: Option<Bytes>) {
+        if let Some(last) = last {
+            self.push(last);
+        }
+        self.lock().ended.get_or_insert_with(Instant::now);
+        self.changed.notify_waiters();
+    }
+
+    /// When it ended.
+    pub fn ended(&self) -> Option<Instant> {
+        self.lock().ended
+    }
+
+    /// Whether somebody reads it now.
+    pub fn is_read(&self) -> bool {
+        self.lock().read
+    }
+
+    /// Waits until there is a message, or the end.
+    pub async fn stirred(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let state = self.lock();
+                if state.next > 1 || state.ended.is_some() {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// If the stream has ended with this one message and nothing else, the
+    /// message; nothing in it if it ended without any.
+    pub fn sole_message(&self) -> Option<Option<Bytes>> {
+        let state = self.lock();
+        state.ended?;
+        match state.next {
+            1 => Some(None),
+            2 => Some(state.log.front().map(|(_, message)| message.clone())),
+            _ => None,
+        }
+    }
+
+    /// Reads on after the message of this number; 0 reads from the beginning.
+    /// The former reader is cut off.
+    pub fn read_after(self: &Arc<Self>, number: u64) -> Reader {
+        let mut state = self.lock();
+        state.readers += 1;
+        state.read = true;
+        let reader = state.readers;
+        drop(state);
+        self.changed.notify_waiters();
+        Reader { stream: self.clone(), after: number, reader }
+    }
+
+    /// The number of the latest message.
+    pub fn latest(&self) -> u64 {
+        self.lock().next - 1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The one who reads a stream.
+pub(crate) struct Reader {
+    stream: Arc<Stream>,
+    after: u64,
+    reader: u64,
+}
+
+impl Reader {
+    /// The next message. Safe to drop while it waits.
+    pub async fn next(&mut self) -> Next {
+        loop {
+            let stream = self.stream.clone();
+            let changed = stream.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(next) = self.look() {
+                return next;
+            }
+            changed.await;
+        }
+    }
+
+    fn look(&mut self) -> Option<Next> {
+        let state = self.stream.lock();
+        if state.readers != self.reader {
+            return Some(Next::CutOff);
+        }
+        let wanted = self.after + 1;
+        if wanted < state.next {
+            let oldest = state.log.front().map_or(state.next, |(number, _)| *number);
+            let Some(index) = wanted.checked_sub(oldest) else { return Some(Next::CutOff) };
+            let (number, message) = state.log.get(usize::try_from(index).ok()?)?.clone();
+            self.after = number;
+            return Some(Next::Message(number, message));
+        }
+        state.ended.is_some().then_some(Next::Ended)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.stream.lock();
+        if state.readers == self.reader {
+            state.read = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    const BOUNDS: LogBounds = LogBounds { bytes: 10, events: 3 };
+
+    fn text(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    fn now(reader: &mut Reader) -> Option<Next> {
+        reader.next().now_or_never()
+    }
+
+    #[test]
+    fn h_28_a_reader_goes_on_where_it_was_and_ends_with_the_stream() {
+        let stream = Stream::new(1, BOUNDS);
+        stream.push(text("a"));
+        stream.push(text("b"));
+        let mut reader = stream.read_after(0);
+        assert_eq!(now(&mut reader), Some(Next::Message(1, text("a"))));
+        let mut again = stream.read_after(1);
+        assert_eq!(now(&mut reader), Some(Next::CutOff), "H-20: never on two streams");
+        drop(reader);
+        assert!(stream.is_read());
+        assert_eq!(now(&mut again), Some(Next::Message(2, text("b"))));
+        assert_eq!(now(&mut again), None);
+        stream.end(Some(text("c")));
+        assert_eq!(now(&mut again), Some(Next::Message(3, text("c"))));
+        assert_eq!(now(&mut again), Some(Next::Ended));
+        stream.push(text("late"));
+        assert_eq!(stream.latest(), 3);
+        drop(again);
+        assert!(!stream.is_read());
+    }
+
+    #[test]
+    fn h_29_the_log_is_bounded_and_who_falls_behind_is_cut_off() {
+        let stream = Stream::new(1, BOUNDS);
+        let mut slow = stream.read_after(0);
+        for _ in 0..4 {
+            stream.push(text("x"));
+        }
+        assert_eq!(now(&mut slow), Some(Next::CutOff), "too many events");
+        let mut reader = stream.read_after(1);
+        assert_eq!(now(&mut reader), Some(Next::Message(2, text("x"))));
+        stream.push(text("longer than the bound"));
+        assert_eq!(now(&mut reader), Some(Next::CutOff), "too many bytes");
+        let mut reader = stream.read_after(4);
+        assert!(matches!(now(&mut reader), Some(Next::Message(5, _))), "the latest is always kept");
+    }
+
+    #[test]
+    fn a_lone_answer_is_told_from_a_stream() {
+        let lone = Stream::new(1, BOUNDS);
+        assert_eq!(lone.sole_message(), None);
+        assert!(lone.stirred().now_or_never().is_none());
+        lone.end(Some(text("answer")));
+        assert!(lone.stirred().now_or_never().is_some());
+        assert_eq!(lone.sole_message(), Some(Some(text("answer"))));
+        let silent = Stream::new(2, BOUNDS);
+        silent.end(None);
+        assert_eq!(silent.sole_message(), Some(None));
+        let more = Stream::new(3, BOUNDS);
+        more.push(text("progress"));
+        more.end(Some(text("answer")));
+        assert_eq!(more.sole_message(), None);
+    }
+}

@@ -1,0 +1,280 @@
+//! Puts the parts together: engine, stores, dispatcher, services; and takes them
+//! apart again in the right order.
+
+use crate::config::{Config, StoreChoice};
+use crate::system::{RandomIds, SystemClock};
+use anyhow::Context as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use toolyard_dispatch::{Bounds, Clock, Dispatch, Settings, Stores};
+use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins};
+use toolyard_store::{MemoryStore, SqliteStore};
+use toolyard_transport::{Implementation, Server, ServerIdentity};
+
+/// How long services may take to end once they are told to.
+const SERVICES_END: Duration = Duration::from_secs(5);
+
+/// Runs `main` with the two runtimes that there are: one serves clients, the
+/// other runs guests that take longer than their first poll, so that a guest
+/// which computes for ever never delays a client.
+pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
+    main: impl FnOnce(Handle) -> F,
+) -> anyhow::Result<T> {
+    let runtime = |name: &str| {
+        Builder::new_multi_thread().thread_name(name).enable_all().build().context("the async runtime does not start")
+    };
+    let guests = runtime("guest")?;
+    let serving = runtime("serve")?;
+    let done = serving.block_on(main(guests.handle().clone()));
+    // Whoever needed these has been waited for; what is left, such as a read of
+    // stdin that cannot be called off, must not hold the process.
+    serving.shutdown_background();
+    guests.shutdown_background();
+    done
+}
+
+/// The parts, put together.
+pub struct Assembled {
+    /// What the transports serve.
+    pub server: Arc<Server>,
+    /// What was found in the plugin folder at the start.
+    pub plugins: Vec<PluginReport>,
+    services: Vec<JoinHandle<()>>,
+    stop_services: watch::Sender<bool>,
+    close: CloseStore,
+    capacity: u32,
+}
+
+impl Assembled {
+    /// Starts the parts and loads the plugin folder. Services end when `stop`
+    /// turns true or [`Assembled::shut_down`] is called, which must be called in
+    /// any case.
+    pub async fn start(config: &Config, guests: Handle, stop: watch::Receiver<bool>) -> anyhow::Result<Self> {
+        let engine = start_engine(config)?;
+        let capacity = engine.capacity();
+        let (stores, close) = open_store(config)?;
+        let dispatch = Dispatch::new(
+            dispatch_settings(config, capacity),
+            stores,
+            Arc::new(SystemClock),
+            Arc::new(RandomIds),
+            guests,
+        );
+        let mut plugins = Plugins::open(engine, config.plugins.clone());
+        let loading = plugins.load();
+        tokio::pin!(loading);
+        let mut interrupted = stop.clone();
+        let snapshot = tokio::select! {
+            biased;
+            snapshot = &mut loading => snapshot,
+            _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => {
+                anyhow::bail!("stopped while the tools were being loaded")
+            }
+        };
+        dispatch.publish(snapshot.catalog.clone());
+        let (stop_services, stopped) = watch::channel(false);
+        let publish = dispatch.clone();
+        let services = vec![
+            tokio::spawn(dispatch.clone().keep_time(stopped.clone())),
+            tokio::spawn(plugins.watch(stopped, move |snapshot| publish.publish(snapshot.catalog.clone()))),
+        ];
+        let server = Arc::new(Server {
+            dispatch,
+            identity: ServerIdentity {
+                info: Implementation {
+                    name: config.name.clone(),
+                    title: config.title.clone(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                },
+                instructions: config.instructions.clone(),
+                tasks: config.limits.tasks,
+            },
+            settings: wire_settings(config),
+        });
+        Ok(Self { server, plugins: snapshot.plugins, services, stop_services, close, capacity })
+    }
+
+    /// Lets runs go on for `grace`, ends what is left, and closes the store last:
+    /// the end of every task is in it by then.
+    pub async fn shut_down(self, grace: Duration) {
+        let running = self.server.dispatch.running();
+        if running > 0 && !grace.is_zero() {
+            tracing::info!(running, ?grace, "waiting for calls to end; a second signal ends at once");
+        }
+        self.server.dispatch.drain(grace).await;
+        self.stop_services.send_replace(true);
+        for service in self.services {
+            if tokio::time::timeout(SERVICES_END, service).await.is_err() {
+                tracing::warn!("a service did not end in time");
+            }
+        }
+        self.close.close().await;
+    }
+
+    /// What the folder offers, in a few lines for a terminal.
+    pub fn greeting(&self, config: &Config) -> String {
+        let catalog = self.server.dispatch.catalog();
+        let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
+        let folder = config.plugins.display();
+        let mut out = String::new();
+        for report in &self.plugins {
+            if let PluginState::Refused { why } | PluginState::Former { why } = &report.state {
+                out.push_str(&format!("  not loaded  {}: {why}\n", report.file));
+            }
+        }
+        if names.is_empty() {
+            out.push_str(&format!(
+                "  no tools yet in {folder}\n  \
+                 next      copy a tool component there (NAME.wasm); it is served at once, without a restart\n            \
+                 `toolyard check NAME.wasm` says whether a file is one; the README says how to write one\n"
+            ));
+        } else {
+            out.push_str(&format!("  tools     {} from {folder}: {}\n", names.len(), shown(&names)));
+        }
+        if config.store == StoreChoice::Sqlite {
+            out.push_str(&format!("  tasks in  {}\n", config.data.display()));
+        } else {
+            out.push_str("  tasks in  memory; they are lost when this process ends\n");
+        }
+        if self.capacity < config.limits.running {
+            out.push_str(&format!(
+                "  at most   {} calls at once, because of this machine's vm.max_map_count\n",
+                self.capacity
+            ));
+        }
+        out
+    }
+}
+
+fn shown(names: &[&str]) -> String {
+    const MOST: usize = 12;
+    let mut text = names.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > MOST {
+        text.push_str(&format!(", and {} more", names.len() - MOST));
+    }
+    text
+}
+
+/// The engine, its cache in the data folder.
+pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
+    let limits = &config.limits;
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let settings = toolyard_engine::Settings {
+        cache: Some(config.data.join("compiled")),
+        compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
+        limits: Limits {
+            memory: limits.memory.as_u64(),
+            cpu: limits.cpu,
+            wall: limits.wall,
+            output: limits.output.as_u64(),
+            table: limits.table.into(),
+            hostcall: limits.hostcall.as_u64(),
+        },
+        max_runs: limits.running,
+        stdio_bytes: limits.capture.as_u64() as usize,
+        compile_time: limits.compile_time,
+        compile_memory: limits.compile_memory.as_u64(),
+        max_component_bytes: limits.component.as_u64(),
+        rescan: limits.rescan,
+        ..toolyard_engine::Settings::default()
+    };
+    make_private_folder(&config.data)?;
+    Ok(Engine::start(&settings)?)
+}
+
+/// The data folder holds other people's arguments and results: nobody else may
+/// look into it.
+fn make_private_folder(path: &std::path::Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
+        format!("the data folder {} cannot be used; --data names another", path.display())
+    })
+}
+
+/// Opens the store that was chosen. An unusable data folder ends the start;
+/// nothing falls back to memory by itself.
+pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    match config.store {
+        StoreChoice::Memory => {
+            let store = Arc::new(MemoryStore::new(clock));
+            let stores =
+                Stores { tasks: store.clone(), nodes: store.clone(), sessions: store.clone(), keys: store };
+            Ok((stores, CloseStore(None)))
+        }
+        StoreChoice::Sqlite => {
+            let store = SqliteStore::open(&config.data, clock).with_context(|| {
+                format!("the data folder {} cannot be used; --data names another", config.data.display())
+            })?;
+            let stores = Stores {
+                tasks: store.clone(),
+                nodes: store.clone(),
+                sessions: store.clone(),
+                keys: store.clone(),
+            };
+            Ok((stores, CloseStore(Some(store))))
+        }
+    }
+}
+
+/// Closes the store at the end.
+pub struct CloseStore(Option<Arc<SqliteStore>>);
+
+impl CloseStore {
+    /// Writes what is queued and lets go of the files.
+    pub async fn close(self) {
+        if let Some(store) = self.0 {
+            store.close().await;
+        }
+    }
+}
+
+/// The dispatcher's settings. `capacity` is what the machine can run at once.
+pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
+    let limits = &config.limits;
+    Settings {
+        tasks: limits.tasks,
+        ttl_default_ms: milliseconds(limits.ttl_default),
+        ttl_cap_ms: milliseconds(limits.ttl_cap),
+        poll_interval_ms: milliseconds(limits.poll_interval),
+        admission: Bounds {
+            running: limits.running.min(capacity),
+            running_per_principal: limits.running_per_principal,
+            waiting_per_principal: limits.waiting_per_principal,
+        },
+        live_tasks: limits.live_tasks,
+        retry_after_ms: milliseconds(limits.retry_after),
+        page: limits.page,
+        sessions: limits.sessions,
+        session_idle_ms: milliseconds(limits.session_idle),
+    }
+}
+
+fn wire_settings(config: &Config) -> toolyard_transport::Settings {
+    let limits = &config.limits;
+    let count = |number: u32| number as usize;
+    toolyard_transport::Settings {
+        message_bytes: limits.message.as_u64() as usize,
+        connections: count(limits.connections),
+        head_time: limits.head_time,
+        body_time: limits.body_time,
+        batch: count(limits.batch),
+        requests_per_session: count(limits.requests_per_session),
+        stream_after: limits.stream_after,
+        keep_alive: limits.keep_alive,
+        retry: limits.retry,
+        replay_bytes: limits.replay_bytes.as_u64() as usize,
+        replay_events: count(limits.replay_events),
+        replay_time: limits.replay_time,
+        streams_per_session: count(limits.streams_per_session),
+        sessions_in_memory: count(limits.sessions_in_memory),
+        eof_grace: limits.eof_grace,
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

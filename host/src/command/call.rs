@@ -1,0 +1,201 @@
+//! `toolyard call`: one tool, from the shell.
+
+use super::{WrongUsage, configure, start_log};
+use crate::assemble::{self, Assembled};
+use crate::config::{Flags, StoreChoice};
+use crate::signals::stop_signal;
+use anyhow::Context as _;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_dispatch::{
+    CallParams, CallReply, Caller, Fault, Outlet, ProgressNotice, RawJson, Stop, ToolCall,
+};
+
+/// The options of `call`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The tool.
+    tool: String,
+    /// Its arguments, a JSON object; `-` reads them from stdin.
+    #[arg(default_value = "{}")]
+    arguments: String,
+    /// Print the result as one JSON object instead of its text.
+    #[arg(long)]
+    json: bool,
+}
+
+const CTRL_C: u8 = 130;
+
+/// Runs the tool and prints what it gives.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let mut config = configure(flags, None)?;
+    start_log(&config, "warn")?;
+    let arguments = read_arguments(&options.arguments)?;
+    // One call needs no durable store.
+    config.store = StoreChoice::Memory;
+    config.limits.tasks = false;
+    assemble::with_runtimes(|guests| async move {
+        let mut signal = stop_signal()?;
+        let assembled = Assembled::start(&config, guests, signal.clone()).await?;
+        if assembled.server.dispatch.catalog().get(&options.tool).is_none() {
+            return Err(WrongUsage(unknown_tool(&options.tool, &assembled, &config)).into());
+        }
+        let bar = Arc::new(Bar::new(&options.tool));
+        let stop = Arc::new(Stop::default());
+        let call = ToolCall {
+            params: CallParams {
+                name: options.tool.clone(),
+                arguments,
+                task: None,
+                progress_token: Some(RawJson::trusted("0")),
+            },
+            client_has_tasks: false,
+            stop: stop.clone(),
+            outlet: bar.clone(),
+            task_outlet: bar.clone(),
+        };
+        let caller = Caller::local(RawJson::empty_object());
+        let dispatch = assembled.server.dispatch.clone();
+        let calling = dispatch.call(&caller, call);
+        tokio::pin!(calling);
+        let reply = tokio::select! {
+            biased;
+            reply = &mut calling => reply,
+            _ = async { signal.wait_for(|stop| *stop).await.is_ok() } => {
+                stop.set();
+                calling.await
+            }
+        };
+        bar.clear();
+        let code = show(reply, options.json)?;
+        assembled.shut_down(Duration::ZERO).await;
+        Ok(code)
+    })
+}
+
+fn read_arguments(text: &str) -> anyhow::Result<RawJson> {
+    let text = if text == "-" {
+        let mut read = String::new();
+        std::io::stdin().read_to_string(&mut read).context("the arguments cannot be read from stdin")?;
+        read
+    } else {
+        text.to_owned()
+    };
+    let arguments = RawJson::parse(text).map_err(|error| WrongUsage(format!("the arguments are {error}")))?;
+    if arguments.is_object() {
+        Ok(arguments)
+    } else {
+        Err(WrongUsage("the arguments must be a JSON object, such as '{\"text\":\"hello\"}'".to_owned()).into())
+    }
+}
+
+fn unknown_tool(name: &str, assembled: &Assembled, config: &crate::config::Config) -> String {
+    let catalog = assembled.server.dispatch.catalog();
+    let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
+    let nearest = names
+        .iter()
+        .map(|known| (strsim::jaro_winkler(known, name), known))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((_, nearest)) => format!("no tool `{name}` in {}; did you mean `{nearest}`?", config.plugins.display()),
+        None => format!(
+            "no tool `{name}` in {}; it offers: {}",
+            config.plugins.display(),
+            if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+        ),
+    }
+}
+
+/// Prints the result; the exit code says how it ended.
+fn show(reply: Result<CallReply, Fault>, json: bool) -> anyhow::Result<ExitCode> {
+    let result = match reply {
+        Ok(CallReply::Result(result) | CallReply::Created(result)) => result,
+        Ok(CallReply::Error(error)) => {
+            eprintln!("toolyard: the tool answered with the error {}: {}", error.code, error.message);
+            if let Some(data) = error.data {
+                eprintln!("{}", data.as_str());
+            }
+            return Ok(ExitCode::FAILURE);
+        }
+        Err(Fault::Cancelled | Fault::Closing) => {
+            eprintln!("toolyard: cancelled");
+            return Ok(ExitCode::from(CTRL_C));
+        }
+        Err(fault) => anyhow::bail!("{fault}"),
+    };
+    let value: serde_json::Value = result.decode().context("the result cannot be read")?;
+    let failed = value["isError"].as_bool().unwrap_or_default();
+    let text = if json { format!("{}\n", result.as_str()) } else { as_text(&value) };
+    let shown = if failed && !json { write!(std::io::stderr(), "{text}") } else { write!(std::io::stdout(), "{text}") };
+    match shown {
+        // Whoever reads us has seen enough, such as `head`.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        other => other.context("the result cannot be written")?,
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The blocks of a result for a terminal: text as it is, the rest named.
+fn as_text(result: &serde_json::Value) -> String {
+    let mut out = String::new();
+    for block in result["content"].as_array().into_iter().flatten() {
+        match block["type"].as_str() {
+            Some("text") => out.push_str(block["text"].as_str().unwrap_or_default()),
+            Some(kind @ ("image" | "audio")) => {
+                let bytes = block["data"].as_str().map_or(0, |data| data.len() / 4 * 3);
+                out.push_str(&format!(
+                    "[{kind}, {}, about {bytes} bytes; --json shows it]",
+                    block["mimeType"].as_str().unwrap_or("unknown type")
+                ));
+            }
+            _ => out.push_str(&block.to_string()),
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Progress on stderr: a bar where there is a terminal, else nothing.
+struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    fn new(tool: &str) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self(None);
+        }
+        let bar = ProgressBar::new_spinner();
+        bar.set_message(tool.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self(Some(bar))
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Outlet for Bar {
+    fn progress(&self, notice: ProgressNotice) {
+        let Some(bar) = &self.0 else { return };
+        let progress = notice.progress;
+        if let Some(total) = progress.total.filter(|total| *total > 0.0) {
+            // A bar has whole steps; a thousand are enough for any unit.
+            bar.set_style(
+                ProgressStyle::with_template("{wide_bar} {percent}% {elapsed} {msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar.set_length(1000);
+            bar.set_position((progress.progress / total * 1000.0).clamp(0.0, 1000.0) as u64);
+        }
+        if let Some(message) = progress.message {
+            bar.set_message(message);
+        }
+    }
+}

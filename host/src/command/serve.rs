@@ -1,0 +1,49 @@
+//! `toolyard serve`.
+
+use super::{configure, start_log};
+use crate::assemble::{self, Assembled};
+use crate::config::{Config, Flags};
+use crate::signals::stop_signal;
+use anyhow::Context as _;
+use clap::Args;
+use std::process::ExitCode;
+use tokio::net::TcpListener;
+use toolyard_transport::http::{self, Guard};
+
+/// The options of `serve`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Where to serve; port 0 takes a free one. [key: listen] [default:
+    /// 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR:PORT", env = "TOOLYARD_LISTEN")]
+    listen: Option<String>,
+}
+
+/// Serves until a signal comes.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let config = configure(flags, options.listen.as_deref())?;
+    start_log(&config, "info")?;
+    assemble::with_runtimes(|guests| async move {
+        let stop = stop_signal()?;
+        // Bound first: a port that is taken is said before any tool is compiled.
+        let listener = TcpListener::bind(config.listen)
+            .await
+            .with_context(|| format!("cannot listen on {}", config.listen))?;
+        let address = listener.local_addr()?;
+        let assembled = Assembled::start(&config, guests, stop.clone()).await?;
+        greet(&config, &assembled, address);
+        http::serve(assembled.server.clone(), listener, Guard::loopback(), stop).await;
+        assembled.shut_down(config.limits.drain).await;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Says on stderr where it is, what it offers, and what to do next.
+fn greet(config: &Config, assembled: &Assembled, address: std::net::SocketAddr) {
+    let url = format!("http://{address}/mcp");
+    eprintln!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
+    eprint!("{}", assembled.greeting(config));
+    eprintln!("  connect   claude mcp add --transport http toolyard {url}");
+    eprintln!("            or in a client's configuration: {{\"mcpServers\":{{\"toolyard\":{{\"type\":\"http\",\"url\":\"{url}\"}}}}}}");
+    eprintln!("  stop      Ctrl-C");
+}

@@ -1,0 +1,202 @@
+//! `toolyard tasks`: the operator's view of the store.
+
+use super::table::table;
+use super::{WrongUsage, configure, start_log};
+use crate::assemble::{self, open_store};
+use crate::config::{Config, Flags, StoreChoice};
+use crate::signals::stop_signal;
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+use std::sync::Arc;
+use toolyard_dispatch::{After, Caller, Dispatch, Fault, Summary, Task};
+
+/// The options of `tasks`.
+#[derive(Debug, Args)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+    /// Print JSON instead of a table.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// All stored tasks, the oldest first.
+    List,
+    /// One task.
+    Show {
+        /// The id.
+        id: String,
+    },
+    /// What a task came to; waits until it is over.
+    Result {
+        /// The id.
+        id: String,
+        /// Fail at once if it is not over.
+        #[arg(long)]
+        no_wait: bool,
+    },
+    /// Cancel a task; a host that runs it stops its guest.
+    Cancel {
+        /// The id.
+        id: String,
+    },
+}
+
+/// Does what was asked.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let config = configure(flags, None)?;
+    start_log(&config, "warn")?;
+    if config.store == StoreChoice::Memory {
+        return Err(WrongUsage("tasks kept in memory are seen by their host only".to_owned()).into());
+    }
+    if !config.data.is_dir() {
+        if matches!(options.action, Action::List) {
+            return none(&config, options.json);
+        }
+        bail!("there is no data folder at {}; --data names another", config.data.display());
+    }
+    assemble::with_runtimes(|guests| async move {
+        let (stores, close) = open_store(&config)?;
+        let dispatch = Dispatch::new(
+            assemble::dispatch_settings(&config, u32::MAX),
+            stores,
+            Arc::new(crate::system::SystemClock),
+            Arc::new(crate::system::RandomIds),
+            guests,
+        );
+        let stop = stop_signal()?;
+        let service = tokio::spawn(dispatch.clone().keep_time(stop.clone()));
+        let mut interrupted = stop;
+        let done = tokio::select! {
+            biased;
+            done = act(&dispatch, &config, options) => done,
+            _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => Ok(ExitCode::from(130)),
+        };
+        service.abort();
+        close.close().await;
+        done
+    })
+}
+
+async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
+    let operator = Caller::operator();
+    match &options.action {
+        Action::List => list(dispatch, config, options.json).await,
+        Action::Show { id } => {
+            let task = dispatch.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
+            show(&task, options.json);
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Result { id, no_wait } => {
+            let task = dispatch.task(&operator, id).await.map_err(|fault| said(&fault, id))?;
+            if *no_wait && task.is_live() {
+                bail!("task {id} is not over: it is {}", task.status().as_str());
+            }
+            match dispatch.task_result(&operator, id).await.map_err(|fault| said(&fault, id))? {
+                Ok(result) => {
+                    println!("{}", result.as_str());
+                    let value: serde_json::Value = result.decode().context("the result cannot be read")?;
+                    let failed = value["isError"].as_bool().unwrap_or_default();
+                    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+                }
+                Err(error) => bail!("the task ended with the error {}: {}", error.code, error.message),
+            }
+        }
+        Action::Cancel { id } => {
+            let task = dispatch.cancel_task(&operator, id).await.map_err(|fault| said(&fault, id))?;
+            if options.json {
+                println!("{}", task.view().render().as_str());
+            } else {
+                println!("cancelled {id}");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn said(fault: &Fault, id: &str) -> anyhow::Error {
+    match fault {
+        Fault::UnknownTask => anyhow::anyhow!("no task {id} in this store; `toolyard tasks list` shows all"),
+        other => anyhow::anyhow!("{other}"),
+    }
+}
+
+async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Result<ExitCode> {
+    const PAGE: u32 = 500;
+    let operator = Caller::operator();
+    let mut all: Vec<Summary> = Vec::new();
+    let mut after = None;
+    loop {
+        let page = dispatch.summaries(&operator, after, PAGE).await?;
+        after = page.last().map(|last| After { created_at: last.created_at, id: last.id });
+        let last = page.len() < PAGE as usize;
+        all.extend(page);
+        if last {
+            break;
+        }
+    }
+    if all.is_empty() {
+        return none(config, json);
+    }
+    if json {
+        for summary in &all {
+            println!("{}", as_json(summary));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = table(&["TASK", "STATUS", "TOOL", "CREATED", "OWNER", "MESSAGE"]);
+    for summary in &all {
+        table.add_row([
+            summary.id.to_string(),
+            summary.status.as_str().to_owned(),
+            summary.tool.clone(),
+            summary.created_at.to_string(),
+            summary.owner.key(),
+            summary.status_message.clone().unwrap_or_default(),
+        ]);
+    }
+    println!("{table}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn none(config: &Config, json: bool) -> anyhow::Result<ExitCode> {
+    if !json {
+        println!("No tasks in {}.", config.data.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(summary: &Summary) -> serde_json::Value {
+    serde_json::json!({
+        "taskId": summary.id.to_string(),
+        "status": summary.status.as_str(),
+        "statusMessage": summary.status_message,
+        "tool": summary.tool,
+        "digest": summary.digest.to_string(),
+        "owner": summary.owner.key(),
+        "createdAt": summary.created_at.to_string(),
+        "lastUpdatedAt": summary.updated_at.to_string(),
+        "ttl": summary.ttl_ms,
+    })
+}
+
+fn show(task: &Task, json: bool) {
+    let mut value = as_json(&Summary::of(task));
+    value["startedAt"] = task.started_at.map(|started| started.to_string()).into();
+    value["incarnation"] = task.fence.incarnation.0.into();
+    value["attempt"] = task.fence.attempt.into();
+    if let Ok(arguments) = task.arguments.decode::<serde_json::Value>() {
+        value["arguments"] = arguments;
+    }
+    if json {
+        println!("{value}");
+        return;
+    }
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let text = member.as_str().map_or_else(|| member.to_string(), str::to_owned);
+        println!("{name:>14}  {text}");
+    }
+}

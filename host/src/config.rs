@@ -1,0 +1,253 @@
+//! Configuration: what was written, by flag, environment and file, and what it
+//! means. The conversion between the two refuses what does not fit, by name.
+
+pub mod limits;
+pub mod value;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use limits::{Limits, TABLE};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// The flags that most commands share. Each has an environment variable and a
+/// key in the configuration file; the flag wins over the variable, the variable
+/// over the file.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Flags {
+    /// The configuration file. [default: toolyard.toml, if it exists]
+    #[arg(long, value_name = "FILE", env = "TOOLYARD_CONFIG", global = true)]
+    pub config: Option<PathBuf>,
+
+    /// The folder with the tools. [key: plugins] [default: ./plugins if it
+    /// exists, else the user's data folder]
+    #[arg(long, value_name = "DIR", env = "TOOLYARD_PLUGINS", global = true)]
+    pub plugins: Option<PathBuf>,
+
+    /// The folder for tasks, sessions and compiled tools. [key: data] [default:
+    /// the user's state folder]
+    #[arg(long, value_name = "DIR", env = "TOOLYARD_DATA", global = true)]
+    pub data: Option<PathBuf>,
+
+    /// Where tasks are kept: sqlite (in the data folder) or memory (lost at the
+    /// end). [key: store] [default: sqlite]
+    #[arg(long, value_name = "STORE", env = "TOOLYARD_STORE", global = true)]
+    pub store: Option<String>,
+
+    /// What to log to stderr: error, warn, info, debug, trace, or a filter such as
+    /// toolyard_engine=debug. [key: log] [default: info when serving, else warn]
+    #[arg(long, value_name = "FILTER", env = "TOOLYARD_LOG", global = true)]
+    pub log: Option<String>,
+
+    /// Sets any setting of host/docs/settings.md, such as tasks.ttl-default=2h;
+    /// may be repeated. [env: TOOLYARD_TASKS_TTL_DEFAULT and so on] [key: the
+    /// same]
+    #[arg(long = "set", value_name = "KEY=VALUE", global = true)]
+    pub set: Vec<String>,
+}
+
+/// Where tasks are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreChoice {
+    /// In a file of the data folder.
+    Sqlite,
+    /// In memory.
+    Memory,
+}
+
+/// What it all means.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The folder with the tools.
+    pub plugins: PathBuf,
+    /// The folder for tasks, sessions and compiled tools.
+    pub data: PathBuf,
+    /// Where tasks are kept.
+    pub store: StoreChoice,
+    /// Where HTTP is served.
+    pub listen: SocketAddr,
+    /// What to log.
+    pub log: Option<String>,
+    /// The server's name, as clients see it.
+    pub name: String,
+    /// The server's name, as people see it.
+    pub title: Option<String>,
+    /// What the model should know about this server.
+    pub instructions: Option<String>,
+    /// The limits in force.
+    pub limits: Limits,
+}
+
+/// The file of this name is read if no other is named.
+const DEFAULT_FILE: &str = "toolyard.toml";
+
+/// The keys that are not limits.
+const PLAIN_KEYS: [&str; 8] =
+    ["plugins", "data", "store", "listen", "log", "server.name", "server.title", "server.instructions"];
+
+impl Config {
+    /// Reads the file and the environment and puts the flags on top.
+    ///
+    /// # Errors
+    /// What does not fit, where it stands, and what was expected.
+    pub fn read(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Self> {
+        let mut written = Written::default();
+        let file = flags.config.clone().or_else(|| {
+            let default = PathBuf::from(DEFAULT_FILE);
+            default.is_file().then_some(default)
+        });
+        let mut base = PathBuf::new();
+        if let Some(file) = &file {
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("the configuration file {} cannot be read", file.display()))?;
+            written.take_file(&text).with_context(|| format!("in {}", file.display()))?;
+            base = file.parent().map(Path::to_path_buf).unwrap_or_default();
+        }
+        written.take_environment()?;
+        for pair in &flags.set {
+            let Some((key, value)) = pair.split_once('=') else {
+                bail!("--set takes KEY=VALUE, not `{pair}`");
+            };
+            written.take(key.trim(), value).with_context(|| format!("in --set {pair}"))?;
+        }
+        written.meaning(flags, listen, &base)
+    }
+}
+
+/// What was written, key by key.
+#[derive(Default)]
+struct Written {
+    limits: Limits,
+    plain: std::collections::BTreeMap<String, String>,
+}
+
+impl Written {
+    fn take_file(&mut self, text: &str) -> anyhow::Result<()> {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| anyhow::anyhow!("{error}"))?;
+        self.take_table("", &table)
+    }
+
+    fn take_table(&mut self, prefix: &str, table: &toml::Table) -> anyhow::Result<()> {
+        for (name, value) in table {
+            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            match value {
+                toml::Value::Table(inner) => self.take_table(&key, inner)?,
+                toml::Value::String(text) => self.take(&key, text)?,
+                toml::Value::Integer(number) => self.take(&key, &number.to_string())?,
+                toml::Value::Boolean(truth) => self.take(&key, &truth.to_string())?,
+                other => bail!("`{key}`: expected text, a number, true or false, not {}", other.type_str()),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_environment(&mut self) -> anyhow::Result<()> {
+        for row in TABLE {
+            let variable = row.variable();
+            if let Ok(value) = std::env::var(&variable) {
+                self.take(row.key, &value).with_context(|| format!("in the environment variable {variable}"))?;
+            }
+        }
+        for key in PLAIN_KEYS {
+            let variable = format!("TOOLYARD_{}", key.to_uppercase().replace('.', "_"));
+            if let Ok(value) = std::env::var(variable) {
+                self.plain.insert(key.to_owned(), value);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
+        if PLAIN_KEYS.contains(&key) {
+            self.plain.insert(key.to_owned(), value.to_owned());
+            return Ok(());
+        }
+        match self.limits.set(key, value) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(expected)) => bail!("`{key}`: {expected}"),
+            None => bail!("unknown key `{key}`; did you mean `{}`?", nearest(key)),
+        }
+    }
+
+    fn meaning(mut self, flags: &Flags, listen: Option<&str>, base: &Path) -> anyhow::Result<Config> {
+        let mut text = |key: &str| self.plain.remove(key);
+        let from_file = |path: String| base.join(path);
+        let plugins = flags.plugins.clone().or_else(|| text("plugins").map(from_file));
+        let data = flags.data.clone().or_else(|| text("data").map(from_file));
+        let store = flags.store.clone().or_else(|| text("store"));
+        let address = listen.map(str::to_owned).or_else(|| text("listen"));
+        let log = flags.log.clone().or_else(|| text("log"));
+        let name = text("server.name").unwrap_or_else(|| "toolyard".to_owned());
+        let (title, instructions) = (text("server.title"), text("server.instructions"));
+        if self.limits.ttl_default > self.limits.ttl_cap {
+            bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`");
+        }
+        Ok(Config {
+            plugins: plugins.map_or_else(default_plugins, Ok)?,
+            data: data.map_or_else(default_data, Ok)?,
+            store: parse_store(store.as_deref())?,
+            listen: parse_address(address.as_deref())?,
+            log,
+            name,
+            title,
+            instructions,
+            limits: self.limits,
+        })
+    }
+}
+
+/// The known key that is most like this one.
+fn nearest(key: &str) -> &'static str {
+    let known = TABLE.iter().map(|row| row.key).chain(PLAIN_KEYS);
+    known
+        .max_by(|a, b| strsim::jaro_winkler(a, key).total_cmp(&strsim::jaro_winkler(b, key)))
+        .unwrap_or("plugins")
+}
+
+fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {
+    match store {
+        None | Some("sqlite") => Ok(StoreChoice::Sqlite),
+        Some("memory") => Ok(StoreChoice::Memory),
+        Some(url) if url.starts_with("postgres://") => {
+            bail!("`store`: this version keeps tasks in sqlite or memory; PostgreSQL comes later")
+        }
+        Some(other) => bail!("`store`: expected sqlite or memory, not `{other}`"),
+    }
+}
+
+/// A loopback address: nobody is asked who they are yet, so nobody else may call.
+fn parse_address(address: Option<&str>) -> anyhow::Result<SocketAddr> {
+    let text = address.unwrap_or("127.0.0.1:7420");
+    let spelled = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    let Ok(address) = spelled.parse::<SocketAddr>() else {
+        bail!("`listen`: expected ADDRESS:PORT such as 127.0.0.1:7420, not `{text}`");
+    };
+    if !address.ip().is_loopback() {
+        bail!(
+            "`listen`: {address} can be reached from other machines, and this version cannot tell callers apart; \
+             listen on 127.0.0.1 or [::1]"
+        );
+    }
+    Ok(address)
+}
+
+fn default_plugins() -> anyhow::Result<PathBuf> {
+    let here = PathBuf::from("plugins");
+    if here.is_dir() {
+        return Ok(here);
+    }
+    Ok(user_folders()?.data_dir().join("plugins"))
+}
+
+fn default_data() -> anyhow::Result<PathBuf> {
+    let folders = user_folders()?;
+    Ok(folders.state_dir().unwrap_or_else(|| folders.data_local_dir()).to_path_buf())
+}
+
+fn user_folders() -> anyhow::Result<directories::ProjectDirs> {
+    directories::ProjectDirs::from("", "", "toolyard")
+        .context("this user has no home folder: say --plugins and --data")
+}
+
+#[cfg(test)]
+mod tests;

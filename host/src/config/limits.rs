@@ -1,0 +1,145 @@
+//! Every limit and switch that an operator can set: its key, its default, a
+//! sentence. The one place where a limit has a number; `host/docs/settings.md` is
+//! made from this table.
+
+use super::value::Value;
+use bytesize::ByteSize;
+use std::time::Duration;
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The key in `toolyard.toml`, table and name.
+    pub key: &'static str,
+    /// What kind of value it takes.
+    pub kind: &'static str,
+    /// The default, as it would be written.
+    pub default: &'static str,
+    /// What it does.
+    pub sentence: &'static str,
+}
+
+impl Row {
+    /// The environment variable.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("TOOLYARD_{}", self.key.to_uppercase().replace(['.', '-'], "_"))
+    }
+}
+
+macro_rules! limits {
+    ($($field:ident: $kind:ty = $key:literal, $default:literal, $sentence:literal;)*) => {
+        /// The values in force.
+        #[derive(Debug, Clone)]
+        pub struct Limits {
+            $(#[doc = $sentence] pub $field: $kind,)*
+        }
+
+        /// The table.
+        pub const TABLE: &[Row] = &[
+            $(Row { key: $key, kind: <$kind as Value>::KIND, default: $default, sentence: $sentence },)*
+        ];
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self {
+                    $($field: <$kind as Value>::read($default).expect("defaults in the table are valid"),)*
+                }
+            }
+        }
+
+        impl Limits {
+            /// Sets one value.
+            ///
+            /// # Errors
+            /// What the value should look like. `None` if there is no such key.
+            pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
+                match key {
+                    $($key => Some(<$kind as Value>::read(text).map(|value| self.$field = value)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+limits! {
+    tasks: bool = "tasks.enabled", "true",
+        "Whether tasks are offered at all; without them plain calls go on.";
+    ttl_default: Duration = "tasks.ttl-default", "1h",
+        "How long a task lives, counted from its creation, when the client names no ttl.";
+    ttl_cap: Duration = "tasks.ttl-cap", "24h",
+        "The longest ttl; what a client that asks for more, or for `null`, gets.";
+    poll_interval: Duration = "tasks.poll-interval", "1s",
+        "How often clients are told to ask about a task, unless the plugin's manifest says otherwise.";
+    waiting_per_principal: u32 = "tasks.waiting-per-principal", "1000",
+        "Tasks of one principal that may wait for their turn; over it new ones are refused as busy.";
+    live_tasks: u32 = "tasks.live", "20000",
+        "Running and waiting tasks in the whole store; over it new ones are refused as busy.";
+    running: u32 = "calls.running", "1000",
+        "Calls and tasks that run at once in this host; lowered at start to what the machine can hold.";
+    running_per_principal: u32 = "calls.running-per-principal", "64",
+        "Calls and tasks of one principal that run at once.";
+    retry_after: Duration = "calls.retry-after", "1s",
+        "When a client that was told `busy` is advised to try again.";
+    page: u32 = "lists.page", "200",
+        "Entries on one page of `tools/list` and `tasks/list`.";
+    memory: ByteSize = "guest.memory", "64MiB",
+        "Linear memory of one run; a manifest may set another (`limits.memory`).";
+    cpu: Duration = "guest.cpu", "30s",
+        "CPU time of one run; a manifest may set another (`limits.cpu`).";
+    wall: Duration = "guest.wall", "10min",
+        "Elapsed time of one run; a manifest may set another (`limits.wall`).";
+    output: ByteSize = "guest.output", "8MiB",
+        "Encoded size of one result; a manifest may set another (`limits.output`).";
+    table: u32 = "guest.table", "100000",
+        "Elements of one table of a guest; a manifest may set another (`limits.table`).";
+    hostcall: ByteSize = "guest.hostcall", "32MiB",
+        "Bytes that one call between guest and host may carry; a manifest may set another (`limits.hostcall`).";
+    capture: ByteSize = "guest.capture", "64KiB",
+        "What is kept for the log of what one run writes to stdout and stderr.";
+    compile_time: Duration = "plugins.compile-time", "2min",
+        "How long the compilation of one component may take.";
+    compile_memory: ByteSize = "plugins.compile-memory", "2GiB",
+        "How much memory the compilation of one component may take.";
+    component: ByteSize = "plugins.component", "64MiB",
+        "The largest component file that is loaded.";
+    rescan: Duration = "plugins.rescan", "2s",
+        "How often the plugin folder is looked at even if no event came.";
+    message: ByteSize = "wire.message", "8MiB",
+        "The largest message: an HTTP body, or a line on stdin.";
+    connections: u32 = "wire.connections", "1024",
+        "HTTP connections at once; further ones wait to be accepted.";
+    head_time: Duration = "wire.head-time", "15s",
+        "How long a client may take to send the head of an HTTP request.";
+    body_time: Duration = "wire.body-time", "30s",
+        "How long a client may take to send an HTTP body.";
+    batch: u32 = "wire.batch", "100",
+        "Messages in one batch (2025-03-26 only).";
+    requests_per_session: u32 = "wire.requests-per-session", "512",
+        "Requests of one session under way at once.";
+    stream_after: Duration = "wire.stream-after", "250ms",
+        "A call that takes longer than this is answered as a stream of events instead of one JSON object.";
+    keep_alive: Duration = "wire.keep-alive", "15s",
+        "How often a silent event stream gets a comment that keeps it open.";
+    retry: Duration = "wire.retry", "1s",
+        "When clients are told to come back after an event stream broke.";
+    replay_bytes: ByteSize = "wire.replay-bytes", "1MiB",
+        "What one event stream keeps for a client that comes back; its latest message is kept in any case.";
+    replay_events: u32 = "wire.replay-events", "1000",
+        "Events that one event stream keeps.";
+    replay_time: Duration = "wire.replay-time", "5min",
+        "How long an ended event stream is kept.";
+    streams_per_session: u32 = "wire.streams-per-session", "64",
+        "Event streams of one session that are kept, ended ones included.";
+    sessions: u32 = "sessions.kept", "10000",
+        "Sessions that are kept; over it the one longest unused without live tasks is ended.";
+    session_idle: Duration = "sessions.idle", "48h",
+        "How long an unused session without live tasks is kept.";
+    sessions_in_memory: u32 = "sessions.in-memory", "2000",
+        "Sessions held in memory; others are read from the store again when they are used.";
+    drain: Duration = "shutdown.drain", "10s",
+        "How long running calls and tasks may go on after the first SIGTERM or Ctrl-C.";
+    eof_grace: Duration = "shutdown.eof-grace", "1500ms",
+        "How long requests under way may go on after stdin has ended.";
+}

@@ -1,0 +1,59 @@
+use super::*;
+
+fn written(text: &str) -> anyhow::Result<Config> {
+    let mut written = Written::default();
+    written.take_file(text)?;
+    let flags = Flags { plugins: Some("p".into()), data: Some("d".into()), ..Flags::default() };
+    written.meaning(&flags, None, Path::new("/base"))
+}
+
+fn refusal(text: &str) -> String {
+    format!("{:#}", written(text).expect_err(text))
+}
+
+#[test]
+fn a_file_sets_what_it_names_and_leaves_the_rest() {
+    let config = written("[tasks]\nttl-default = \"90s\"\nlive = 7\nenabled = false\n[server]\ntitle = \"Mine\"")
+        .expect("valid");
+    assert_eq!(config.limits.ttl_default.as_secs(), 90);
+    assert_eq!(config.limits.live_tasks, 7);
+    assert!(!config.limits.tasks);
+    assert_eq!(config.limits.ttl_cap.as_secs(), 24 * 3600);
+    assert_eq!(config.title.as_deref(), Some("Mine"));
+}
+
+#[test]
+fn an_unknown_key_is_refused_and_the_nearest_named() {
+    assert!(refusal("[tasks]\nttl-defualt = \"1h\"").contains("did you mean `tasks.ttl-default`"));
+    assert!(refusal("plugin = \"x\"").contains("did you mean `plugins`"));
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
+    for (text, says) in [
+        ("[tasks]\nttl-default = \"soon\"", "expected a duration"),
+        ("[tasks]\nttl-default = \"-1s\"", "expected a duration"),
+        ("[guest]\nmemory = \"lots\"", "expected a size"),
+        ("[tasks]\nlive = 0", "expected a whole number from 1 on"),
+        ("[tasks]\nenabled = \"maybe\"", "expected true or false"),
+        ("[tasks]\nlive = [1]", "not array"),
+        ("store = \"redis\"", "expected sqlite or memory"),
+        ("listen = \"here\"", "expected ADDRESS:PORT"),
+        ("listen = \"0.0.0.0:1\"", "can be reached from other machines"),
+        ("[tasks]\nttl-default = \"48h\"", "longer than"),
+        ("tasks = [", "expected"),
+    ] {
+        let refusal = refusal(text);
+        assert!(refusal.contains(says), "{text}: {refusal}");
+    }
+}
+
+#[test]
+fn every_default_in_the_table_is_valid_and_every_key_has_a_variable_of_its_own() {
+    let limits = Limits::default();
+    assert_eq!(limits.memory.as_u64(), 64 << 20);
+    let mut variables: Vec<_> = TABLE.iter().map(limits::Row::variable).collect();
+    variables.sort();
+    variables.dedup();
+    assert_eq!(variables.len(), TABLE.len());
+}

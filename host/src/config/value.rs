@@ -1,0 +1,56 @@
+//! How values are written in the configuration.
+
+use bytesize::ByteSize;
+use jiff::SignedDuration;
+use std::time::Duration;
+
+/// A kind of value.
+pub trait Value: Sized {
+    /// What it is, for the table of settings.
+    const KIND: &'static str;
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What it should look like.
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+impl Value for bool {
+    const KIND: &'static str = "true or false";
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.trim().parse().map_err(|_| format!("expected true or false, not `{text}`"))
+    }
+}
+
+impl Value for u32 {
+    const KIND: &'static str = "number";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim().parse() {
+            Ok(0) | Err(_) => Err(format!("expected a whole number from 1 on, not `{text}`")),
+            Ok(number) => Ok(number),
+        }
+    }
+}
+
+impl Value for Duration {
+    const KIND: &'static str = "duration";
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.trim()
+            .parse::<SignedDuration>()
+            .ok()
+            .and_then(|duration| Self::try_from(duration).ok())
+            .ok_or_else(|| format!("expected a duration such as 250ms, 30s, 10min or 1h, not `{text}`"))
+    }
+}
+
+impl Value for ByteSize {
+    const KIND: &'static str = "size";
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.trim().parse().map_err(|_| format!("expected a size such as 64KiB or 8MiB, not `{text}`"))
+    }
+}

@@ -1,0 +1,23 @@
+//! The real clock and the real dice.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+use toolyard_dispatch::{Clock, Ids, Timestamp};
+
+/// The clock of this machine.
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Random ids from the operating system.
+pub struct RandomIds;
+
+impl Ids for RandomIds {
+    fn uuid(&self) -> uuid::Uuid {
+        uuid::Uuid::new_v4()
+    }
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds the plugins of this folder and puts each component and its manifest
+# into plugins/dist, an ordinary plugin folder.
+#
+# A host may be watching that folder, so a file is replaced only if it differs,
+# and by renaming: the host never sees half a component, and a build that
+# changed nothing makes it reload nothing.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/.." && pwd)
+dist=$here/dist
+# Guests have a folder of their own whatever CARGO_TARGET_DIR says, or a build
+# of the host with other flags would throw them out.
+guests=$root/target/guests
+
+# Takes the place of RUSTFLAGS as well, which are meant for the host.
+CARGO_ENCODED_RUSTFLAGS=$("$here/wasip2-target.sh")
+export CARGO_ENCODED_RUSTFLAGS
+
+(cd "$here" && cargo build --release --locked --workspace --target wasm32-wasip2 --target-dir "$guests" "$@")
+
+# The temporary name must not look like a plugin.
+place() {
+    local from=$1 to=$2
+    if ! cmp -s "$from" "$to"; then
+        cp "$from" "$to.$$.tmp"
+        mv "$to.$$.tmp" "$to"
+        printf 'plugins: %s\n' "${to#"$root/"}" >&2
+    fi
+}
+
+mkdir -p "$dist"
+for folder in "$here"/*/; do
+    name=$(basename "$folder")
+    # A folder with a manifest of its own name is a plugin; others are libraries.
+    if [ -f "$folder/$name.toml" ]; then
+        # The manifest first: a new component must not start without its limits.
+        place "$folder/$name.toml" "$dist/$name.toml"
+        place "$guests/wasm32-wasip2/release/${name//-/_}_plugin.wasm" "$dist/$name.wasm"
+    fi
+done

@@ -1,0 +1,175 @@
+//! Writing jaq's values as JSON. They can be more than JSON can say: NaN and
+//! infinities, byte strings, keys that are no strings. Such parts are written as
+//! jq writes them, because a result that is not JSON is refused by the host.
+
+use jaq_json::{Num, Val};
+use serde_json::value::RawValue;
+
+/// Deeper values are refused; the host allows 128 levels, and the structured
+/// result puts two around each output.
+const MOST_LEVELS: usize = 120;
+
+/// Why a value cannot be written.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unwritable {
+    /// It nests too deeply.
+    TooDeep,
+    /// Its text is longer than allowed.
+    TooLong,
+}
+
+/// The JSON text of a value, if it is no longer than `room` bytes. Values share
+/// their parts, so a small program can make one whose text would not fit into
+/// any memory; that is why the length is watched while writing.
+pub fn write(value: &Val, room: usize) -> Result<String, Unwritable> {
+    let mut text = String::new();
+    write_value(&mut text, value, MOST_LEVELS, room)?;
+    Ok(text)
+}
+
+fn write_value(text: &mut String, value: &Val, levels: usize, room: usize) -> Result<(), Unwritable> {
+    match value {
+        Val::Null => text.push_str("null"),
+        Val::Bool(true) => text.push_str("true"),
+        Val::Bool(false) => text.push_str("false"),
+        Val::Num(number) => text.push_str(&number_text(number)),
+        Val::BStr(bytes) | Val::TStr(bytes) => {
+            // Checked before the copy, so that a long string is not written twice.
+            if bytes.len() > room {
+                return Err(Unwritable::TooLong);
+            }
+            push_string(text, &String::from_utf8_lossy(bytes));
+        }
+        Val::Arr(items) => {
+            let levels = levels.checked_sub(1).ok_or(Unwritable::TooDeep)?;
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_value(text, item, levels, room)?;
+            }
+            text.push(']');
+        }
+        Val::Obj(members) => {
+            let levels = levels.checked_sub(1).ok_or(Unwritable::TooDeep)?;
+            text.push('{');
+            for (index, (key, member)) in members.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                match key {
+                    Val::TStr(bytes) | Val::BStr(bytes) => push_string(text, &String::from_utf8_lossy(bytes)),
+                    other => {
+                        let mut name = String::new();
+                        write_value(&mut name, other, levels, room)?;
+                        push_string(text, &name);
+                    }
+                }
+                text.push(':');
+                write_value(text, member, levels, room)?;
+            }
+            text.push('}');
+        }
+    }
+    if text.len() > room { Err(Unwritable::TooLong) } else { Ok(()) }
+}
+
+fn push_string(text: &mut String, string: &str) {
+    text.push_str(&serde_json::Value::from(string).to_string());
+}
+
+fn number_text(number: &Num) -> String {
+    match number {
+        Num::Int(_) | Num::BigInt(_) => number.to_string(),
+        Num::Float(float) => float_text(*float),
+        // A number as it was written, with all its digits, unless it was written
+        // in a way that JSON does not know, such as `+1.5`.
+        Num::Dec(digits) if serde_json::from_str::<&RawValue>(digits).is_ok() => digits.to_string(),
+        Num::Dec(digits) => float_text(digits.parse().unwrap_or(f64::NAN)),
+    }
+}
+
+fn float_text(float: f64) -> String {
+    /// Whole numbers below this are exact, and shown as what they are.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if float.is_nan() {
+        "null".to_owned()
+    } else if float.is_infinite() {
+        Num::Float(f64::MAX.copysign(float)).to_string()
+    } else if float.fract() == 0.0 && float.abs() < EXACT {
+        format!("{float:.0}")
+    } else {
+        Num::Float(float).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use super::*;
+
+    fn read(json: &str) -> Val {
+        jaq_json::read::parse_single(json.as_bytes()).expect("the test's JSON parses")
+    }
+
+    #[test]
+    fn json_comes_back_as_it_was() {
+        let cases = [
+            "null",
+            "true",
+            "-12",
+            "0.1",
+            "\"a\\n\\\"ä\\u0001\"",
+            "[]",
+            "{}",
+            "[1,[2,{\"a\":[]}]]",
+            "{\"b\":1,\"a\":2}",
+            "123456789012345678901234567890",
+            "3.14159265358979323846264338327950288",
+            "1e400",
+        ];
+        for json in cases {
+            assert_eq!(write(&read(json), 1_000).as_deref(), Ok(json));
+        }
+    }
+
+    #[test]
+    fn what_json_cannot_say_is_said_as_jq_does() {
+        let cases = [
+            (Val::from(f64::NAN), "null"),
+            (Val::from(f64::INFINITY), "1.7976931348623157e308"),
+            (Val::from(f64::NEG_INFINITY), "-1.7976931348623157e308"),
+            (Val::from(5.0), "5"),
+            (Val::from(2.5), "2.5"),
+            (Val::byte_str(vec![b'a', 0xFF]), "\"a\u{FFFD}\""),
+            (read("{1: 2, [3]: 4}"), "{\"1\":2,\"[3]\":4}"),
+            (Val::Num(Num::Dec(Rc::new("+1.50".to_owned()))), "1.5"),
+        ];
+        for (value, json) in cases {
+            let text = write(&value, 1_000).expect("it can be written");
+            assert_eq!(text, json);
+            assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+        }
+    }
+
+    fn nested(levels: usize) -> Val {
+        (0..levels).fold(Val::Null, |inner, _| Val::Arr(Rc::new(vec![inner])))
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        assert!(write(&nested(MOST_LEVELS), 1_000).is_ok());
+        assert_eq!(write(&nested(MOST_LEVELS + 1), 1_000), Err(Unwritable::TooDeep));
+    }
+
+    #[test]
+    fn length_is_bounded() {
+        assert!(write(&read("\"1234\""), 6).is_ok());
+        assert_eq!(write(&read("\"1234\""), 5), Err(Unwritable::TooLong));
+        // Forty doublings: a terabyte of text in forty small arrays.
+        let shared = (0..40).fold(Val::Null, |inner, _| Val::Arr(Rc::new(vec![inner.clone(), inner])));
+        assert_eq!(write(&shared, 10_000), Err(Unwritable::TooLong));
+    }
+}

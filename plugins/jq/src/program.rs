@@ -1,0 +1,193 @@
+//! Compiling a program, and saying where it went wrong.
+
+use std::ops::Range;
+
+use jaq_core::data::JustLut;
+use jaq_core::load::{self, Arena, File, Loader};
+use jaq_core::{Compiler, compile};
+use jaq_json::Val;
+
+/// More than a few errors at once are echoes of the first.
+const MOST_ERRORS: usize = 3;
+
+/// A program that can run.
+pub struct Program {
+    pub filter: jaq_core::Filter<JustLut<Val>>,
+}
+
+impl Program {
+    /// Compiles `code`, in which these variables are known. The error is a
+    /// message that shows the place.
+    pub fn compile<'v>(code: &str, variables: impl Iterator<Item = &'v str>) -> Result<Self, String> {
+        let names: Vec<String> = variables.map(|name| format!("${name}")).collect();
+        let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+        let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+
+        let arena = Arena::default();
+        let modules = Loader::new(definitions)
+            .load(&arena, File { code, path: () })
+            .map_err(|errors| describe(code, load_faults(errors)))?;
+        load::import(&modules, |_| Err("data files are not supported here".to_owned()))
+            .map_err(|errors| describe(code, load_faults(errors)))?;
+        let filter = Compiler::default()
+            .with_funs(functions)
+            .with_global_vars(names.iter().map(String::as_str))
+            .compile(modules)
+            .map_err(|errors| describe(code, compile_faults(errors)))?;
+        Ok(Self { filter })
+    }
+}
+
+/// One thing that is wrong, and the part of the code where it shows.
+struct Fault<'c> {
+    code: &'c str,
+    part: &'c str,
+    message: String,
+}
+
+fn load_faults(errors: load::Errors<&str, ()>) -> Vec<Fault<'_>> {
+    let mut faults = Vec::new();
+    for (File { code, .. }, error) in errors {
+        match error {
+            load::Error::Io(errors) => {
+                faults.extend(errors.into_iter().map(|(part, message)| Fault { code, part, message }));
+            }
+            load::Error::Lex(errors) => faults.extend(errors.into_iter().map(|(expected, rest)| {
+                // What was found is all of the rest; its first character will do.
+                let part = &rest[..rest.chars().next().map_or(0, char::len_utf8)];
+                let found = if part.is_empty() { "the program ends" } else { "found another character" };
+                Fault { code, part, message: format!("{} expected, but {found}", expected.as_str()) }
+            })),
+            load::Error::Parse(errors) => faults.extend(errors.into_iter().map(|(expected, part)| {
+                let expected = match expected {
+                    load::parse::Expect::Nothing => "end of program",
+                    ref other => other.as_str(),
+                };
+                let found =
+                    if part.is_empty() { "the program ends".to_owned() } else { format!("found `{part}`") };
+                Fault { code, part, message: format!("{expected} expected, but {found}") }
+            })),
+        }
+    }
+    faults
+}
+
+fn compile_faults(errors: compile::Errors<&str, ()>) -> Vec<Fault<'_>> {
+    let flat = errors.into_iter().flat_map(|(File { code, .. }, errors)| {
+        errors.into_iter().map(move |(part, undefined)| {
+            let message = match undefined {
+                compile::Undefined::Filter(arity) => format!("there is no filter {part}/{arity}"),
+                other => format!("there is no {} {part}", other.as_str()),
+            };
+            Fault { code, part, message }
+        })
+    });
+    flat.collect()
+}
+
+fn describe(code: &str, faults: Vec<Fault<'_>>) -> String {
+    let mut text = String::from("The program does not compile.");
+    for Fault { code: whole, part, message } in faults.into_iter().take(MOST_ERRORS) {
+        // A fault outside the code that was given could only be one of jaq's own
+        // definitions, and has no place to show.
+        let place = if whole == code { show(whole, load::span(whole, part)) } else { String::new() };
+        text.push_str(&format!("\n{message}{place}"));
+    }
+    text
+}
+
+/// Line, column and the line itself with the place underlined.
+fn show(code: &str, span: Range<usize>) -> String {
+    let Some(before) = code.get(..span.start) else { return String::new() };
+    let line = before.matches('\n').count() + 1;
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let column = code[line_start..span.start].chars().count();
+    let line_text = code[line_start..].lines().next().unwrap_or_default().replace('\t', " ");
+    let room = line_text.chars().count().saturating_sub(column);
+    let width = code.get(span).map_or(0, |part| part.chars().count()).min(room).max(1);
+    format!(
+        ", at line {line}, column {}:\n  {line_text}\n  {}{}",
+        column + 1,
+        " ".repeat(column),
+        "^".repeat(width)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: &str) -> String {
+        match Program::compile(code, ["known"].into_iter()) {
+            Ok(_) => panic!("{code} should not compile"),
+            Err(message) => message,
+        }
+    }
+
+    #[test]
+    fn compiles_what_is_jq() {
+        let programs = [
+            ".",
+            ".a.b[0]?",
+            "map(select(.x > $known)) | group_by(.y) | length",
+            "reduce .[] as $x (0; . + $x)",
+            "def f(x): x | x; f(.+1)",
+            "[limit(3; repeat(.))]",
+            r#""\(.a) and \(.b)" | ascii_upcase | test("A.*B")"#,
+            "if . then 1 elif 2 then 3 else 4 end",
+            "try error(\"x\") catch .",
+            "now | todate, @base64, (\"a,b\" | split(\",\"))",
+        ];
+        for program in programs {
+            if let Err(message) = Program::compile(program, ["known"].into_iter()) {
+                panic!("{program}: {message}");
+            }
+        }
+    }
+
+    #[test]
+    fn shows_the_place_of_an_unknown_name() {
+        assert_eq!(
+            error(".a | foo(1)"),
+            "The program does not compile.\n\
+             there is no filter foo/1, at line 1, column 6:\n  .a | foo(1)\n       ^^^"
+        );
+        assert!(error("$unknown").contains("there is no variable $unknown, at line 1, column 1"));
+        assert!(error("break $out").contains("label"));
+    }
+
+    #[test]
+    fn shows_the_place_of_a_syntax_error() {
+        assert!(error(".a | ]").contains("at line 1, column 6:"));
+        assert!(error("").contains("the program ends"));
+        assert!(error("if . then 1").contains("the program ends"));
+        assert!(error("[1, 2").contains("column"));
+        assert!(error("1 2").contains("end of program expected, but found `2`, at line 1, column 3"));
+    }
+
+    #[test]
+    fn counts_lines_and_characters_not_bytes() {
+        let message = error("# first\n\"ä\" | nix\n| .");
+        assert!(message.contains("line 2, column 7:\n  \"ä\" | nix\n        ^^^"), "{message}");
+    }
+
+    #[test]
+    fn strange_characters_are_shown_too() {
+        for program in ["💣", "§ |", "\t&", "\u{0}"] {
+            assert!(error(program).contains("line 1"), "{program}");
+        }
+    }
+
+    #[test]
+    fn nothing_can_be_imported() {
+        for program in ["import \"a\" as a; .", "include \"a\"; .", "import \"a\" as $a; $a"] {
+            assert!(error(program).contains("not supported"), "{program}");
+        }
+    }
+
+    #[test]
+    fn few_errors_are_shown() {
+        let message = error("a, b, c, d, e");
+        assert_eq!(message.matches("there is no filter").count(), MOST_ERRORS);
+    }
+}

@@ -1,0 +1,120 @@
+//! Using things up: processor time, memory, output; and giving up.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use contract::{ToolResult, result};
+
+const MIB: usize = 1 << 20;
+
+/// Rounds between two looks at the clock. Reading it is a call of the host, and
+/// this tool is there to show a guest that computes without calling the host;
+/// a hundred thousand rounds take well under a millisecond.
+const ROUNDS_PER_LOOK: u64 = 100_000;
+
+/// Computes until the clock has moved on by so many milliseconds.
+pub fn spin(ms: u64, clock: impl Fn() -> Instant) {
+    let began = clock();
+    let length = Duration::from_millis(ms);
+    let mut state = 1_u64;
+    loop {
+        for _ in 0..ROUNDS_PER_LOOK {
+            state = black_box(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        }
+        if clock().duration_since(began) >= length {
+            return;
+        }
+    }
+}
+
+/// Ends in a trap, as a guest with a bug would.
+pub fn trap() -> ! {
+    #[cfg(target_arch = "wasm32")]
+    core::arch::wasm32::unreachable();
+    #[cfg(not(target_arch = "wasm32"))]
+    std::process::abort();
+}
+
+/// Takes memory and writes to every page of it, so that it is there in truth.
+/// Where the host refuses more, the result says how far it went.
+pub fn grow(mib: u32) -> ToolResult {
+    let mut taken: Vec<Vec<u8>> = Vec::new();
+    for had in 0..mib {
+        let mut chunk = Vec::new();
+        if taken.try_reserve(1).is_err() || chunk.try_reserve_exact(MIB).is_err() {
+            // What was taken is given back first, or the message might not fit.
+            drop(taken);
+            return result::failure(format!("memory was refused after {had} of {mib} MiB"));
+        }
+        chunk.resize(MIB, 0xA5);
+        taken.push(black_box(chunk));
+    }
+    result::text(format!("grew {mib} MiB"))
+}
+
+/// A text of so many MiB, in lines of 64 bytes.
+pub fn flood(mib: u32) -> ToolResult {
+    const LINE: &str = "The quick brown fox jumps over the lazy dog, again and again...\n";
+    const { assert!(MIB.is_multiple_of(LINE.len()), "whole lines make a MiB") };
+    // On a 64-bit host this cannot overflow; on wasm32 4,096 MiB would.
+    let mut text = String::new();
+    match (mib as usize).checked_mul(MIB) {
+        Some(bytes) if text.try_reserve_exact(bytes).is_ok() => {
+            for _ in 0..bytes / LINE.len() {
+                text.push_str(LINE);
+            }
+            result::text(text)
+        }
+        _ => result::failure(format!("memory was refused for {mib} MiB of text")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use contract::Content;
+
+    use super::*;
+
+    fn text_of(result: &ToolResult) -> &str {
+        match result.content.as_slice() {
+            [Content::Text(block)] => &block.text,
+            other => panic!("one block of text, not {}", other.len()),
+        }
+    }
+
+    #[test]
+    fn spins_until_the_clock_has_moved_on() {
+        let start = Instant::now();
+        let looks = Cell::new(0);
+        spin(30, || {
+            looks.set(looks.get() + 1);
+            start + Duration::from_millis(10 * looks.get())
+        });
+        // The first look is the beginning, at 10 ms; 40 ms ends it.
+        assert_eq!(looks.get(), 4);
+    }
+
+    #[test]
+    fn spinning_for_no_time_ends() {
+        spin(0, Instant::now);
+    }
+
+    #[test]
+    fn grows() {
+        for mib in [0, 1, 3] {
+            let grown = grow(mib);
+            assert!(!grown.is_error);
+            assert_eq!(text_of(&grown), format!("grew {mib} MiB"));
+        }
+    }
+
+    #[test]
+    fn floods_to_the_byte() {
+        for mib in [0, 1, 2] {
+            assert_eq!(text_of(&flood(mib)).len(), mib as usize * MIB);
+        }
+        assert!(text_of(&flood(1)).lines().all(|line| line.starts_with("The ")));
+    }
+}

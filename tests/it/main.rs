@@ -1,0 +1,14 @@
+//! The whole, driven from outside: the real binary, real sockets and pipes, real
+//! components. Tests cite the items of the protocol checklists.
+
+mod clients;
+mod command_line;
+mod http_endpoint;
+mod lifecycle;
+mod limits;
+mod recovery;
+mod refusals;
+mod reload;
+mod stdio;
+mod tasks;
+mod tools;

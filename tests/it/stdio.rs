@@ -1,0 +1,146 @@
+//! stdio (S-*), and what is different there.
+
+use serde_json::json;
+use toolyard_tests::host::{Setup, install};
+use toolyard_tests::{Stdio, eventually, guests};
+
+fn setup() -> Setup {
+    Setup::new().with(&[guests::plugin("probe")])
+}
+
+#[tokio::test]
+async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
+    let mut stdio = Stdio::start(setup());
+    let early = stdio.request("tools/list", json!({})).await;
+    assert_eq!(early["error"]["code"], -32600);
+    assert_eq!(stdio.request("ping", json!({})).await["result"], json!({}), "L-7");
+    let result = stdio.initialize("2024-11-05").await;
+    assert_eq!(result["protocolVersion"], "2024-11-05", "stdio goes further back than HTTP");
+    assert!(result["capabilities"]["tasks"].is_null());
+    assert_eq!(stdio.request("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})).await["result"]["content"][0]["text"], "x");
+    assert_eq!(stdio.request("tasks/list", json!({})).await["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn tasks_run_over_a_pipe_from_creation_to_result() {
+    let mut stdio = Stdio::open(setup()).await;
+    let params = json!({"name": "count", "arguments": {"steps": 5, "ms": 60}, "task": {}, "_meta": {"progressToken": "p"}});
+    let created = stdio.request("tools/call", params).await;
+    let id = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
+    let result = stdio.request("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(result["result"]["content"][0]["text"], "counted 5");
+    let notices = stdio.notices();
+    assert!(notices.iter().any(|notice| notice["params"]["progress"] == 5.0), "{notices:?}");
+    let listed = stdio.request("tasks/list", json!({})).await;
+    assert_eq!(listed["result"]["tasks"][0]["status"], "completed");
+    let spin = stdio.request("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}})).await;
+    let spin = spin["result"]["task"]["taskId"].clone();
+    let wait = stdio.send("tasks/result", json!({"taskId": spin})).await;
+    assert_eq!(stdio.request("tasks/cancel", json!({"taskId": spin})).await["result"]["status"], "cancelled");
+    // The wait may have been answered before or after the cancellation was.
+    let notices = stdio.notices();
+    let woken = match notices.into_iter().find(|message| message["id"] == wait) {
+        Some(answer) => answer,
+        None => stdio.answer(wait).await,
+    };
+    assert_eq!(woken["error"]["code"], -32603);
+}
+
+#[tokio::test]
+async fn malformed_lines_are_answered_and_the_next_is_read() {
+    let mut stdio = Stdio::open(setup().set("wire.message", "10KiB")).await;
+    for (line, code) in [
+        ("{", -32700),
+        ("hello", -32700),
+        ("[]", -32600),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+        (&"x".repeat(20_000), -32600),
+    ] {
+        stdio.line(line).await;
+        let answer = stdio.read().await;
+        assert_eq!(answer["error"]["code"], code, "{}", &line[..line.len().min(40)]);
+        assert!(!answer.as_object().expect("an object").get("id").is_some_and(serde_json::Value::is_null));
+    }
+    stdio.line("").await;
+    stdio.line("   \t").await;
+    assert_eq!(stdio.request("ping", json!({})).await["result"], json!({}));
+    assert_eq!(stdio.request("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}})).await["error"]["code"], -32600);
+}
+
+#[tokio::test]
+async fn j_6_batches_are_answered_in_sessions_of_2025_03_26() {
+    let mut stdio = Stdio::start(setup());
+    stdio.initialize("2025-03-26").await;
+    stdio.line(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},7]"#).await;
+    let answers = stdio.read().await;
+    assert_eq!(answers.as_array().expect("an array").len(), 2);
+}
+
+#[tokio::test]
+async fn s_3_at_the_end_of_input_answers_under_way_are_written_and_the_process_ends() {
+    let mut stdio = Stdio::open(setup()).await;
+    stdio.send("tools/call", json!({"name": "wait", "arguments": {"ms": 300}})).await;
+    let (status, rest) = stdio.close().await;
+    assert!(status.success());
+    assert!(rest.contains("waited 300 ms"), "{rest}");
+}
+
+#[tokio::test]
+async fn s_3_a_call_that_does_not_end_does_not_hold_the_process() {
+    let mut stdio = Stdio::open(setup().set("shutdown.eof-grace", "200ms")).await;
+    stdio.send("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}})).await;
+    let task = stdio.request("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}})).await;
+    assert_eq!(task["result"]["task"]["status"], "working");
+    let (status, _) = stdio.close().await;
+    assert!(status.success());
+}
+
+/// A pipe's tasks belong to the local user: a later process finds them, and what
+/// it finds is the truth.
+#[tokio::test]
+async fn a_later_process_finds_finished_and_ended_tasks() {
+    let mut first = Stdio::open(setup()).await;
+    let done = first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 1}, "task": {}})).await;
+    let done = done["result"]["task"]["taskId"].clone();
+    let result = first.request("tasks/result", json!({"taskId": done})).await["result"].clone();
+    let live = first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}})).await;
+    let live = live["result"]["task"]["taskId"].clone();
+    first.close().await;
+    let mut second = first.another();
+    second.initialize("2025-11-25").await;
+    assert_eq!(second.request("tasks/result", json!({"taskId": done})).await["result"], result);
+    let ended = second.request("tasks/get", json!({"taskId": live})).await["result"].clone();
+    assert_eq!(ended["status"], "failed");
+    assert!(ended["statusMessage"].as_str().expect("a message").contains("host"), "{ended}");
+}
+
+#[tokio::test]
+async fn a_living_neighbours_tasks_are_left_alone_and_can_be_cancelled_from_beside() {
+    let mut first = Stdio::open(setup()).await;
+    let live = first.request("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}})).await;
+    let live = live["result"]["task"]["taskId"].clone();
+    let mut second = first.another();
+    second.initialize("2025-11-25").await;
+    assert_eq!(second.request("tasks/get", json!({"taskId": live})).await["result"]["status"], "working");
+    // Killed, the neighbour leaves the living one's tasks alone too.
+    second.request("tools/call", json!({"name": "wait", "arguments": {"ms": 1}, "task": {}})).await;
+    second.kill().await;
+    let mut third = first.another();
+    third.initialize("2025-11-25").await;
+    assert_eq!(third.request("tasks/get", json!({"taskId": live})).await["result"]["status"], "working");
+    let wait = first.send("tasks/result", json!({"taskId": live})).await;
+    assert_eq!(third.request("tasks/cancel", json!({"taskId": live})).await["result"]["status"], "cancelled");
+    assert_eq!(first.answer(wait).await["error"]["code"], -32603, "the one who waits beside is woken");
+}
+
+#[tokio::test]
+async fn tl_1_a_pipe_hears_of_new_tools() {
+    let mut stdio = Stdio::open(setup()).await;
+    install(&guests::fixture("versioned_v1"), &stdio.folder.path().join("plugins"));
+    let notice = stdio.read().await;
+    assert_eq!(notice["method"], "notifications/tools/list_changed");
+    let result = stdio.request("tools/call", json!({"name": "version", "arguments": {}})).await;
+    assert_eq!(result["result"]["content"][0]["text"], "v1");
+    eventually("nothing", || async { Some(()) }).await;
+}

@@ -1,0 +1,46 @@
+//! Where the built components are.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the checkout.
+#[must_use]
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_path_buf()
+}
+
+/// The folder with the shipped plugins.
+///
+/// # Panics
+/// If they have not been built.
+#[must_use]
+pub fn dist() -> PathBuf {
+    built(root().join("plugins/dist"), "make plugins")
+}
+
+/// A shipped plugin's component.
+#[must_use]
+pub fn plugin(name: &str) -> PathBuf {
+    built(dist().join(format!("{name}.wasm")), "make plugins")
+}
+
+/// A fixture guest's component.
+///
+/// # Panics
+/// If it has not been built.
+#[must_use]
+pub fn fixture(name: &str) -> PathBuf {
+    built(root().join(format!("target/fixtures/{name}.wasm")), "make fixtures")
+}
+
+/// The binary: `TOOLYARD_BIN`, or the release build.
+#[must_use]
+pub fn binary() -> PathBuf {
+    let path = std::env::var_os("TOOLYARD_BIN")
+        .map_or_else(|| root().join("target/release/toolyard"), PathBuf::from);
+    built(path, "make build")
+}
+
+fn built(path: PathBuf, how: &str) -> PathBuf {
+    assert!(path.exists(), "{} is not there: run `{how}` first", path.display());
+    path
+}

@@ -1,0 +1,256 @@
+//! A real host process in a folder of its own.
+
+use crate::guests;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// A `toolyard serve` on a free port. Killed when dropped.
+pub struct Host {
+    folder: Arc<TempDir>,
+    args: Vec<String>,
+    child: Child,
+    port: u16,
+    log: Arc<Mutex<String>>,
+}
+
+/// What a host is started with.
+pub struct Setup {
+    folder: TempDir,
+    args: Vec<String>,
+}
+
+impl Setup {
+    /// A folder with an empty plugin folder in it.
+    ///
+    /// # Panics
+    /// If the folder cannot be made.
+    #[must_use]
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::create_dir(folder.path().join("plugins")).expect("a plugin folder");
+        Self { folder, args: Vec::new() }
+    }
+
+    /// The plugin folder.
+    #[must_use]
+    pub fn plugins(&self) -> PathBuf {
+        self.folder.path().join("plugins")
+    }
+
+    /// Puts components into the plugin folder, under their own names.
+    #[must_use]
+    pub fn with(self, components: &[PathBuf]) -> Self {
+        for component in components {
+            install(component, &self.plugins());
+        }
+        self
+    }
+
+    /// Puts a manifest beside a component.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    #[must_use]
+    pub fn manifest(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.plugins().join(format!("{name}.toml")), text).expect("a manifest");
+        self
+    }
+
+    /// Sets a setting of the host.
+    #[must_use]
+    pub fn set(mut self, key: &str, value: &str) -> Self {
+        self.args.extend(["--set".to_owned(), format!("{key}={value}")]);
+        self
+    }
+
+    /// Adds arguments of the command line.
+    #[must_use]
+    pub fn args(mut self, args: &[&str]) -> Self {
+        self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self
+    }
+
+    /// Starts the host and waits until it serves.
+    pub async fn start(self) -> Host {
+        Host::start(Arc::new(self.folder), self.args).await
+    }
+
+    /// The folder and the arguments, for a process that is started otherwise.
+    #[must_use]
+    pub fn into_parts(self) -> (TempDir, Vec<String>) {
+        (self.folder, self.args)
+    }
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Puts a component into a folder by rename, as a careful installer would.
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn install(component: &Path, folder: &Path) {
+    let name = component.file_name().expect("a component has a name");
+    install_as(component, folder, name.to_str().expect("names are plain"));
+}
+
+/// As [`install`], under another name.
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn install_as(component: &Path, folder: &Path, name: &str) {
+    let partial = folder.join(format!(".{name}.partial"));
+    std::fs::copy(component, &partial).expect("a copy");
+    std::fs::rename(partial, folder.join(name)).expect("a rename");
+}
+
+impl Host {
+    /// A host with these components.
+    pub async fn with(components: &[PathBuf]) -> Self {
+        Setup::new().with(components).start().await
+    }
+
+    /// A host with the `probe` plugin.
+    pub async fn with_probe() -> Self {
+        Self::with(&[guests::plugin("probe")]).await
+    }
+
+    async fn start(folder: Arc<TempDir>, args: Vec<String>) -> Self {
+        let mut child = Command::new(guests::binary())
+            .arg("serve")
+            .args(["--listen", "127.0.0.1:0"])
+            .arg("--plugins")
+            .arg(folder.path().join("plugins"))
+            .arg("--data")
+            .arg(folder.path().join("data"))
+            .args(&args)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the host starts");
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let log = Arc::new(Mutex::new(String::new()));
+        let mut lines = BufReader::new(stderr).lines();
+        let mut port = None;
+        while port.is_none() {
+            let line = lines.next_line().await.expect("stderr is text");
+            let Some(line) = line else { panic!("the host did not start:\n{}", log.lock().expect("log")) };
+            port = line.split_once("http://127.0.0.1:").and_then(|(_, rest)| {
+                rest.split_once("/mcp").and_then(|(port, _)| port.parse::<u16>().ok())
+            });
+            push(&log, &line);
+        }
+        let follow = log.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                push(&follow, &line);
+            }
+        });
+        Self { folder, args, child, port: port.expect("found above"), log }
+    }
+
+    /// The port it serves on.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The URL of its endpoint.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+
+    /// Its plugin folder.
+    #[must_use]
+    pub fn plugins(&self) -> PathBuf {
+        self.folder.path().join("plugins")
+    }
+
+    /// Its data folder.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// What it has written to stderr so far.
+    ///
+    /// # Panics
+    /// If the reader of stderr has panicked.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.log.lock().expect("log").clone()
+    }
+
+    /// Its process id.
+    ///
+    /// # Panics
+    /// If it has ended.
+    #[must_use]
+    pub fn pid(&self) -> rustix::process::Pid {
+        let id = self.child.id().expect("the host runs");
+        rustix::process::Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero")
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(self.pid(), signal).expect("the host runs");
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Panics
+    /// If that takes too long.
+    pub async fn ended(&mut self) -> ExitStatus {
+        tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await.expect("the host ends").expect("waiting works")
+    }
+
+    /// Kills it as `kill -9` does.
+    ///
+    /// # Panics
+    /// If it cannot be killed.
+    pub async fn kill(&mut self) {
+        self.child.kill().await.expect("the host can be killed");
+    }
+
+    /// Starts another host on the same folders, whether this one runs or not.
+    pub async fn another(&self) -> Self {
+        Self::start(self.folder.clone(), self.args.clone()).await
+    }
+
+    /// Runs a command of the same binary on the same folders.
+    ///
+    /// # Panics
+    /// If it cannot be run.
+    pub async fn command(&self, args: &[&str]) -> std::process::Output {
+        Command::new(guests::binary())
+            .args(args)
+            .arg("--plugins")
+            .arg(self.plugins())
+            .arg("--data")
+            .arg(self.data())
+            .current_dir(self.folder.path())
+            .output()
+            .await
+            .expect("the command runs")
+    }
+}
+
+fn push(log: &Mutex<String>, line: &str) {
+    let mut log = log.lock().expect("log");
+    log.push_str(line);
+    log.push('\n');
+}

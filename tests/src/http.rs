@@ -1,0 +1,165 @@
+//! A plain HTTP client: one connection, bytes as they are.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// A connection.
+pub struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+}
+
+/// An answer.
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    body: hyper::body::Incoming,
+}
+
+/// An event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Event {
+    /// Its id.
+    pub id: Option<String>,
+    /// Its data.
+    pub data: String,
+    /// When to come back, in milliseconds.
+    pub retry: Option<u64>,
+}
+
+/// The events of an answer, one by one.
+pub struct Events {
+    body: hyper::body::Incoming,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects to a port of this machine.
+    ///
+    /// # Panics
+    /// If nobody listens.
+    pub async fn open(port: u16) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the host listens");
+        stream.set_nodelay(true).expect("TCP_NODELAY");
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP");
+        tokio::spawn(async move {
+            // It ends when either side closes it.
+            drop(connection.await);
+        });
+        Self { sender }
+    }
+
+    /// Sends a request with just these headers, `Host` included if it is named.
+    ///
+    /// # Panics
+    /// If the connection breaks.
+    pub async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            request = request.header("host", "localhost");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.into())).expect("a valid request");
+        self.sender.ready().await.expect("the connection is open");
+        let response = self.sender.send_request(request).await.expect("an answer");
+        let (head, body) = response.into_parts();
+        Answer { status: head.status, headers: head.headers, body }
+    }
+}
+
+impl Answer {
+    /// A header's text, or nothing.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Whether it is a stream of events.
+    #[must_use]
+    pub fn is_events(&self) -> bool {
+        self.header("content-type") == "text/event-stream"
+    }
+
+    /// The whole body.
+    ///
+    /// # Panics
+    /// If it breaks off.
+    pub async fn bytes(self) -> Bytes {
+        self.body.collect().await.expect("a whole body").to_bytes()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    /// If it is not JSON.
+    pub async fn json(self) -> serde_json::Value {
+        let bytes = self.bytes().await;
+        serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&bytes)))
+    }
+
+    /// The body as events.
+    #[must_use]
+    pub fn events(self) -> Events {
+        Events { body: self.body, buffer: Vec::new() }
+    }
+}
+
+impl Events {
+    /// The next event; `None` at the end of the stream. Comments are passed over.
+    ///
+    /// # Panics
+    /// If the stream is not UTF-8.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            while let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
+                let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
+                let event = parse(std::str::from_utf8(&block).expect("UTF-8"));
+                if event.is_some() {
+                    return event;
+                }
+            }
+            let frame = self.body.frame().await?.ok()?;
+            if let Some(data) = frame.data_ref() {
+                self.buffer.extend_from_slice(data);
+            }
+        }
+    }
+
+    /// The next event that carries a message, decoded.
+    ///
+    /// # Panics
+    /// If it is not JSON.
+    pub async fn message(&mut self) -> Option<serde_json::Value> {
+        loop {
+            let event = self.next().await?;
+            if !event.data.is_empty() {
+                return Some(serde_json::from_str(&event.data).expect("JSON"));
+            }
+        }
+    }
+}
+
+fn parse(block: &str) -> Option<Event> {
+    let mut event = Event::default();
+    let mut seen = false;
+    for line in block.lines().filter(|line| !line.starts_with(':')) {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match name {
+            "id" => event.id = Some(value.to_owned()),
+            "data" if seen && !event.data.is_empty() => event.data = format!("{}\n{value}", event.data),
+            "data" => event.data = value.to_owned(),
+            "retry" => event.retry = value.parse().ok(),
+            _ => continue,
+        }
+        seen = true;
+    }
+    seen.then_some(event)
+}

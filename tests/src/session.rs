@@ -1,0 +1,201 @@
+//! An MCP session over HTTP, as a careful client holds it.
+
+use crate::http::{Answer, Connection, Events};
+use hyper::Method;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// The newest revision with sessions.
+pub const LATEST: &str = "2025-11-25";
+
+/// An initialized session.
+pub struct Session {
+    port: u16,
+    id: String,
+    revision: String,
+    next: AtomicI64,
+}
+
+/// What `initialize` answered.
+pub struct Opened {
+    /// The session.
+    pub session: Session,
+    /// The result.
+    pub result: Value,
+}
+
+impl Session {
+    /// Opens a session.
+    pub async fn open(port: u16) -> Self {
+        Self::open_as(port, LATEST, json!({})).await.session
+    }
+
+    /// Opens a session with this revision and these client capabilities.
+    ///
+    /// # Panics
+    /// If the host refuses.
+    pub async fn open_as(port: u16, revision: &str, capabilities: Value) -> Opened {
+        let answer = Connection::open(port).await.send(Method::POST, "/mcp", &HEADERS, initialize(revision, capabilities).to_string()).await;
+        assert_eq!(answer.status, 200, "initialize");
+        let id = answer.header("mcp-session-id").to_owned();
+        assert!(!id.is_empty(), "initialize names the session");
+        let result = answer.json().await["result"].take();
+        let revision = result["protocolVersion"].as_str().expect("a revision").to_owned();
+        let session = Self { port, id, revision, next: AtomicI64::new(1) };
+        let initialized = session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert_eq!(initialized.status, 202);
+        Opened { session, result }
+    }
+
+    /// The same session at a host on another port.
+    #[must_use]
+    pub fn at(&self, port: u16) -> Self {
+        Self { port, id: self.id.clone(), revision: self.revision.clone(), next: AtomicI64::new(1_000_000) }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// A new request id.
+    pub fn next_id(&self) -> i64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The headers of its requests.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(&str, &str)> {
+        let mut headers = HEADERS.to_vec();
+        headers.push(("mcp-session-id", &self.id));
+        headers.push(("mcp-protocol-version", &self.revision));
+        headers
+    }
+
+    /// Posts one message on a connection of its own.
+    pub async fn post(&self, message: &Value) -> Answer {
+        Connection::open(self.port).await.send(Method::POST, "/mcp", &self.headers(), message.to_string()).await
+    }
+
+    /// Sends a request; gives the whole answer, whether it came as an object or
+    /// as a stream.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub async fn request(&self, method: &str, params: Value) -> Value {
+        self.request_and_notices(method, params).await.0
+    }
+
+    /// As [`Session::request`], with the messages that came before the answer.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub async fn request_and_notices(&self, method: &str, params: Value) -> (Value, Vec<Value>) {
+        let id = self.next_id();
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let answer = self.post(&message).await;
+        assert_eq!(answer.status, 200, "{message}");
+        let mut notices = Vec::new();
+        if !answer.is_events() {
+            return (answer.json().await, notices);
+        }
+        let mut events = answer.events();
+        loop {
+            let message = events.message().await.expect("an answer before the end of the stream");
+            if message["id"] == id {
+                return (message, notices);
+            }
+            notices.push(message);
+        }
+    }
+
+    /// The result of a request.
+    ///
+    /// # Panics
+    /// If it is an error.
+    pub async fn result(&self, method: &str, params: Value) -> Value {
+        let mut answer = self.request(method, params).await;
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
+    /// The error of a request.
+    ///
+    /// # Panics
+    /// If it is a result.
+    pub async fn error(&self, method: &str, params: Value) -> Value {
+        let mut answer = self.request(method, params).await;
+        assert!(answer.get("result").is_none(), "{method}: {answer}");
+        answer["error"].take()
+    }
+
+    /// Calls a tool plainly; gives its result.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.result("tools/call", json!({"name": tool, "arguments": arguments})).await
+    }
+
+    /// Calls a tool as a task; gives the id of the task.
+    ///
+    /// # Panics
+    /// If no task is created.
+    pub async fn create(&self, tool: &str, arguments: Value) -> String {
+        let params = json!({"name": tool, "arguments": arguments, "task": {}});
+        let result = self.result("tools/call", params).await;
+        result["task"]["taskId"].as_str().expect("a task").to_owned()
+    }
+
+    /// The task as it is.
+    pub async fn task(&self, id: &str) -> Value {
+        self.result("tasks/get", json!({"taskId": id})).await
+    }
+
+    /// Waits until the task has this status.
+    pub async fn until(&self, id: &str, status: &str) -> Value {
+        crate::eventually(&format!("task {id} to be {status}"), || async {
+            let task = self.task(id).await;
+            (task["status"] == status).then_some(task)
+        })
+        .await
+    }
+
+    /// Opens the stream for what is tied to no request.
+    ///
+    /// # Panics
+    /// If the host refuses.
+    pub async fn listen(&self) -> Events {
+        let answer = self.get(None).await;
+        assert_eq!(answer.status, 200);
+        answer.events()
+    }
+
+    /// A GET, perhaps to go on after an event.
+    pub async fn get(&self, last_event: Option<&str>) -> Answer {
+        let mut headers = self.headers();
+        headers.extend(last_event.map(|id| ("last-event-id", id)));
+        Connection::open(self.port).await.send(Method::GET, "/mcp", &headers, "").await
+    }
+
+    /// Ends the session; gives the status.
+    pub async fn delete(&self) -> u16 {
+        let answer = Connection::open(self.port).await.send(Method::DELETE, "/mcp", &self.headers(), "").await;
+        answer.status.as_u16()
+    }
+}
+
+/// The headers that every POST has.
+pub const HEADERS: [(&str, &str); 2] =
+    [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+
+/// An `initialize` request.
+#[must_use]
+pub fn initialize(revision: &str, capabilities: Value) -> Value {
+    json!({
+        "jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {
+            "protocolVersion": revision,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "toolyard-tests", "version": "1"},
+        },
+    })
+}

@@ -1,0 +1,163 @@
+//! A real `toolyard stdio` at the other end of a pipe.
+
+use crate::guests;
+use crate::host::Setup;
+use crate::session::{LATEST, initialize};
+use serde_json::{Value, json};
+use std::process::ExitStatus;
+use std::process::Stdio as Pipe;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// The process and its pipes.
+pub struct Stdio {
+    /// The folder that it works in.
+    pub folder: Arc<TempDir>,
+    args: Vec<String>,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines<BufReader<ChildStdout>>,
+    next: i64,
+    notices: Vec<Value>,
+}
+
+impl Stdio {
+    /// Starts the process.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn start(setup: Setup) -> Self {
+        let (folder, args) = setup.into_parts();
+        Self::spawn(Arc::new(folder), args)
+    }
+
+    /// Starts another process on the same folders.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::spawn(self.folder.clone(), self.args.clone())
+    }
+
+    fn spawn(folder: Arc<TempDir>, args: Vec<String>) -> Self {
+        let mut child = Command::new(guests::binary())
+            .arg("stdio")
+            .arg("--plugins")
+            .arg(folder.path().join("plugins"))
+            .arg("--data")
+            .arg(folder.path().join("data"))
+            .args(&args)
+            .current_dir(folder.path())
+            .stdin(Pipe::piped())
+            .stdout(Pipe::piped())
+            .stderr(Pipe::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the host starts");
+        let output = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let input = child.stdin.take();
+        Self { folder, args, child, input, output, next: 1, notices: Vec::new() }
+    }
+
+    /// Starts the process and initializes.
+    pub async fn open(setup: Setup) -> Self {
+        let mut stdio = Self::start(setup);
+        stdio.initialize(LATEST).await;
+        stdio
+    }
+
+    /// Initializes with this revision; gives the result.
+    pub async fn initialize(&mut self, revision: &str) -> Value {
+        self.line(&initialize(revision, json!({})).to_string()).await;
+        let mut answer = self.read().await;
+        self.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        answer["result"].take()
+    }
+
+    /// Writes a line.
+    ///
+    /// # Panics
+    /// If the process does not read.
+    pub async fn line(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("the input is open");
+        input.write_all(format!("{line}\n").as_bytes()).await.expect("the host reads");
+    }
+
+    /// Reads a message.
+    ///
+    /// # Panics
+    /// If the output ends, or a line is not JSON.
+    pub async fn read(&mut self) -> Value {
+        let line = tokio::time::timeout(crate::wait::PATIENCE, self.output.next_line());
+        let line = line.await.expect("the host answers").expect("text").expect("a line");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Sends a request and waits for its answer; what comes before is kept as a
+    /// notice.
+    pub async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        self.answer(id).await
+    }
+
+    /// Sends a request; gives its id.
+    pub async fn send(&mut self, method: &str, params: Value) -> i64 {
+        let id = self.next;
+        self.next += 1;
+        self.line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()).await;
+        id
+    }
+
+    /// Waits for the answer to a request.
+    pub async fn answer(&mut self, id: i64) -> Value {
+        loop {
+            let message = self.read().await;
+            if message["id"] == id {
+                return message;
+            }
+            self.notices.push(message);
+        }
+    }
+
+    /// What came besides answers.
+    pub fn notices(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Closes the input and waits for the end; gives what was still written.
+    ///
+    /// # Panics
+    /// If the process does not end.
+    pub async fn close(&mut self) -> (ExitStatus, String) {
+        drop(self.input.take());
+        let mut rest = String::new();
+        let read = async {
+            while let Ok(Some(line)) = self.output.next_line().await {
+                rest.push_str(&line);
+                rest.push('\n');
+            }
+        };
+        tokio::time::timeout(crate::wait::PATIENCE, read).await.expect("the output ends");
+        let status = tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await;
+        (status.expect("the host ends").expect("waiting works"), rest)
+    }
+
+    /// Kills the process as `kill -9` does.
+    ///
+    /// # Panics
+    /// If it cannot be killed.
+    pub async fn kill(&mut self) {
+        self.child.kill().await.expect("the host can be killed");
+    }
+
+    /// Reads the rest of the output as bytes, without closing the input.
+    ///
+    /// # Panics
+    /// If reading fails.
+    pub async fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.output.get_mut().read_to_end(&mut rest).await.expect("the output can be read");
+        rest
+    }
+}

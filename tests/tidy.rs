@@ -1,0 +1,150 @@
+//! The form of the house: which crate may use which, how long a file may be, what
+//! may not be written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use toolyard_tests::guests::root;
+
+/// Who may depend on whom. An arrow that is not here is a decision that has not
+/// been made (`host/docs/decisions/`).
+const EDGES: [(&str, &[&str]); 9] = [
+    ("toolyard-protocol", &[]),
+    ("toolyard-task", &["toolyard-protocol"]),
+    ("toolyard-dispatch", &["toolyard-protocol", "toolyard-task"]),
+    ("toolyard-engine", &["toolyard-task"]),
+    ("toolyard-store", &["toolyard-task"]),
+    ("toolyard-transport", &["toolyard-protocol", "toolyard-dispatch"]),
+    ("toolyard", &["toolyard-dispatch", "toolyard-engine", "toolyard-store", "toolyard-transport"]),
+    ("toolyard-tests", &[]),
+    ("toolyard-load", &["toolyard-tests", "toolyard-dispatch", "toolyard-engine", "toolyard-store"]),
+];
+
+/// What the inner crates do without, so that they build and test in seconds.
+const WITHOUT: [(&str, &[&str]); 5] = [
+    ("toolyard-protocol", &["tokio", "wasmtime", "rusqlite", "hyper", "uuid"]),
+    ("toolyard-task", &["tokio", "wasmtime", "rusqlite", "hyper"]),
+    ("toolyard-dispatch", &["wasmtime", "rusqlite", "hyper"]),
+    ("toolyard-store", &["wasmtime", "hyper"]),
+    ("toolyard-transport", &["wasmtime", "rusqlite"]),
+];
+
+/// Files that are longer than the rule allows, and why.
+const LONG_FILES: [(&str, &str); 0] = [];
+
+const MOST_LINES: usize = 600;
+
+fn manifests() -> BTreeMap<String, toml::Table> {
+    let root = root();
+    let text = std::fs::read_to_string(root.join("Cargo.toml")).expect("the workspace manifest");
+    let workspace: toml::Table = text.parse().expect("TOML");
+    let members = workspace["workspace"]["members"].as_array().expect("members");
+    let mut folders = Vec::new();
+    for member in members.iter().filter_map(toml::Value::as_str) {
+        match member.strip_suffix("/*") {
+            Some(parent) => folders.extend(subfolders(&root.join(parent))),
+            None => folders.push(root.join(member)),
+        }
+    }
+    folders
+        .into_iter()
+        .map(|folder| {
+            let text = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+            let manifest: toml::Table = text.parse().expect("TOML");
+            (manifest["package"]["name"].as_str().expect("a name").to_owned(), manifest)
+        })
+        .collect()
+}
+
+fn subfolders(parent: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(parent).expect("a folder");
+    entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect()
+}
+
+fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
+    let table = |key: &str| manifest.get(key).and_then(toml::Value::as_table).cloned().unwrap_or_default();
+    table("dependencies").keys().chain(table("build-dependencies").keys()).cloned().collect()
+}
+
+#[test]
+fn the_crates_depend_on_each_other_as_the_design_says() {
+    let manifests = manifests();
+    let known: BTreeMap<_, _> = EDGES.into_iter().collect();
+    assert_eq!(
+        manifests.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+        known.keys().copied().collect(),
+        "every package of the workspace has its edges listed here"
+    );
+    for (name, manifest) in &manifests {
+        let allowed = known[name.as_str()];
+        for used in dependencies(manifest).iter().filter(|used| used.starts_with("toolyard")) {
+            assert!(allowed.contains(&used.as_str()), "{name} must not depend on {used}");
+        }
+    }
+}
+
+#[test]
+fn the_inner_crates_do_without_the_heavy_ones() {
+    let manifests = manifests();
+    for (name, without) in WITHOUT {
+        let used = dependencies(&manifests[name]);
+        for heavy in without {
+            assert!(!used.contains(*heavy), "{name} must not depend on {heavy}");
+        }
+    }
+}
+
+#[test]
+fn versions_stand_in_one_table() {
+    for (name, manifest) in manifests() {
+        for table in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(entries) = manifest.get(table).and_then(toml::Value::as_table) else { continue };
+            for (used, entry) in entries {
+                let inherits = entry.get("workspace").and_then(toml::Value::as_bool) == Some(true);
+                let local = entry.get("path").is_some();
+                assert!(inherits || local, "{name}: {used} must take its version from the workspace");
+            }
+        }
+    }
+}
+
+/// Files that git tracks or would track.
+fn sources() -> Vec<PathBuf> {
+    let listed = std::process::Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .expect("git runs");
+    assert!(listed.status.success(), "git ls-files");
+    String::from_utf8(listed.stdout)
+        .expect("plain names")
+        .lines()
+        .map(|line| root().join(line))
+        .filter(|path| path.is_file())
+        .collect()
+}
+
+#[test]
+fn files_are_short_and_named_for_what_they_hold() {
+    const VAGUE: [&str; 8] = ["util", "utils", "helper", "helpers", "common", "misc", "manager", "mod"];
+    for path in sources().iter().filter(|path| path.extension().is_some_and(|kind| kind == "rs")) {
+        let name = path.strip_prefix(root()).expect("below the root").display().to_string();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        assert!(!VAGUE.contains(&stem), "{name}: say what it holds");
+        let lines = std::fs::read_to_string(path).expect("text").lines().count();
+        let excused = LONG_FILES.iter().any(|(excused, _)| *excused == name);
+        assert!(lines <= MOST_LINES || excused, "{name} has {lines} lines; {MOST_LINES} are the most");
+    }
+}
+
+#[test]
+fn nothing_sleeps_is_ignored_or_expected_to_panic() {
+    // Spelled in pieces, so that this file does not find itself.
+    let banned = [concat!("#[ign", "ore"), concat!("#[should_", "panic"), concat!("thread::", "sleep")];
+    let tests = root().join("tests/it");
+    for path in sources().iter().filter(|path| path.starts_with(&tests)) {
+        let text = std::fs::read_to_string(path).expect("text");
+        for phrase in banned {
+            assert!(!text.contains(phrase), "{}: {phrase}", path.display());
+        }
+    }
+}
