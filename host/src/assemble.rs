@@ -10,8 +10,8 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolyard_dispatch::{Bounds, Clock, Dispatch, Settings, Stores};
-use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins};
-use toolyard_store::{MemoryStore, SqliteStore};
+use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins, Snapshot};
+use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolyard_transport::{Implementation, Server, ServerIdentity};
 
 /// How long services may take to end once they are told to.
@@ -64,12 +64,10 @@ impl Assembled {
             guests,
         );
         let mut plugins = Plugins::open(engine, config.plugins.clone());
-        let loading = plugins.load();
-        tokio::pin!(loading);
         let mut interrupted = stop.clone();
         let snapshot = tokio::select! {
             biased;
-            snapshot = &mut loading => snapshot,
+            snapshot = plugins.load() => snapshot,
             _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => {
                 anyhow::bail!("stopped while the tools were being loaded")
             }
@@ -77,9 +75,16 @@ impl Assembled {
         dispatch.publish(snapshot.catalog.clone());
         let (stop_services, stopped) = watch::channel(false);
         let publish = dispatch.clone();
+        let publish = move |snapshot: Snapshot| {
+            // The same object means the same tools: only a file that is not
+            // loaded has changed, which clients need not hear of.
+            if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {
+                publish.publish(snapshot.catalog);
+            }
+        };
         let services = vec![
             tokio::spawn(dispatch.clone().keep_time(stopped.clone())),
-            tokio::spawn(plugins.watch(stopped, move |snapshot| publish.publish(snapshot.catalog.clone()))),
+            tokio::spawn(plugins.watch(stopped, publish)),
         ];
         let server = Arc::new(Server {
             dispatch,
@@ -206,7 +211,7 @@ pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
             Ok((stores, CloseStore(None)))
         }
         StoreChoice::Sqlite => {
-            let store = SqliteStore::open(&config.data, clock).with_context(|| {
+            let store = SqliteStore::open(&config.data, SqliteOptions::new(clock)).with_context(|| {
                 format!("the data folder {} cannot be used; --data names another", config.data.display())
             })?;
             let stores = Stores {
@@ -227,7 +232,7 @@ impl CloseStore {
     /// Writes what is queued and lets go of the files.
     pub async fn close(self) {
         if let Some(store) = self.0 {
-            store.close().await;
+            store.shut_down().await;
         }
     }
 }

@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Command::Tools(options) => command::tools::run(&cli.flags, options),
         Command::Call(options) => command::call::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
-        Command::CompileComponent(options) => command::compile::run(options),
+        Command::CompileComponent(options) => Ok(command::compile::run(options)),
     };
     match done {
         Ok(code) => code,

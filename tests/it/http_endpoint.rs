@@ -4,7 +4,6 @@ use hyper::Method;
 use serde_json::{Value, json};
 use toolyard_tests::host::Setup;
 use toolyard_tests::http::{Answer, Connection};
-use toolyard_tests::session::HEADERS;
 use toolyard_tests::{Host, Session, eventually, guests};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolyard_tests::host::Setup;
-use toolyard_tests::session::{HEADERS, initialize};
+use toolyard_tests::session::HEADERS;
 use toolyard_tests::{Host, Session, guests, http::Connection};
 
 #[tokio::test]
@@ -71,8 +71,8 @@ async fn l_7_j_9_ping_is_answered_with_an_empty_object_while_a_result_is_awaited
     let host = Host::with_probe().await;
     let session = Session::open(host.port()).await;
     let task = session.create("wait", json!({"ms": 600_000})).await;
-    let waiting = session.post(&json!({"jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": {"taskId": task}}));
-    let waiting = waiting.await;
+    let wait = json!({"jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": {"taskId": task}});
+    let waiting = session.post(&wait).await;
     assert!(waiting.is_events());
     assert_eq!(session.request("ping", json!({})).await["result"], json!({}));
     session.result("tasks/cancel", json!({"taskId": task})).await;
@@ -131,5 +131,4 @@ async fn an_initialize_of_a_further_client_is_a_further_session() {
         // H-22: visible ASCII only, and long enough not to be guessed.
         assert!(id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
     }
-    drop(initialize("2025-11-25", json!({})));
 }

@@ -44,14 +44,19 @@ impl Connection {
     /// # Panics
     /// If nobody listens.
     pub async fn open(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the host listens");
-        stream.set_nodelay(true).expect("TCP_NODELAY");
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP");
+        Self::try_open(port).await.expect("the host listens")
+    }
+
+    /// Connects to a port of this machine, if somebody listens.
+    pub async fn try_open(port: u16) -> Option<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+        stream.set_nodelay(true).ok()?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
         tokio::spawn(async move {
             // It ends when either side closes it.
             drop(connection.await);
         });
-        Self { sender }
+        Some(Self { sender })
     }
 
     /// Sends a request with just these headers, `Host` included if it is named.
@@ -59,6 +64,14 @@ impl Connection {
     /// # Panics
     /// If the connection breaks.
     pub async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+        self.try_send(method, path, headers, body).await.expect("an answer")
+    }
+
+    /// As [`Connection::send`]; `None` if the connection breaks.
+    ///
+    /// # Panics
+    /// If the request is not one of HTTP.
+    pub async fn try_send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Option<Answer> {
         let mut request = Request::builder().method(method).uri(path);
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             request = request.header("host", "localhost");
@@ -67,10 +80,10 @@ impl Connection {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(body.into())).expect("a valid request");
-        self.sender.ready().await.expect("the connection is open");
-        let response = self.sender.send_request(request).await.expect("an answer");
+        self.sender.ready().await.ok()?;
+        let response = self.sender.send_request(request).await.ok()?;
         let (head, body) = response.into_parts();
-        Answer { status: head.status, headers: head.headers, body }
+        Some(Answer { status: head.status, headers: head.headers, body })
     }
 }
 
@@ -102,6 +115,11 @@ impl Answer {
     pub async fn json(self) -> serde_json::Value {
         let bytes = self.bytes().await;
         serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&bytes)))
+    }
+
+    /// The body as JSON; `None` if it breaks off.
+    pub async fn try_json(self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&self.body.collect().await.ok()?.to_bytes()).ok()
     }
 
     /// The body as events.

@@ -110,6 +110,23 @@ impl Session {
         }
     }
 
+    /// The answer to a request at a host that may die: `None` if it does.
+    pub async fn try_request(&self, id: i64, method: &str, params: Value) -> Option<Value> {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        let mut connection = Connection::try_open(self.port).await?;
+        let answer = connection.try_send(Method::POST, "/mcp", &self.headers(), message.to_string()).await?;
+        if !answer.is_events() {
+            return answer.try_json().await;
+        }
+        let mut events = answer.events();
+        loop {
+            let message = events.message().await?;
+            if message["id"] == id {
+                return Some(message);
+            }
+        }
+    }
+
     /// The result of a request.
     ///
     /// # Panics

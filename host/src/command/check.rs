@@ -3,14 +3,18 @@
 use super::{configure, start_log};
 use crate::assemble;
 use crate::config::Flags;
+use bytesize::ByteSize;
 use clap::Args;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use toolyard_dispatch::TaskSupport;
+use toolyard_engine::CheckReport;
 
 /// The options of `check`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The component.
+    /// The component; its manifest, NAME.toml beside it, is taken into account.
     file: PathBuf,
     /// Print one JSON object.
     #[arg(long)]
@@ -23,7 +27,89 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     start_log(&config, "error")?;
     assemble::with_runtimes(|_| async move {
         let engine = assemble::start_engine(&config)?;
-        let _ = (engine, options);
+        let report = engine.check(&options.file).await?;
+        if options.json {
+            println!("{}", as_json(&report));
+        } else {
+            print!("{}", as_text(&report));
+        }
         Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn support(support: TaskSupport) -> &'static str {
+    match support {
+        TaskSupport::Forbidden => "forbidden",
+        TaskSupport::Optional => "optional",
+        TaskSupport::Required => "required",
+    }
+}
+
+fn size(bytes: u64) -> String {
+    ByteSize(bytes).display().iec().to_string().replace(".0 ", " ")
+}
+
+fn as_text(report: &CheckReport) -> String {
+    let mut out = String::new();
+    let limits = &report.limits;
+    // Writing to a String does not fail.
+    let mut line = |name: &str, text: String| drop(writeln!(out, "{name:<11}{text}"));
+    line("plugin", format!("{} ({})", report.file, size(report.size)));
+    line("digest", report.digest.to_string());
+    line(
+        "manifest",
+        match (report.has_manifest, report.enabled) {
+            (false, _) => "none: nothing is granted, every limit is the host's".to_owned(),
+            (true, true) => "valid".to_owned(),
+            (true, false) => "valid; it says `enabled = false`, so the plugin does not serve".to_owned(),
+        },
+    );
+    for (index, tool) in report.tools.iter().enumerate() {
+        let description = tool.description.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
+        let text = format!("{} (tasks {}): {description}", tool.name, support(tool.task_support));
+        line(if index == 0 { "tools" } else { "" }, text);
+    }
+    for (index, import) in report.imports.iter().enumerate() {
+        let note = if report.ungranted.contains(import) { "  nothing of it is granted" } else { "" };
+        line(if index == 0 { "imports" } else { "" }, format!("{import}{note}"));
+    }
+    line("exports", report.exports.join(", "));
+    line("granted", if report.env.is_empty() { "nothing".to_owned() } else { format!("environment: {}", report.env.join(", ")) });
+    line(
+        "limits",
+        format!(
+            "memory {}, CPU {:?}, elapsed {:?}, output {}, table {}, host call {}",
+            size(limits.memory), limits.cpu, limits.wall, size(limits.output), limits.table, size(limits.hostcall)
+        ),
+    );
+    out
+}
+
+fn as_json(report: &CheckReport) -> serde_json::Value {
+    let limits = &report.limits;
+    serde_json::json!({
+        "plugin": report.file,
+        "digest": report.digest.to_string(),
+        "bytes": report.size,
+        "tools": report.tools.iter().map(|tool| serde_json::json!({
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "taskSupport": support(tool.task_support),
+        })).collect::<Vec<_>>(),
+        "imports": report.imports,
+        "exports": report.exports,
+        "ungranted": report.ungranted,
+        "environment": report.env,
+        "manifest": report.has_manifest,
+        "enabled": report.enabled,
+        "limits": {
+            "memoryBytes": limits.memory,
+            "cpuMs": limits.cpu.as_millis() as u64,
+            "wallMs": limits.wall.as_millis() as u64,
+            "outputBytes": limits.output,
+            "tableElements": limits.table,
+            "hostcallBytes": limits.hostcall,
+        },
     })
 }

@@ -1,28 +1,18 @@
 //! `toolyard compile-component`: the child process in which the host compiles.
 
 use clap::Args;
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::process::ExitCode;
-use toolyard_engine::CompileLimits;
 
 /// The options of `compile-component`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The component.
-    input: PathBuf,
-    /// Where the machine code goes.
-    output: PathBuf,
-    /// Bytes of memory.
-    #[arg(long)]
-    memory: u64,
-    /// Seconds of CPU time.
-    #[arg(long)]
-    cpu_seconds: u64,
+    /// What the engine passes: input, output, and the limits.
+    #[arg(num_args = 4, required = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 /// Compiles one component.
-pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let limits = CompileLimits { memory: options.memory, cpu_seconds: options.cpu_seconds };
-    toolyard_engine::compile_child(&options.input, &options.output, limits)?;
-    Ok(ExitCode::SUCCESS)
+pub fn run(options: &Options) -> ExitCode {
+    toolyard_engine::compile_child(&options.arguments)
 }

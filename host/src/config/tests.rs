@@ -57,3 +57,37 @@ fn every_default_in_the_table_is_valid_and_every_key_has_a_variable_of_its_own()
     variables.dedup();
     assert_eq!(variables.len(), TABLE.len());
 }
+
+/// The page is made from the table, so that it is never wrong. `UPDATE_DOCS=1`
+/// writes it.
+#[test]
+fn the_page_of_settings_is_the_table() {
+    let mut page = String::from(
+        "# Settings\n\n\
+         Made from the table in `host/src/config/limits.rs`; a test keeps the two the same.\n\n\
+         A setting is a key in `toolyard.toml` (`tasks.ttl-default` is `ttl-default` in the table `[tasks]`), an\n\
+         environment variable, or `--set KEY=VALUE`. The flag wins over the variable, the variable over the file.\n\
+         Durations are written `250ms`, `30s`, `10min`, `1h`; sizes `64KiB`, `8MiB`.\n\n\
+         | key | default | kind | what it does | environment |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for row in TABLE {
+        page.push_str(&format!(
+            "| `{}` | `{}` | {} | {} | `{}` |\n",
+            row.key,
+            row.default,
+            row.kind,
+            row.sentence,
+            row.variable()
+        ));
+    }
+    page.push_str(
+        "\nBeside these: `plugins`, `data`, `store`, `listen`, `log` (flags of the same names, variables\n\
+         `TOOLYARD_PLUGINS` and so on), and `server.name`, `server.title`, `server.instructions`, which are what\n\
+         clients are told of this server.\n",
+    );
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/settings.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&file, &page).expect("the page can be written");
+    }
+    assert_eq!(std::fs::read_to_string(file).expect("the page"), page, "UPDATE_DOCS=1 writes it anew");
+}

@@ -110,6 +110,7 @@ impl Dispatch {
             None => {
                 let (tell, told) = oneshot::channel();
                 let guard = Runs::register(self, None, &run, false);
+                tracing::debug!(tool = run.tool.spec().name(), "call goes on after its first poll");
                 let moved = async move {
                     let end = drive.await;
                     drop((guard, slot));
@@ -246,8 +247,11 @@ impl Dispatch {
                 let message = error.message.clone();
                 (Outcome::Error(error), Some(message))
             }
-            // Whoever stopped it has decided what the task came to.
-            RunEnd::Stopped => return,
+            RunEnd::Stopped => {
+                // Whoever stopped it has decided what the task came to.
+                tracing::info!(task = %id, "run stopped; its guest is gone");
+                return;
+            }
         };
         let finished = Event::Finished { fence, outcome, message };
         match self.change_at_last(id, finished, expires_at).await {

@@ -14,6 +14,12 @@ const TICK: Duration = Duration::from_millis(250);
 const SLOW_TICKS: u32 = 20;
 const DUE_AT_ONCE: u32 = 500;
 
+enum Next {
+    Stop,
+    Hint(Option<Hint>),
+    Tick,
+}
+
 impl Dispatch {
     /// The service that keeps time; runs until `stop` turns true. It touches
     /// nothing before the first request about a task, so that a process that
@@ -25,17 +31,20 @@ impl Dispatch {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut count = 0_u32;
         loop {
-            let done = tokio::select! {
+            let next = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
-                hint = hints.next(), if feed => match hint {
-                    Some(hint) => self.on_hint(hint).await,
-                    None => {
-                        feed = false;
-                        Ok(())
-                    }
-                },
-                _ = ticks.tick() => {
+                _ = stop.wait_for(|stop| *stop) => Next::Stop,
+                hint = hints.next(), if feed => Next::Hint(hint),
+                _ = ticks.tick() => Next::Tick,
+            };
+            let done = match next {
+                Next::Stop => return,
+                Next::Hint(Some(hint)) => self.on_hint(hint).await,
+                Next::Hint(None) => {
+                    feed = false;
+                    Ok(())
+                }
+                Next::Tick => {
                     count = count.wrapping_add(1);
                     self.tick(count.is_multiple_of(SLOW_TICKS)).await
                 }

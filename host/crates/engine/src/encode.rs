@@ -19,13 +19,8 @@ use toolyard_task::wire::{RELATED_TASK, RawJson, text_result};
 /// What is shown of an error as the status message of its task.
 const STATUS_CHARS: usize = 200;
 
-/// Encodes what the tool of this name gave back.
-pub(crate) fn result(
-    tool: &str,
-    given: ToolResult,
-    output: Option<&Schema>,
-    limit: u64,
-) -> Result<RunEnd, Failure> {
+/// Encodes what a tool gave back.
+pub(crate) fn result(given: ToolResult, output: Option<&Schema>, limit: u64) -> Result<RunEnd, Failure> {
     let ToolResult { content, structured_content, is_error, meta } = given;
     let structured = structured_content.map(|text| object("structured-content", text)).transpose()?;
     if let (Some(schema), false) = (output, is_error) {

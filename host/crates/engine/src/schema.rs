@@ -23,6 +23,9 @@ const REGEX_BYTES: usize = 1 << 20;
 /// How many subschemas one value may be checked against at one place, counting
 /// through references.
 const MAX_FAN: u64 = 10_000;
+/// How long a chain of subschemas for one value may be, counting through
+/// references.
+const MAX_CHAIN: usize = 100;
 
 /// A schema that is ready to check values.
 pub(crate) struct Schema {
@@ -183,10 +186,11 @@ impl<'a> References<'a> {
         let Some(members) = self.at.get(pointer).copied() else {
             return Ok(1);
         };
-        // Chains are no longer than there are subschemas in 256 KiB, but a
-        // stack is shorter than that.
-        if open.len() > 100 || !open.insert(pointer.to_owned()) {
-            return Err("has references that lead in a circle, or too long a chain of them".to_owned());
+        if !open.insert(pointer.to_owned()) {
+            return Err("has references that lead in a circle without descending into the value".to_owned());
+        }
+        if open.len() > MAX_CHAIN {
+            return Err(format!("has a chain of more than {MAX_CHAIN} subschemas for one value"));
         }
         let mut sum = 1_u64;
         for (key, value) in members {

@@ -11,7 +11,7 @@ fn of(content: Vec<Content>) -> ToolResult {
 }
 
 fn encoded(given: ToolResult) -> String {
-    match result("t", given, None, LIMIT).expect("encodes") {
+    match result(given, None, LIMIT).expect("encodes") {
         RunEnd::Result { result, .. } => {
             RawJson::parse(result.bytes()).expect("well formed");
             result.as_str().to_owned()
@@ -21,7 +21,7 @@ fn encoded(given: ToolResult) -> String {
 }
 
 fn malformed(given: ToolResult, says: &str) {
-    match result("t", given, None, LIMIT) {
+    match result(given, None, LIMIT) {
         Err(Failure::Malformed(what)) => assert!(what.contains(says), "{what}"),
         other => panic!("{other:?}"),
     }
@@ -99,16 +99,16 @@ fn t_39_a_guest_cannot_say_which_task_a_result_is_of() {
 #[test]
 fn the_limit_counts_encoded_bytes() {
     let whole = encoded(of(vec![text("\u{1}\u{2}")])).len() as u64;
-    assert!(result("t", of(vec![text("\u{1}\u{2}")]), None, whole).is_ok());
-    assert_eq!(result("t", of(vec![text("\u{1}\u{2}")]), None, whole - 1), Err(Failure::Output));
+    assert!(result(of(vec![text("\u{1}\u{2}")]), None, whole).is_ok());
+    assert_eq!(result(of(vec![text("\u{1}\u{2}")]), None, whole - 1), Err(Failure::Output));
     let media = Media { data: vec![0; 5000], mime_type: String::new(), annotations: None, meta: None };
-    assert_eq!(result("t", of(vec![Content::Audio(media)]), None, 5000), Err(Failure::Output));
+    assert_eq!(result(of(vec![Content::Audio(media)]), None, 5000), Err(Failure::Output));
 }
 
 #[test]
 fn an_error_carries_its_first_words_for_the_status() {
     let given = ToolResult { is_error: true, ..of(vec![text(""), text(&"é".repeat(300))]) };
-    match result("t", given, None, LIMIT).expect("encodes") {
+    match result(given, None, LIMIT).expect("encodes") {
         RunEnd::Result { is_error: true, message: Some(message), .. } => assert_eq!(message.chars().count(), 201),
         other => panic!("{other:?}"),
     }

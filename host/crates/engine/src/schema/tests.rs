@@ -68,11 +68,11 @@ fn recursion_must_descend_into_the_value() {
 #[test]
 fn references_must_not_fan_out_without_bound() {
     let mut definitions = Map::new();
-    for n in 0..60 {
+    for n in 0..40 {
         let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
         definitions.insert(format!("d{n}"), json!({"allOf": [next, next]}));
     }
-    definitions.insert("d60".into(), json!({}));
+    definitions.insert("d40".into(), json!({}));
     refused(&json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}), "fan out");
 }
 
@@ -113,4 +113,28 @@ fn deep_values_are_checked_or_refused_but_never_overflow() {
         let value = RawJson::parse(text).expect("deep, but not too deep");
         assert!(schema.check(&value).is_err());
     }
+}
+
+/// As deep as 256 KiB of schema can lead.
+#[test]
+fn long_chains_of_references_do_not_overflow_the_stack() {
+    let run = || {
+        for link in [
+            |next: Value| json!({"properties": {"a": next}}),
+            |next: Value| json!({"items": next}),
+            |next: Value| json!({"additionalProperties": next, "unevaluatedProperties": false}),
+        ] {
+            let mut definitions = Map::new();
+            for n in 0..5_000 {
+                definitions.insert(format!("{n}"), link(json!({"$ref": format!("#/$defs/{}", n + 1)})));
+            }
+            definitions.insert("5000".into(), json!({}));
+            let schema = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
+            // Taken or refused, but not by falling over.
+            let _ = Schema::compile(&RawJson::of(&schema), &Settings { max_schema_bytes: 1 << 20, ..Settings::default() });
+        }
+    };
+    // A blocking thread's stack.
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("starts");
+    thread.join().expect("no panic");
 }

@@ -7,7 +7,7 @@ use crate::codec::{self, CodecError, Columns};
 use crate::{Refused, codec::LAST_LIVE};
 use async_trait::async_trait;
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
 use toolyard_task::store::{
     Committed, CreateError, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
@@ -32,16 +32,15 @@ const INSERT: &str = "
 
 const INSERT_ARGUMENTS: &str = "INSERT INTO arguments (task, body) VALUES (?1, ?2)";
 
-const FIND: &str = "SELECT seq, status, owner FROM task WHERE id = ?1 AND version = ?2";
+const FIND: &str = "SELECT seq, status, owner, due, incarnation FROM task WHERE id = ?1 AND version = ?2";
 
-/// An index is only rewritten if one of its columns is named here.
+/// Names no more columns than it must: an index is rewritten if one of its
+/// columns is named here, even if nothing changes in it.
 const UPDATE: &str = "
-    UPDATE task SET status = ?2, updated = ?3, incarnation = ?4, version = ?5, record = ?6, outcome = ?7
-    WHERE seq = ?1";
+    UPDATE task SET status = ?2, updated = ?3, version = ?4, record = ?5, outcome = ?6 WHERE seq = ?1";
 
-/// The time that something is due rarely moves, and never with the rest of a
-/// change unless the task was ended by its ttl.
-const UPDATE_DUE: &str = "UPDATE task SET due = ?2 WHERE seq = ?1 AND due <> ?2";
+/// What rarely changes.
+const UPDATE_MORE: &str = "UPDATE task SET due = ?2, incarnation = ?3 WHERE seq = ?1";
 
 // The index is named, since without statistics the planner might choose another
 // one and sort.
@@ -63,27 +62,18 @@ const HELD: &str = "
 
 const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?2";
 
-/// A time that was given before, by this process or an earlier one.
-pub(super) fn latest(on: &Connection) -> rusqlite::Result<Option<Timestamp>> {
-    // Two ends of indexes, and not a walk through one: the latest change of each
-    // owner would be, and a task's creation is never far from a change.
-    let sql = "SELECT max(max(created), coalesce((SELECT max(seen) FROM session), 0)) FROM task";
-    let latest: Option<i64> = on.query_row(sql, [], |row| row.get(0))?;
-    Ok(latest.map(Timestamp))
-}
-
 #[async_trait]
 impl TaskStore for SqliteStore {
     async fn create(&self, task: Task, quota: Quota) -> Result<Task, CreateError> {
-        let mut ended = task.outcome.as_ref().map(codec::outcome).transpose().map_err(corrupt)?;
+        let ended = task.outcome.as_ref().map(codec::outcome).transpose().map_err(corrupt)?;
         let owner = task.owner.key();
         let task = Arc::new(task);
         let operation = move |writing: &mut Writing<'_>| create(writing, &task, &owner, ended.as_deref(), quota);
-        self.writer().write(operation).await?
+        self.writer.write(operation).await?
     }
 
     async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError> {
-        let stamps = self.stamps().clone();
+        let stamps = self.beside.stamps.clone();
         let operation = move |on: &Connection| {
             let mut statement = on.prepare_cached(READ).map_err(failed)?;
             let mut rows = statement.query(params![id.0.as_bytes()]).map_err(failed)?;
@@ -92,28 +82,28 @@ impl TaskStore for SqliteStore {
             // After the read, so that nothing in the task is later than it.
             Ok(Some(Read { task, now: stamps.now() }))
         };
-        self.readers().read(operation).await
+        self.readers.read(operation).await
     }
 
     async fn commit(&self, task: &Task) -> Result<Committed, StoreError> {
         let change = Change::of(task).map_err(corrupt)?;
-        self.writer().write(move |writing| change.write(writing)).await
+        self.writer.write(move |writing| change.write(writing)).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
         let query = query.clone();
-        let now = self.stamps().now();
-        self.readers().read(move |on| list(on, &query, now)).await
+        let now = self.beside.stamps.now();
+        self.readers.read(move |on| list(on, &query, now)).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let now = self.stamps().now();
+        let now = self.beside.stamps.now();
         let operation = move |on: &Connection| {
             let mut statement = on.prepare_cached(DUE).map_err(failed)?;
             let rows = statement.query_map(params![now.0, limit], |row| id(row, 0)).map_err(failed)?;
             rows.collect::<Result<_, _>>().map_err(failed)
         };
-        self.readers().read(operation).await
+        self.readers.read(operation).await
     }
 
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
@@ -122,7 +112,7 @@ impl TaskStore for SqliteStore {
             let rows = statement.query_map(params![number(incarnation.0)], |row| id(row, 0)).map_err(failed)?;
             rows.collect::<Result<_, _>>().map_err(failed)
         };
-        self.readers().read(operation).await
+        self.readers.read(operation).await
     }
 
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
@@ -136,12 +126,159 @@ impl TaskStore for SqliteStore {
             }
             Ok(u32::try_from(removed).unwrap_or(u32::MAX))
         };
-        self.writer().write(operation).await
+        self.writer.write(operation).await
     }
 
     fn hints(&self) -> Box<dyn Hints> {
-        let feed = self.watch().feed();
-        self.writer().look();
+        let feed = self.beside.watch.feed();
+        self.writer.look();
         feed
     }
+}
+
+fn create(
+    writing: &mut Writing<'_>,
+    task: &Task,
+    owner: &str,
+    outcome: Option<&[u8]>,
+    quota: Quota,
+) -> rusqlite::Result<Result<Task, CreateError>> {
+    if writing.counts.live_of(writing.on, owner)? >= quota.per_owner {
+        return Ok(Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }));
+    }
+    if writing.counts.live(writing.on)? >= quota.in_all {
+        return Ok(Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }));
+    }
+    let now = writing.stamps.now();
+    let task =
+        Task { created_at: now, updated_at: now, started_at: task.started_at.map(|_| now), ..task.clone() };
+    let record = match codec::record(&task) {
+        Ok(record) => record,
+        Err(error) => return Ok(Err(corrupt(error).into())),
+    };
+    let arguments = task.arguments.as_bytes();
+    let inline = (arguments.len() <= INLINE_ARGUMENTS).then_some(arguments);
+    let inserted = writing.on.prepare_cached(INSERT)?.execute(params![
+        task.id.0.as_bytes(),
+        owner,
+        task.session.as_ref().map(|session| session.0.as_str()),
+        codec::status(task.status()),
+        now.0,
+        task.due_at().0,
+        number(task.fence.incarnation.0),
+        number(task.version),
+        record,
+        inline,
+        outcome,
+    ])?;
+    if inserted == 0 {
+        return Ok(Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into()));
+    }
+    if inline.is_none() {
+        let seq = writing.on.last_insert_rowid();
+        writing.on.prepare_cached(INSERT_ARGUMENTS)?.execute(params![seq, arguments])?;
+    }
+    if task.is_live() {
+        writing.counts.live_changed(owner, 1);
+    }
+    Ok(Ok(task))
+}
+
+/// A change, encoded by its caller, so that the writing thread only writes.
+struct Change {
+    id: TaskId,
+    status: i64,
+    updated: i64,
+    due: i64,
+    incarnation: i64,
+    version: i64,
+    record: String,
+    outcome: Option<Vec<u8>>,
+}
+
+impl Change {
+    fn of(task: &Task) -> Result<Self, CodecError> {
+        Ok(Self {
+            id: task.id,
+            status: codec::status(task.status()),
+            updated: task.updated_at.0,
+            due: task.due_at().0,
+            incarnation: number(task.fence.incarnation.0),
+            version: number(task.version),
+            record: codec::record(task)?,
+            outcome: task.outcome.as_ref().map(codec::outcome).transpose()?,
+        })
+    }
+
+    fn write(&self, writing: &mut Writing<'_>) -> rusqlite::Result<Committed> {
+        let mut find = writing.on.prepare_cached(FIND)?;
+        let mut rows = find.query(params![self.id.0.as_bytes(), self.version.wrapping_sub(1)])?;
+        let Some(row) = rows.next()? else { return Ok(Committed::Stale) };
+        let (seq, status): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let moved = row.get::<_, i64>(3)? != self.due || row.get::<_, i64>(4)? != self.incarnation;
+        let lives = i32::from(self.status <= LAST_LIVE) - i32::from(status <= LAST_LIVE);
+        let owner: Option<String> = if lives == 0 { None } else { Some(row.get(2)?) };
+        drop(rows);
+        writing.on.prepare_cached(UPDATE)?.execute(params![
+            seq,
+            self.status,
+            self.updated,
+            self.version,
+            self.record,
+            self.outcome,
+        ])?;
+        if moved {
+            writing.on.prepare_cached(UPDATE_MORE)?.execute(params![seq, self.due, self.incarnation])?;
+        }
+        if let Some(owner) = owner {
+            writing.counts.live_changed(&owner, lives);
+        }
+        Ok(Committed::Done)
+    }
+}
+
+fn list(on: &Connection, query: &ListQuery, now: Timestamp) -> Result<Vec<Summary>, StoreError> {
+    let (created, after) = match &query.after {
+        Some(after) => (after.created_at.0, &after.id.0.as_bytes()[..]),
+        None => (i64::MIN, &[][..]),
+    };
+    let sql = if query.owner.is_some() { LIST_OF } else { LIST };
+    let mut statement = on.prepare_cached(sql).map_err(failed)?;
+    let mut rows = match query.owner.as_ref().map(toolyard_task::Owner::key) {
+        Some(owner) => statement.query(params![created, after, now.0, query.limit, owner]),
+        None => statement.query(params![created, after, now.0, query.limit]),
+    }
+    .map_err(failed)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let columns = columns(row).map_err(failed)?;
+        let record = row.get_ref(4).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
+        found.push(codec::summary(&columns, record).map_err(corrupt)?);
+    }
+    Ok(found)
+}
+
+fn columns(row: &Row<'_>) -> rusqlite::Result<Columns> {
+    Ok(Columns { id: id(row, 0)?, status: row.get(1)?, created: row.get(2)?, updated: row.get(3)? })
+}
+
+fn task(row: &Row<'_>) -> Result<Task, StoreError> {
+    let record = row.get_ref(0).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
+    let arguments = row.get(1).map_err(failed)?;
+    let outcome = row.get(2).map_err(failed)?;
+    codec::task(record, arguments, outcome).map_err(corrupt)
+}
+
+fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
+    let bytes = row.get_ref(column)?.as_blob()?;
+    let uuid = Uuid::from_slice(bytes).map_err(|_| {
+        let error = CodecError::Length(bytes.len());
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error))
+    })?;
+    Ok(TaskId(uuid))
+}
+
+/// SQLite's integers have a sign. Counters never come near it.
+pub(super) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

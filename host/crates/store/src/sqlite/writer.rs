@@ -89,8 +89,9 @@ where
     }
 
     fn settle(self: Box<Self>, ended: Result<(), StoreError>) {
-        let answer = ended.map(|()| self.result.expect("only what was attempted is committed"));
-        if let Some(reply) = self.reply {
+        let Self { result, reply, .. } = *self;
+        let answer = ended.map(|()| result.expect("only what was attempted is committed"));
+        if let Some(reply) = reply {
             // The caller may have gone away.
             let _ = reply.send(answer);
         } else if let Err(error) = answer {

@@ -1,0 +1,39 @@
+wit_bindgen::generate!({ path: "wit", world: "tools-plugin" });
+
+use exports::toolyard::plugin::tools::Guest;
+use toolyard::plugin::host;
+use toolyard::plugin::types::{CallError, Content, RpcError, TaskSupport, TextBlock, Tool, ToolResult};
+
+struct Greeter;
+
+impl Guest for Greeter {
+    fn list_tools() -> Vec<Tool> {
+        vec![Tool {
+            name: "greet".into(),
+            title: Some("Greet".into()),
+            description: Some("Greets somebody by name, slowly enough to watch.".into()),
+            icons: "[]".into(),
+            input_schema: r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#.into(),
+            output_schema: None,
+            annotations: r#"{"readOnlyHint":true}"#.into(),
+            task_support: TaskSupport::Optional,
+            meta: None,
+        }]
+    }
+
+    fn call(_tool: String, arguments: String) -> Result<ToolResult, CallError> {
+        // The host has checked the arguments against the schema. A real tool
+        // would use serde_json; this one needs a single string.
+        let name = arguments.split('"').nth(3).ok_or_else(|| {
+            CallError::Rpc(RpcError { code: -32602, message: "no name".into(), data: None })
+        })?;
+        for step in 1..=3 {
+            host::progress(f64::from(step), Some(3.0), Some("thinking of something nice"));
+            host::sleep(100);
+        }
+        let text = TextBlock { text: format!("Hello, {name}!"), annotations: None, meta: None };
+        Ok(ToolResult { content: vec![Content::Text(text)], structured_content: None, is_error: false, meta: None })
+    }
+}
+
+export!(Greeter);

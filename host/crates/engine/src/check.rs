@@ -1,0 +1,110 @@
+//! A report on one component, for `toolyard check`.
+
+use crate::engine::Engine;
+use crate::error::{LoadError, Refusal};
+use crate::folder;
+use crate::plugins::File;
+use crate::settings::Limits;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use toolyard_task::Digest;
+use toolyard_task::wire::TaskSupport;
+
+/// What is to be known about a component before it is put into service.
+#[derive(Debug, Clone)]
+pub struct CheckReport {
+    /// The file's name.
+    pub file: String,
+    /// The component.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its tools, under its manifest.
+    pub tools: Vec<CheckedTool>,
+    /// What it imports, by interface.
+    pub imports: Vec<String>,
+    /// What it exports, by interface.
+    pub exports: Vec<String>,
+    /// Interfaces that it imports to reach files, network or the like, of which
+    /// nothing is granted: calls to them fail. Standard libraries import them
+    /// whether a plugin uses them or not.
+    pub ungranted: Vec<String>,
+    /// What a run may use.
+    pub limits: Limits,
+    /// Environment variables that the manifest grants, by name.
+    pub env: Vec<String>,
+    /// Whether it has a manifest.
+    pub has_manifest: bool,
+    /// Whether the manifest lets it serve.
+    pub enabled: bool,
+    /// How long it took to compile; `None` if its code was in the cache.
+    pub compiled_in: Option<Duration>,
+}
+
+/// One tool of a report.
+#[derive(Debug, Clone)]
+pub struct CheckedTool {
+    /// The name that clients use.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// Whether it may be called as a task.
+    pub task_support: TaskSupport,
+}
+
+impl Engine {
+    /// Loads the component at `path` under its manifest, as a folder would, and
+    /// says what it is.
+    ///
+    /// # Errors
+    /// [`LoadError`], as a folder would give it.
+    pub async fn check(self: &Arc<Self>, path: &Path) -> Result<CheckReport, LoadError> {
+        let file = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned();
+        let engine = self.clone();
+        let path = path.to_owned();
+        let runtime = Handle::current();
+        let name = file.clone();
+        let checked = tokio::task::spawn_blocking(move || check(engine, runtime, &path, name)).await;
+        let checked = checked.unwrap_or_else(|error| Err(Refusal::Internal(error.to_string())));
+        checked.map_err(|why| LoadError { file, why })
+    }
+}
+
+fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Result<CheckReport, Refusal> {
+    let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(unreadable)?;
+    let seen = folder::look(&dir, &name).ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
+    let has_manifest = seen.manifest.is_some();
+    let file = File { engine, runtime, dir: Arc::new(dir), name, seen, former: None, codes: Arc::default() };
+    let plugin = file.plugin()?;
+    let code = &plugin.base.code;
+    let manifest = &plugin.base.manifest;
+    let reaches_out = |name: &&String| name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/");
+    let tools = plugin.tools.iter().map(|tool| CheckedTool {
+        name: tool.spec.name().to_owned(),
+        title: tool.spec.description.title.clone(),
+        description: tool.spec.description.description.clone(),
+        task_support: tool.spec.task_support,
+    });
+    Ok(CheckReport {
+        file: file.name.clone(),
+        digest: code.digest.clone(),
+        size: code.size,
+        tools: tools.collect(),
+        imports: code.surface.imports.clone(),
+        exports: code.surface.exports.clone(),
+        ungranted: code.surface.imports.iter().filter(reaches_out).cloned().collect(),
+        limits: manifest.limits.clone(),
+        env: manifest.env.iter().map(|(name, _)| name.clone()).collect(),
+        has_manifest,
+        enabled: manifest.enabled,
+        compiled_in: code.compiled_in,
+    })
+}

@@ -1,0 +1,210 @@
+//! What kind of file it is, and what it imports and exports: found without
+//! compiling, so that most refusals cost nothing.
+
+use crate::error::Refusal;
+use wasmparser::{Parser, Payload};
+
+/// The interface that makes a component a plugin.
+pub(crate) const TOOLS: &str = "toolyard:plugin/tools@0.1.0";
+
+/// Names at the surface of a component.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Surface {
+    pub imports: Vec<String>,
+    pub exports: Vec<String>,
+}
+
+/// Looks at the bytes of `file` and refuses what cannot be a plugin.
+pub(crate) fn inspect(file: &str, bytes: &[u8]) -> Result<Surface, Refusal> {
+    kind(file, bytes)?;
+    whole(bytes)?;
+    let surface = surface(bytes)?;
+    let ours: Vec<&String> = surface.exports.iter().filter(|name| name.starts_with("toolyard:plugin/")).collect();
+    if !ours.iter().any(|name| name.starts_with("toolyard:plugin/tools@0.1.")) {
+        let tools = ours.iter().find(|name| name.starts_with("toolyard:plugin/tools"));
+        return Err(match tools {
+            Some(found) => Refusal::OtherVersion { found: (*found).clone() },
+            None => Refusal::NoTools { exports: surface.exports },
+        });
+    }
+    let names: Vec<String> = surface.imports.iter().filter(|name| !is_offered(name)).cloned().collect();
+    if names.is_empty() { Ok(surface) } else { Err(Refusal::Imports { names }) }
+}
+
+fn kind(file: &str, bytes: &[u8]) -> Result<(), Refusal> {
+    const MAGIC: &[u8] = b"\0asm";
+    if bytes.is_empty() {
+        return Err(Refusal::Empty);
+    }
+    if !bytes.starts_with(&MAGIC[..MAGIC.len().min(bytes.len())]) {
+        let text = std::str::from_utf8(&bytes[..bytes.len().min(1024)]).ok().map(str::trim_start);
+        return Err(Refusal::NotWasm(match text {
+            Some(text) if text.starts_with("(component") || text.starts_with("(module") => {
+                "it is WebAssembly's text format; turn it into bytes with `wasm-tools parse`"
+            }
+            Some(_) => "it is text",
+            None => "it does not begin with the bytes 00 61 73 6d",
+        }));
+    }
+    match bytes.get(4..8) {
+        None => Err(Refusal::Truncated { at: bytes.len() as u64 }),
+        Some([0x0d, 0, 1, 0]) => Ok(()),
+        Some([1, 0, 0, 0]) => Err(Refusal::CoreModule {
+            file: file.to_owned(),
+            stem: file.strip_suffix(".wasm").unwrap_or(file).to_owned(),
+        }),
+        Some(_) => Err(Refusal::NotWasm("it is of a version or kind that this host does not know")),
+    }
+}
+
+/// Follows the sections to the end of the file; a file that is cut off ends
+/// within one.
+fn whole(bytes: &[u8]) -> Result<(), Refusal> {
+    let truncated = Err(Refusal::Truncated { at: bytes.len() as u64 });
+    let mut at = 8;
+    while at < bytes.len() {
+        at += 1; // The section's id; a wrong one is found by the parser.
+        let mut size = 0_u64;
+        let mut shift = 0;
+        loop {
+            let Some(&byte) = bytes.get(at) else {
+                return truncated;
+            };
+            at += 1;
+            size |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+            if shift > 28 {
+                return Err(Refusal::Invalid("a section's size is not a number".to_owned()));
+            }
+        }
+        if size > (bytes.len() - at) as u64 {
+            return truncated;
+        }
+        at += size as usize;
+    }
+    Ok(())
+}
+
+fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
+    let mut found = Surface::default();
+    let mut depth = 0_u32;
+    let invalid = |error: wasmparser::BinaryReaderError| Refusal::Invalid(error.to_string());
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(invalid)? {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(imports) if depth == 0 => {
+                for import in imports {
+                    found.imports.push(import.map_err(invalid)?.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(exports) if depth == 0 => {
+                for export in exports {
+                    found.exports.push(export.map_err(invalid)?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the linker has an interface of this name. Whether its functions fit is
+/// found when the component is linked.
+fn is_offered(name: &str) -> bool {
+    const WASI: [(&str, &[&str]); 6] = [
+        (
+            "cli",
+            &[
+                "environment",
+                "exit",
+                "stdin",
+                "stdout",
+                "stderr",
+                "terminal-input",
+                "terminal-output",
+                "terminal-stdin",
+                "terminal-stdout",
+                "terminal-stderr",
+            ],
+        ),
+        ("clocks", &["monotonic-clock", "wall-clock"]),
+        ("filesystem", &["types", "preopens"]),
+        ("io", &["error", "poll", "streams"]),
+        ("random", &["random", "insecure", "insecure-seed"]),
+        (
+            "sockets",
+            &[
+                "network",
+                "instance-network",
+                "ip-name-lookup",
+                "tcp",
+                "tcp-create-socket",
+                "udp",
+                "udp-create-socket",
+            ],
+        ),
+    ];
+    let Some((path, version)) = name.split_once('@') else {
+        return false;
+    };
+    if let Some(interface) = path.strip_prefix("toolyard:plugin/") {
+        return matches!(interface, "host" | "types") && version.starts_with("0.1.");
+    }
+    let interface = path.strip_prefix("wasi:").and_then(|path| path.split_once('/'));
+    version.starts_with("0.2.")
+        && interface.is_some_and(|(package, interface)| {
+            WASI.iter().any(|(name, interfaces)| *name == package && interfaces.contains(&interface))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(bytes: &[u8], says: &str) {
+        let refusal = inspect("f.wasm", bytes).expect_err(says);
+        assert!(refusal.to_string().contains(says), "{refusal}");
+    }
+
+    #[test]
+    fn what_it_is_not_is_told_apart() {
+        refused(b"", "empty");
+        refused(b"hello", "it is text");
+        refused(b"(component)", "text format");
+        refused(b"\xff\xfe\xfd", "00 61 73 6d");
+        refused(b"\0asm", "byte 4");
+        refused(b"\0asm\x01\0\0\0", "wasm-tools component new f.wasm -o f.component.wasm --adapt");
+        refused(b"\0asm\x77\0\0\0", "version or kind");
+        refused(b"\0asm\x0d\0\x01\0\x00\x7f", "ends in the middle");
+        refused(b"\0asm\x0d\0\x01\0", "exports nothing");
+    }
+
+    #[test]
+    fn every_offered_interface_is_linked() {
+        let engine = wasmtime::Engine::new(&crate::engine::config()).expect("starts");
+        let linker = crate::host::linker(&engine).expect("links");
+        let import = |name: &str| wat::parse_str(format!("(component (import \"{name}\" (instance)))")).expect("parses");
+        for name in [
+            "wasi:cli/environment@0.2.0",
+            "wasi:cli/terminal-stderr@0.2.3",
+            "wasi:io/poll@0.2.6",
+            "wasi:sockets/ip-name-lookup@0.2.0",
+            "wasi:random/insecure-seed@0.2.0",
+            "wasi:clocks/wall-clock@0.2.0",
+            "wasi:filesystem/preopens@0.2.0",
+            "toolyard:plugin/host@0.1.0",
+            "toolyard:plugin/types@0.1.0",
+        ] {
+            assert!(is_offered(name), "{name}");
+            let component = wasmtime::component::Component::new(&engine, import(name)).expect(name);
+            linker.instantiate_pre(&component).expect(name);
+        }
+        for name in ["wasi:http/types@0.2.0", "wasi:cli/stdin@0.3.0", "toolyard:plugin/host@0.2.0", "a:b/c", "wasi:cli/x@0.2.0"] {
+            assert!(!is_offered(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The plugin folder, seen through a directory handle that no symbolic link
+//! leads out of.
+
+use crate::error::Refusal;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, Metadata, MetadataExt as _};
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What the folder holds at one moment.
+pub(crate) struct Scan {
+    pub dir: Option<Arc<Dir>>,
+    pub files: BTreeMap<String, Seen>,
+}
+
+/// A component's file and its manifest's, as the directory shows them. If
+/// neither changed, neither did what is in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub component: Stamp,
+    pub manifest: Option<Stamp>,
+}
+
+/// What a file looks like from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    kind: Kind,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    place: (u64, u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Symlink,
+    Other,
+}
+
+impl Stamp {
+    fn of(found: &Metadata) -> Self {
+        let kind = if found.is_file() {
+            Kind::File
+        } else if found.is_symlink() {
+            Kind::Symlink
+        } else {
+            Kind::Other
+        };
+        Self {
+            kind,
+            size: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+            place: (found.dev(), found.ino()),
+        }
+    }
+}
+
+/// The manifest of a component's file.
+pub(crate) fn manifest_name(file: &str) -> String {
+    format!("{}.toml", file.strip_suffix(".wasm").unwrap_or(file))
+}
+
+/// Looks at the folder. One that is missing or cannot be read is empty.
+pub(crate) fn scan(path: &Path) -> Scan {
+    let mut files = BTreeMap::new();
+    let dir = match Dir::open_ambient_dir(path, ambient_authority()) {
+        Ok(dir) => dir,
+        Err(error) => {
+            tracing::debug!(path = %path.display(), "the plugin folder cannot be opened: {error}");
+            return Scan { dir: None, files };
+        }
+    };
+    let names = dir.entries().into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
+    for name in names {
+        let Ok(name) = name.into_string() else {
+            continue; // Its tools could not be named in a report.
+        };
+        if !name.ends_with(".wasm") || name.starts_with(['.', '~', '#']) {
+            continue;
+        }
+        if let Some(seen) = look(&dir, &name) {
+            files.insert(name, seen);
+        }
+    }
+    Scan { dir: Some(Arc::new(dir)), files }
+}
+
+/// Looks at one component and its manifest; `None` if it is not there.
+pub(crate) fn look(dir: &Dir, name: &str) -> Option<Seen> {
+    let stamp = |name: &str| dir.symlink_metadata(name).ok().map(|found| Stamp::of(&found));
+    Some(Seen { component: stamp(name)?, manifest: stamp(&manifest_name(name)) })
+}
+
+/// Reads a file that was seen, if it is still the same.
+pub(crate) fn read(dir: &Dir, name: &str, seen: Stamp, most: u64) -> Result<Vec<u8>, Refusal> {
+    match seen.kind {
+        Kind::File => {}
+        Kind::Symlink => return Err(Refusal::Symlink),
+        Kind::Other => return Err(Refusal::NotAFile),
+    }
+    if seen.size > most {
+        return Err(Refusal::TooLarge { limit: most });
+    }
+    let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
+    let file = dir.open(name).map_err(unreadable)?;
+    // A link that took the file's place leads to another file.
+    if Stamp::of(&file.metadata().map_err(unreadable)?).place != seen.place {
+        return Err(Refusal::Unreadable("it was replaced meanwhile".to_owned()));
+    }
+    let mut bytes = Vec::with_capacity(seen.size as usize);
+    file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > most { Err(Refusal::TooLarge { limit: most }) } else { Ok(bytes) }
+}

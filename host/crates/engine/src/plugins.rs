@@ -1,0 +1,386 @@
+//! The plugins of a folder: loading what changed, settling who serves which
+//! name, and building the catalog.
+
+use crate::engine::Engine;
+use crate::error::{LoadError, ManifestError, Refusal};
+use crate::folder::{self, Scan, Seen, manifest_name};
+use crate::manifest::{self, Manifest};
+use crate::plugin::{self, Code, Plugin};
+use crate::snapshot::{PluginReport, PluginState, Snapshot};
+use cap_std::fs::Dir;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use toolyard_task::{Catalog, Tool};
+
+/// The plugins of one folder.
+pub struct Plugins {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) dir: PathBuf,
+    pub(crate) files: BTreeMap<String, Arc<Held>>,
+    serving: BTreeMap<String, Arc<Plugin>>,
+    snapshot: Snapshot,
+}
+
+/// What is known of one file.
+pub(crate) struct Held {
+    pub seen: Seen,
+    manifest_text: Option<String>,
+    manifest: Result<Arc<Manifest>, Refusal>,
+    /// The last component under this name that was good.
+    code: Option<Arc<Code>>,
+    /// Why the component in the folder is not that one.
+    fault: Option<Refusal>,
+    /// The two together.
+    built: Result<Arc<Plugin>, Refusal>,
+}
+
+impl Plugins {
+    /// The plugins of the folder `dir`, which need not exist yet. Nothing is
+    /// loaded so far.
+    #[must_use]
+    pub fn open(engine: Arc<Engine>, dir: impl Into<PathBuf>) -> Self {
+        Self {
+            engine,
+            dir: dir.into(),
+            files: BTreeMap::new(),
+            serving: BTreeMap::new(),
+            snapshot: Snapshot { catalog: Arc::default(), plugins: Vec::new() },
+        }
+    }
+
+    /// Loads what has changed since the last time, in parallel and off the async
+    /// threads, and says what is on offer.
+    pub async fn load(&mut self) -> Snapshot {
+        let scan = self.scan().await;
+        let changed = |(name, seen): (&String, &Seen)| {
+            (self.files.get(name).map(|held| held.seen) != Some(*seen)).then(|| name.clone())
+        };
+        let ready = scan.files.iter().filter_map(changed).collect();
+        let gone = self.files.keys().filter(|name| !scan.files.contains_key(*name)).cloned().collect();
+        self.update(&scan, ready, gone).await;
+        self.snapshot()
+    }
+
+    /// What is on offer.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot.clone()
+    }
+
+    pub(crate) async fn scan(&self) -> Scan {
+        let path = self.dir.clone();
+        let scan = tokio::task::spawn_blocking(move || folder::scan(&path)).await;
+        scan.unwrap_or_else(|error| {
+            // Only at the runtime's end, or by a fault of ours: nothing is seen.
+            tracing::error!("looking at the plugin folder failed: {error}");
+            Scan { dir: None, files: BTreeMap::new() }
+        })
+    }
+
+    /// Loads the files of `ready`, forgets those of `gone`, and builds the
+    /// catalog anew. Says whether anything is different now.
+    pub(crate) async fn update(&mut self, scan: &Scan, ready: BTreeSet<String>, gone: BTreeSet<String>) -> bool {
+        let loaded = match &scan.dir {
+            Some(dir) => self.load_files(dir, scan, ready).await,
+            None => Vec::new(),
+        };
+        for name in gone {
+            tracing::info!(plugin = name, "removed");
+            self.files.remove(&name);
+        }
+        for (name, held) in loaded {
+            self.files.insert(name, Arc::new(held));
+        }
+        self.assemble()
+    }
+
+    async fn load_files(&self, dir: &Arc<Dir>, scan: &Scan, ready: BTreeSet<String>) -> Vec<(String, Held)> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let turns = Arc::new(Semaphore::new(cores));
+        // A file that was renamed is not compiled again.
+        let codes: HashMap<String, Arc<Code>> = self
+            .files
+            .values()
+            .filter_map(|held| held.code.clone())
+            .map(|code| (code.digest.0.clone(), code))
+            .collect();
+        let codes = Arc::new(codes);
+        let mut loading = JoinSet::new();
+        for name in ready {
+            let Some(seen) = scan.files.get(&name).copied() else { continue };
+            let file = File {
+                engine: self.engine.clone(),
+                runtime: Handle::current(),
+                dir: dir.clone(),
+                former: self.files.get(&name).cloned(),
+                codes: codes.clone(),
+                name,
+                seen,
+            };
+            let turns = turns.clone();
+            loading.spawn(async move {
+                let _turn = turns.acquire_owned().await;
+                let name = file.name.clone();
+                let former = file.former.clone();
+                let held = tokio::task::spawn_blocking(move || file.load()).await;
+                let held = held.unwrap_or_else(|error| Held::after_panic(seen, former, &error));
+                (name, held)
+            });
+        }
+        loading.join_all().await
+    }
+
+    /// Decides who serves, and builds the catalog if that is different.
+    fn assemble(&mut self) -> bool {
+        let (serving, reports) = decide(&self.files, &self.serving);
+        let same_tools = serving.len() == self.serving.len()
+            && serving.iter().all(|(name, plugin)| {
+                self.serving.get(name).is_some_and(|former| Arc::ptr_eq(former, plugin))
+            });
+        if same_tools && reports == self.snapshot.plugins {
+            return false;
+        }
+        for report in &reports {
+            if !self.snapshot.plugins.contains(report) {
+                log(report);
+            }
+        }
+        if !same_tools {
+            let tools = serving.values().flat_map(|plugin| &plugin.tools).map(|tool| tool.clone() as Arc<dyn Tool>);
+            match Catalog::new(tools) {
+                Ok(catalog) => self.snapshot.catalog = Arc::new(catalog),
+                // `decide` lets nobody serve a name twice.
+                Err(collision) => tracing::error!("the catalog stays as it was: {collision}"),
+            }
+            self.serving = serving;
+        }
+        self.snapshot.plugins = reports;
+        true
+    }
+}
+
+impl std::fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugins").field("dir", &self.dir).field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+/// Who serves. Whoever serves a name already keeps it; among newcomers the first
+/// by the alphabet gets it.
+fn decide(
+    files: &BTreeMap<String, Arc<Held>>,
+    before: &BTreeMap<String, Arc<Plugin>>,
+) -> (BTreeMap<String, Arc<Plugin>>, Vec<PluginReport>) {
+    let mut serving: BTreeMap<String, Arc<Plugin>> = BTreeMap::new();
+    let mut reports: BTreeMap<String, PluginReport> = BTreeMap::new();
+    let mut taken: HashMap<String, String> = HashMap::new();
+    // Names that are held from before by plugins that still want them.
+    let mut kept: HashMap<&str, &str> = HashMap::new();
+    for (file, plugin) in before {
+        let Some(Ok(built)) = files.get(file).map(|held| &held.built) else { continue };
+        for tool in &plugin.tools {
+            if built.tools.iter().any(|still| still.spec.name() == tool.spec.name()) {
+                kept.insert(tool.spec.name(), file);
+            }
+        }
+    }
+    let (old, new): (Vec<_>, Vec<_>) = files.iter().partition(|(file, _)| before.contains_key(*file));
+    for (file, held) in old.into_iter().chain(new) {
+        let collision = |plugin: &Plugin, taken: &HashMap<String, String>| {
+            plugin.tools.iter().find_map(|tool| {
+                let name = tool.spec.name();
+                let holder = taken.get(name).map(String::as_str).or_else(|| kept.get(name).copied())?;
+                (holder != file).then(|| Refusal::Collision {
+                    tool: name.to_owned(),
+                    first: holder.to_owned(),
+                    second: file.clone(),
+                })
+            })
+        };
+        let says = |why: &Refusal| LoadError { file: file.clone(), why: why.clone() }.to_string();
+        let (plugin, state) = match &held.built {
+            _ if held.is_disabled() => (None, PluginState::Disabled),
+            Err(why) => (None, PluginState::Refused { why: says(why) }),
+            Ok(built) => match (collision(built, &taken), before.get(file)) {
+                (None, _) => {
+                    let state = match &held.fault {
+                        None => PluginState::Serving,
+                        Some(why) => PluginState::Former { why: says(why) },
+                    };
+                    (Some(built), state)
+                }
+                (Some(why), Some(former)) if held.has_manifest_of(former) && collision(former, &taken).is_none() => {
+                    (Some(former), PluginState::Former { why: says(&why) })
+                }
+                (Some(why), _) => (None, PluginState::Refused { why: says(&why) }),
+            },
+        };
+        let tools = plugin.map(|plugin| plugin.tools.iter().map(|tool| tool.spec.name().to_owned()).collect());
+        let report = PluginReport {
+            file: file.clone(),
+            digest: plugin.map(|plugin| plugin.base.code.digest.clone()),
+            tools: tools.unwrap_or_default(),
+            state,
+            compiled_in: plugin.and_then(|plugin| plugin.base.code.compiled_in),
+        };
+        taken.extend(report.tools.iter().map(|tool| (tool.clone(), file.clone())));
+        if let Some(plugin) = plugin {
+            serving.insert(file.clone(), plugin.clone());
+        }
+        reports.insert(file.clone(), report);
+    }
+    (serving, reports.into_values().collect())
+}
+
+fn log(report: &PluginReport) {
+    let PluginReport { file, tools, state, .. } = report;
+    match state {
+        PluginState::Serving => tracing::info!(plugin = file, tools = tools.len(), "serving"),
+        PluginState::Former { why } => tracing::warn!(plugin = file, "the former version goes on: {why}"),
+        PluginState::Refused { why } => tracing::warn!(plugin = file, "refused: {why}"),
+        PluginState::Disabled => tracing::info!(plugin = file, "disabled by its manifest"),
+    }
+}
+
+impl Held {
+    fn is_disabled(&self) -> bool {
+        self.manifest.as_ref().is_ok_and(|manifest| !manifest.enabled)
+    }
+
+    fn has_manifest_of(&self, plugin: &Plugin) -> bool {
+        self.manifest.as_ref().is_ok_and(|manifest| Arc::ptr_eq(manifest, &plugin.base.manifest))
+    }
+
+    /// Loading it brought down the engine's code; what was there before stays.
+    fn after_panic(seen: Seen, former: Option<Arc<Self>>, error: &tokio::task::JoinError) -> Self {
+        let fault = Refusal::Internal(error.to_string());
+        match former {
+            Some(former) => Self {
+                seen,
+                manifest_text: former.manifest_text.clone(),
+                manifest: former.manifest.clone(),
+                code: former.code.clone(),
+                fault: Some(fault),
+                built: former.built.clone(),
+            },
+            None => Self {
+                seen,
+                manifest_text: None,
+                manifest: Err(fault.clone()),
+                code: None,
+                fault: None,
+                built: Err(fault),
+            },
+        }
+    }
+}
+
+/// A file that is to be loaded, and what that needs.
+pub(crate) struct File {
+    pub engine: Arc<Engine>,
+    pub runtime: Handle,
+    pub dir: Arc<Dir>,
+    pub name: String,
+    pub seen: Seen,
+    pub former: Option<Arc<Held>>,
+    pub codes: Arc<HashMap<String, Arc<Code>>>,
+}
+
+impl File {
+    /// Loads it. Blocks.
+    fn load(self) -> Held {
+        let former = self.former.as_deref();
+        let (manifest_text, manifest) = self.manifest();
+        let mut held = Held {
+            seen: self.seen,
+            code: former.and_then(|former| former.code.clone()),
+            fault: None,
+            built: Err(Refusal::Toolless),
+            manifest_text,
+            manifest,
+        };
+        let manifest = match &held.manifest {
+            Ok(manifest) => manifest.clone(),
+            Err(why) => {
+                held.built = Err(why.clone());
+                return held;
+            }
+        };
+        if !manifest.enabled {
+            return held;
+        }
+        match self.code() {
+            Ok(code) => held.code = Some(code),
+            Err(fault) => held.fault = Some(fault),
+        }
+        held.built = match (&held.code, &held.fault) {
+            (Some(code), _) => self.build(code, &manifest),
+            (None, Some(fault)) => Err(fault.clone()),
+            (None, None) => Err(Refusal::Toolless),
+        };
+        held
+    }
+
+    /// The manifest's text and meaning; the former object if the text is the same.
+    fn manifest(&self) -> (Option<String>, Result<Arc<Manifest>, Refusal>) {
+        let text = match self.manifest_text() {
+            Ok(text) => text,
+            Err(error) => return (None, Err(error.into())),
+        };
+        if let Some(former) = &self.former
+            && former.manifest_text == text
+            && former.manifest.is_ok()
+        {
+            return (text, former.manifest.clone());
+        }
+        let defaults = &self.engine.settings.limits;
+        let manifest = match &text {
+            None => Ok(Manifest::absent(defaults)),
+            Some(text) => Manifest::parse(&manifest_name(&self.name), text, defaults),
+        };
+        (text, manifest.map(Arc::new).map_err(Refusal::from))
+    }
+
+    fn manifest_text(&self) -> Result<Option<String>, ManifestError> {
+        let Some(seen) = self.seen.manifest else {
+            return Ok(None);
+        };
+        let name = manifest_name(&self.name);
+        let error = |what: String| ManifestError { file: name.clone(), line: None, what };
+        let bytes = folder::read(&self.dir, &name, seen, manifest::MAX_BYTES)
+            .map_err(|refusal| error(refusal.to_string()))?;
+        String::from_utf8(bytes).map(Some).map_err(|_| error("is not UTF-8".to_owned()))
+    }
+
+    /// The component, from memory if its bytes are known.
+    pub fn code(&self) -> Result<Arc<Code>, Refusal> {
+        let most = self.engine.settings.max_component_bytes;
+        let bytes = folder::read(&self.dir, &self.name, self.seen.component, most)?;
+        let digest = plugin::digest(&bytes);
+        if let Some(code) = self.codes.get(&digest.0) {
+            return Ok(code.clone());
+        }
+        Code::load(&self.engine, &self.runtime, &self.name, &bytes, digest).map(Arc::new)
+    }
+
+    /// The two together; the former object if neither changed.
+    fn build(&self, code: &Arc<Code>, manifest: &Arc<Manifest>) -> Result<Arc<Plugin>, Refusal> {
+        if let Some(Ok(former)) = self.former.as_ref().map(|former| &former.built)
+            && Arc::ptr_eq(&former.base.code, code)
+            && Arc::ptr_eq(&former.base.manifest, manifest)
+        {
+            return Ok(former.clone());
+        }
+        Plugin::new(&self.engine, &self.name, code.clone(), manifest.clone()).map(Arc::new)
+    }
+
+    /// Loads it for a report on it alone.
+    pub fn plugin(&self) -> Result<Plugin, Refusal> {
+        let manifest = self.manifest().1?;
+        Plugin::new(&self.engine, &self.name, self.code()?, manifest)
+    }
+}

@@ -1,0 +1,50 @@
+//! What the folder offers at one moment, for the dispatcher and for people.
+
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_task::{Catalog, Digest};
+
+/// What is on offer, and how each file fares.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The tools. As long as they stay the same it is the same object, so
+    /// `Arc::ptr_eq` tells whether the list of tools may have changed.
+    pub catalog: Arc<Catalog>,
+    /// The files, by name.
+    pub plugins: Vec<PluginReport>,
+}
+
+/// How one file of the folder fares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginReport {
+    /// The file's name.
+    pub file: String,
+    /// The component that serves, if one does.
+    pub digest: Option<Digest>,
+    /// The tools that it serves, by the names that clients use.
+    pub tools: Vec<String>,
+    /// Whether it serves, and if not, why.
+    pub state: PluginState,
+    /// How long it took to compile; `None` if its code was in the cache, or if
+    /// there is none.
+    pub compiled_in: Option<Duration>,
+}
+
+/// Whether a plugin serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PluginState {
+    /// As it is in the folder.
+    Serving,
+    /// In the version before; the one in the folder is not taken.
+    Former {
+        /// Why not.
+        why: String,
+    },
+    /// Not at all.
+    Refused {
+        /// Why not.
+        why: String,
+    },
+    /// Its manifest says `enabled = false`.
+    Disabled,
+}

@@ -1,0 +1,150 @@
+//! The store in one SQLite file, `DATA/toolyard.sqlite`, which several processes
+//! may use at a time.
+//!
+//! One thread writes, in transactions that many callers share; a few threads
+//! read, each from a snapshot of its own. Whatever a call has answered is on the
+//! disk. If the disk is full, or another program holds the file locked, calls fail
+//! until it is over; nothing has to be opened anew.
+
+mod counts;
+mod error;
+mod keys;
+mod nodes;
+mod reader;
+mod schema;
+mod sessions;
+mod tasks;
+mod touches;
+mod watch;
+mod writer;
+
+pub use error::OpenError;
+
+use crate::stamps::Stamps;
+use nodes::Node;
+use reader::Readers;
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+use toolyard_task::Clock;
+use toolyard_task::wire::Timestamp;
+use touches::Touches;
+use watch::Watch;
+use writer::{Beside, Pace, Writer};
+
+/// How a SQLite store goes about its work.
+#[derive(Clone)]
+pub struct SqliteOptions {
+    /// Where the time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Threads that read.
+    pub readers: usize,
+    /// Changes that share one transaction, at most.
+    pub batch: usize,
+    /// Calls that may wait for the writer, and as many for each reader.
+    pub queue: usize,
+    /// How long a call waits for a place in a full queue.
+    pub patience: Duration,
+    /// How long to wait for a lock that another process holds on the file.
+    pub busy: Duration,
+    /// How often to look whether another process wrote, while anybody wants hints.
+    pub watch: Duration,
+    /// How long the time that a session was seen may stay unwritten.
+    pub touch: Duration,
+}
+
+impl SqliteOptions {
+    /// The usual ones.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            readers: 2,
+            batch: 512,
+            queue: 4096,
+            patience: Duration::from_secs(10),
+            busy: Duration::from_secs(5),
+            watch: Duration::from_millis(100),
+            touch: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A store in a data folder. Dropping it shuts it down and blocks meanwhile;
+/// [`SqliteStore::shut_down`] does the same without blocking.
+pub struct SqliteStore {
+    writer: Writer,
+    readers: Readers,
+    beside: Beside,
+    nodes: PathBuf,
+    /// Set by the first registration; before it nothing is locked.
+    node: OnceCell<Arc<Node>>,
+}
+
+impl SqliteStore {
+    /// Opens the store in `folder`, which is made if it is missing. Blocks on the
+    /// disk.
+    ///
+    /// # Errors
+    /// [`OpenError`], with a sentence for the operator. What is there is never
+    /// deleted or replaced.
+    pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, OpenError> {
+        let (path, connection) = schema::prepare(folder, options.busy)?;
+        let stamps = Stamps::new(options.clock);
+        let latest = latest(&connection).map_err(|error| OpenError::of(path.clone(), error))?;
+        latest.into_iter().for_each(|time| stamps.resume(time));
+        let unavailable = |source| OpenError::Unavailable { path: path.clone(), source };
+        let readers = Readers::start(&path, options.busy, options.readers, options.queue, options.patience);
+        let readers = readers.map_err(unavailable)?;
+        let beside = Beside {
+            stamps: Arc::new(stamps),
+            watch: Arc::new(Watch::new(options.watch)),
+            touches: Arc::new(Touches::new(options.touch)),
+        };
+        let pace = Pace { batch: options.batch, queue: options.queue, patience: options.patience };
+        let writer = Writer::start(connection, beside.clone(), pace);
+        let writer = writer.map_err(|error| unavailable(error.into()))?;
+        Ok(Arc::new(Self { writer, readers, beside, nodes: folder.join("nodes"), node: OnceCell::new() }))
+    }
+
+    /// Does what was asked for so far and closes the file; whatever is asked for
+    /// from now on fails. Live tasks of this host are left to the others.
+    pub async fn shut_down(self: &Arc<Self>) {
+        let store = self.clone();
+        if tokio::task::spawn_blocking(move || store.stop()).await.is_err() {
+            tracing::error!("shutting down the store panicked");
+        }
+    }
+
+    fn stop(&self) {
+        self.beside.watch.end();
+        // The readers first: the last connection to be closed tidies up the log.
+        self.readers.stop();
+        let node = self.node.get();
+        self.writer.stop(node.map(|node| nodes::farewell(node.clone(), self.nodes.clone())));
+        if let Some(node) = node {
+            node.release();
+        }
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The latest time that is sure to have been given before. Creations are enough
+/// for the order of listings, and the last one stands at the end of an index,
+/// whereas the last change would have to be looked for; `apply` keeps each task's
+/// own times in order.
+fn latest(on: &Connection) -> rusqlite::Result<Option<Timestamp>> {
+    let tasks: Option<i64> = on.query_row("SELECT max(created) FROM task", [], |row| row.get(0))?;
+    let sessions: Option<i64> = on.query_row("SELECT max(seen) FROM session", [], |row| row.get(0))?;
+    Ok(tasks.max(sessions).map(Timestamp))
+}
+
+#[cfg(test)]
+mod tests;

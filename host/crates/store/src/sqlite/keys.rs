@@ -1,0 +1,78 @@
+//! Keys in SQLite.
+
+use super::SqliteStore;
+use super::error::{corrupt, failed};
+use super::writer::Writing;
+use crate::codec::CodecError;
+use crate::secret;
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use toolyard_task::keys::{Key, KeyStore, KeyUse};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+
+const READ: &str = "SELECT id, secret, created FROM key WHERE use = ?1 ORDER BY id DESC";
+const INSERT: &str = "INSERT INTO key (use, id, secret, created) VALUES (?1, ?2, ?3, ?4)";
+const NEWEST: &str = "SELECT coalesce(max(id), 0) FROM key WHERE use = ?1";
+const FORGET: &str = "
+    DELETE FROM key WHERE use = ?1
+    AND id NOT IN (SELECT id FROM key WHERE use = ?1 ORDER BY id DESC LIMIT ?2)";
+
+#[async_trait]
+impl KeyStore for SqliteStore {
+    async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
+        let keys = self.readers.read(move |on| read(on, used_for)).await?;
+        if !keys.is_empty() {
+            return Ok(keys);
+        }
+        let fresh = secret()?;
+        // Another caller, or process, may have been faster; then theirs stands.
+        let operation = move |writing: &mut Writing<'_>| match newest(writing.on, used_for)? {
+            0 => insert(writing, used_for, 1, fresh).map(drop),
+            _ => Ok(()),
+        };
+        self.writer.write(operation).await?;
+        self.readers.read(move |on| read(on, used_for)).await
+    }
+
+    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
+        let fresh = secret()?;
+        let operation = move |writing: &mut Writing<'_>| {
+            let key = insert(writing, used_for, newest(writing.on, used_for)? + 1, fresh)?;
+            writing.on.prepare_cached(FORGET)?.execute(params![used_for.as_str(), keep.max(1)])?;
+            Ok(key)
+        };
+        self.writer.write(operation).await
+    }
+}
+
+fn read(on: &Connection, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
+    let mut statement = on.prepare_cached(READ).map_err(failed)?;
+    let mut rows = statement.query(params![used_for.as_str()]).map_err(failed)?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let secret = row.get_ref(1).map_err(failed)?.as_blob().map_err(|error| failed(error.into()))?;
+        let length = secret.len();
+        keys.push(Key {
+            id: row.get(0).map_err(failed)?,
+            secret: secret.try_into().map_err(|_| corrupt(CodecError::Length(length)))?,
+            created_at: Timestamp(row.get(2).map_err(failed)?),
+        });
+    }
+    Ok(keys)
+}
+
+fn newest(on: &Connection, used_for: KeyUse) -> rusqlite::Result<u32> {
+    on.prepare_cached(NEWEST)?.query_row(params![used_for.as_str()], |row| row.get(0))
+}
+
+fn insert(writing: &Writing<'_>, used_for: KeyUse, id: u32, secret: [u8; 32]) -> rusqlite::Result<Key> {
+    let created_at = writing.stamps.now();
+    writing.on.prepare_cached(INSERT)?.execute(params![
+        used_for.as_str(),
+        id,
+        secret.as_slice(),
+        created_at.0
+    ])?;
+    Ok(Key { id, secret, created_at })
+}

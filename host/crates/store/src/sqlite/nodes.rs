@@ -1,0 +1,172 @@
+//! Which processes live that share the file. Each holds a lock on a file of its
+//! own, `DATA/nodes/<incarnation>.lock`, which the kernel frees when the process
+//! ends, however it ends. No clock is asked, so a machine that slept has lost
+//! nothing.
+//!
+//! What the locks stand for: a row that other processes can see is locked, for as
+//! long as its process lives. Hence the lock is taken before the row is
+//! committed.
+
+use super::SqliteStore;
+use super::error::failed;
+use super::tasks::number;
+use super::writer::Writing;
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use toolyard_task::Incarnation;
+use toolyard_task::node::NodeStore;
+use toolyard_task::store::StoreError;
+
+const INSERT: &str = "INSERT INTO node (pid, started) VALUES (?1, ?2)";
+const ALL: &str = "SELECT incarnation FROM node ORDER BY incarnation";
+/// A host whose tasks nobody has seen to must be found again.
+const FORGET: &str = "
+    DELETE FROM node WHERE incarnation = ?1 AND NOT EXISTS (
+        SELECT 1 FROM task INDEXED BY live_task_by_incarnation WHERE incarnation = ?1 AND status <= 2)";
+
+/// This process, as the others see it.
+pub(super) struct Node {
+    pub(super) incarnation: Incarnation,
+    lock: Mutex<Option<File>>,
+}
+
+impl Node {
+    /// Lets go of the lock: from now on this host is dead to the others.
+    pub(super) fn release(&self) {
+        self.lock.lock().expect("no section panics").take();
+    }
+}
+
+#[async_trait]
+impl NodeStore for SqliteStore {
+    async fn register(&self) -> Result<Incarnation, StoreError> {
+        let register = || async {
+            let folder = self.nodes.clone();
+            let operation = move |writing: &mut Writing<'_>| register(writing, &folder);
+            self.writer.write(operation).await
+        };
+        self.node.get_or_try_init(register).await.map(|node| node.incarnation)
+    }
+
+    async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
+        let mine = self.node.get().map(|node| node.incarnation);
+        let folder = self.nodes.clone();
+        let operation = move |on: &Connection| {
+            let mut others = rows(on).map_err(failed)?;
+            others.retain(|other| Some(*other) != mine && !lives(&lock_file(&folder, *other)));
+            Ok(others)
+        };
+        self.readers.read(operation).await
+    }
+
+    async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        let folder = self.nodes.clone();
+        self.writer
+            .write(move |writing| {
+                if !lives(&lock_file(&folder, incarnation)) {
+                    forget(writing.on, &folder, incarnation)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}
+
+/// Removes a host that holds no task any more.
+pub(super) fn forget(on: &Connection, folder: &Path, incarnation: Incarnation) -> rusqlite::Result<()> {
+    if on.prepare_cached(FORGET)?.execute(params![number(incarnation.0)])? > 0 {
+        // Before the commit: a row without a file is dead all the same, whereas a
+        // file without a row would stay for ever.
+        remove(&lock_file(folder, incarnation));
+    }
+    Ok(())
+}
+
+fn register(writing: &Writing<'_>, folder: &Path) -> rusqlite::Result<Arc<Node>> {
+    let pid = std::process::id();
+    writing.on.prepare_cached(INSERT)?.execute(params![pid, writing.stamps.now().0])?;
+    // AUTOINCREMENT: a number that was committed once is never given again.
+    let incarnation = Incarnation(writing.on.last_insert_rowid().unsigned_abs());
+    sweep(writing.on, folder);
+    let lock = lock(folder, incarnation).map_err(|error| {
+        let what = format!("{} cannot be locked: {error}", lock_file(folder, incarnation).display());
+        rusqlite::Error::ToSqlConversionFailure(io::Error::new(error.kind(), what).into())
+    })?;
+    Ok(Arc::new(Node { incarnation, lock: Mutex::new(Some(lock)) }))
+}
+
+/// Makes and locks the file. It is closed in programs that this one starts, which
+/// would otherwise keep the lock.
+fn lock(folder: &Path, incarnation: Incarnation) -> io::Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(lock_file(folder, incarnation))?;
+    file.try_lock().map_err(io::Error::from)?;
+    Ok(file)
+}
+
+/// Whether a process holds the lock. Shared, so that two who ask at a time do not
+/// take each other for the host; freed at once.
+fn lives(path: &Path) -> bool {
+    match File::open(path) {
+        Ok(file) => match file.try_lock_shared() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(error)) => in_doubt(path, &error),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => in_doubt(path, &error),
+    }
+}
+
+/// A living host's tasks must not be touched, so in doubt it lives.
+fn in_doubt(path: &Path, error: &io::Error) -> bool {
+    tracing::warn!(path = %path.display(), %error, "cannot tell whether a host lives");
+    true
+}
+
+/// Removes files that a host left which ended between two steps. Only while the
+/// database is locked for writing, since a host that registers elsewhere has its
+/// file before its row.
+fn sweep(on: &Connection, folder: &Path) {
+    let (Ok(known), Ok(files)) = (rows(on), std::fs::read_dir(folder)) else { return };
+    for path in files.flatten().map(|file| file.path()) {
+        let name = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+        let left = name.is_some_and(|number| !known.contains(&Incarnation(number)));
+        if left && path.extension().is_some_and(|extension| extension == "lock") && !lives(&path) {
+            remove(&path);
+        }
+    }
+}
+
+fn rows(on: &Connection) -> rusqlite::Result<Vec<Incarnation>> {
+    let mut statement = on.prepare_cached(ALL)?;
+    let rows = statement.query_map([], |row| Ok(Incarnation(row.get::<_, i64>(0)?.unsigned_abs())))?;
+    rows.collect()
+}
+
+fn remove(path: &Path) {
+    if let Err(error) = std::fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::debug!(path = %path.display(), %error, "a lock file stays behind");
+    }
+}
+
+fn lock_file(folder: &Path, incarnation: Incarnation) -> PathBuf {
+    folder.join(format!("{incarnation}.lock"))
+}
+
+/// What the host does last: it is forgotten, unless it leaves tasks behind.
+pub(super) fn farewell(
+    node: Arc<Node>,
+    folder: PathBuf,
+) -> impl FnMut(&mut Writing<'_>) -> rusqlite::Result<()> + Send + 'static {
+    move |writing| forget(writing.on, &folder, node.incarnation)
+}

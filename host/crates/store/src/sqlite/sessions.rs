@@ -1,0 +1,114 @@
+//! Sessions in SQLite.
+
+use super::SqliteStore;
+use super::error::{corrupt, failed};
+use super::writer::Writing;
+use crate::Refused;
+use crate::codec::CodecError;
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, params};
+use toolyard_task::SessionId;
+use toolyard_task::session::{Session, SessionStore};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+
+const INSERT: &str = "INSERT INTO session (id, seen, record) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING";
+const READ: &str = "SELECT seen, record FROM session WHERE id = ?1";
+const SEEN: &str = "UPDATE session SET seen = ?2 WHERE id = ?1 AND seen < ?2";
+const CLOSE: &str = "DELETE FROM session WHERE id = ?1";
+
+/// Removes the one that was longest unseen, and never the one just opened.
+const EVICT: &str = "
+    DELETE FROM session WHERE id = (
+        SELECT id FROM session AS idle INDEXED BY session_by_seen
+        WHERE id <> ?1 AND NOT EXISTS (
+            SELECT 1 FROM task INDEXED BY live_task_by_session WHERE session = idle.id AND status <= 2)
+        ORDER BY seen, id LIMIT 1)";
+
+const SWEEP: &str = "
+    DELETE FROM session WHERE seen <= ?1 AND NOT EXISTS (
+        SELECT 1 FROM task INDEXED BY live_task_by_session WHERE session = session.id AND status <= 2)";
+
+#[async_trait]
+impl SessionStore for SqliteStore {
+    async fn open(&self, session: Session, most: u32) -> Result<Session, StoreError> {
+        self.writer.write(move |writing| open(writing, &session, most)).await?
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
+        let id = id.clone();
+        let operation = move |on: &Connection| {
+            let mut statement = on.prepare_cached(READ).map_err(failed)?;
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
+            let Some((seen, record)) = statement.query_row(params![id.0], row).optional().map_err(failed)? else {
+                return Ok(None);
+            };
+            let session: Session =
+                serde_json::from_str(&record).map_err(|error| corrupt(CodecError::Json(error)))?;
+            Ok(Some(Session { seen_at: Timestamp(seen), ..session }))
+        };
+        self.readers.read(operation).await
+    }
+
+    async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
+        if self.beside.touches.touch(id, self.beside.stamps.now()) {
+            self.writer.look();
+        }
+        Ok(())
+    }
+
+    async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let id = id.clone();
+        let operation = move |writing: &mut Writing<'_>| {
+            let closed = writing.on.prepare_cached(CLOSE)?.execute(params![id.0])? > 0;
+            writing.counts.sessions_changed(-i32::from(closed));
+            Ok(closed)
+        };
+        self.writer.write(operation).await
+    }
+
+    async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
+        let operation = move |writing: &mut Writing<'_>| {
+            let idle = i64::try_from(idle_ms).unwrap_or(i64::MAX);
+            let until = writing.stamps.now().0.saturating_sub(idle);
+            let swept = writing.on.prepare_cached(SWEEP)?.execute(params![until])?;
+            writing.counts.sessions_changed(-i32::try_from(swept).unwrap_or(i32::MAX));
+            Ok(u32::try_from(swept).unwrap_or(u32::MAX))
+        };
+        self.writer.write(operation).await
+    }
+}
+
+fn open(
+    writing: &mut Writing<'_>,
+    session: &Session,
+    most: u32,
+) -> rusqlite::Result<Result<Session, StoreError>> {
+    let now = writing.stamps.now();
+    let session = Session { created_at: now, seen_at: now, ..session.clone() };
+    let record = match serde_json::to_string(&session) {
+        Ok(record) => record,
+        Err(error) => return Ok(Err(corrupt(CodecError::Json(error)))),
+    };
+    // Counted before, in case nothing is known yet.
+    let mut count = writing.counts.sessions(writing.on)?.saturating_add(1);
+    if writing.on.prepare_cached(INSERT)?.execute(params![session.id.0, now.0, record])? == 0 {
+        return Ok(Err(StoreError::Corrupt(Refused::Exists(session.id.to_string()).into())));
+    }
+    writing.counts.sessions_changed(1);
+    // All others may be at work; then there are too many for a while.
+    while count > most && writing.on.prepare_cached(EVICT)?.execute(params![session.id.0])? > 0 {
+        writing.counts.sessions_changed(-1);
+        count -= 1;
+    }
+    Ok(Ok(session))
+}
+
+/// Notes when sessions were seen.
+pub(super) fn seen(on: &Connection, touched: &[(SessionId, Timestamp)]) -> rusqlite::Result<()> {
+    let mut statement = on.prepare_cached(SEEN)?;
+    for (id, at) in touched {
+        statement.execute(params![id.0, at.0])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! The commands, as a shell sees them: output, errors, exit codes.
+
+use serde_json::{Value, json};
+use std::process::Output;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, guests};
+
+async fn run(args: &[&str]) -> Output {
+    let folder = tempfile::tempdir().expect("a folder");
+    tokio::process::Command::new(guests::binary())
+        .args(args)
+        .env("TOOLYARD_PLUGINS", guests::dist())
+        .env("TOOLYARD_DATA", folder.path().join("data"))
+        .current_dir(folder.path())
+        .output()
+        .await
+        .expect("the command runs")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+#[tokio::test]
+async fn help_names_the_flag_the_variable_and_the_key() {
+    let help = run(&["--help"]).await;
+    assert_eq!(help.status.code(), Some(0));
+    let text = out(&help);
+    for word in ["serve", "stdio", "check", "tools", "call", "tasks", "Exit codes", "TOOLYARD_PLUGINS", "key: plugins"] {
+        assert!(text.contains(word), "{word}:\n{text}");
+    }
+    for command in ["serve", "stdio", "check", "tools", "call", "tasks"] {
+        let help = run(&[command, "--help"]).await;
+        assert_eq!(help.status.code(), Some(0), "{command}");
+    }
+    assert!(out(&run(&["serve", "--help"]).await).contains("TOOLYARD_LISTEN"));
+    assert!(out(&run(&["--version"]).await).starts_with("toolyard "));
+}
+
+#[tokio::test]
+async fn wrong_usage_is_2_and_says_what_is_right() {
+    for (args, says) in [
+        (&["nonsense"][..], "unrecognized subcommand"),
+        (&["call"], "TOOL"),
+        (&["call", "echo", "not json"], "JSON"),
+        (&["call", "echo", "[]"], "JSON object"),
+        (&["call", "ecco", "{}"], "did you mean `echo`"),
+        (&["tools", "--set", "tasks.ttl=1h"], "did you mean `tasks.ttl-"),
+        (&["tools", "--set", "tasks.ttl-default"], "KEY=VALUE"),
+        (&["serve", "--listen", "0.0.0.0:0"], "other machines"),
+        (&["serve", "--store", "redis"], "sqlite or memory"),
+        (&["tools", "--config", "absent.toml"], "absent.toml"),
+    ] {
+        let output = run(args).await;
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));
+        assert!(err(&output).contains(says), "{args:?}: {}", err(&output));
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[tokio::test]
+async fn call_prints_what_the_tool_gives_and_its_exit_code_says_how_it_ended() {
+    let echo = run(&["call", "echo", r#"{"text":"hello"}"#]).await;
+    assert_eq!((echo.status.code(), out(&echo).as_str()), (Some(0), "hello\n"), "{}", err(&echo));
+    let json = run(&["call", "jq", r#"{"program":".a","input":{"a":1}}"#, "--json"]).await;
+    let result: Value = serde_json::from_str(&out(&json)).expect("JSON");
+    assert_eq!(result["structuredContent"]["outputs"], json!([1]));
+    let failed = run(&["call", "fail", r#"{"message":"no luck"}"#]).await;
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(failed.stdout.is_empty() && err(&failed).contains("no luck"));
+    let error = run(&["call", "protocol_error", r#"{"code":-32050,"message":"odd"}"#]).await;
+    assert_eq!(error.status.code(), Some(1));
+    assert!(err(&error).contains("odd") && err(&error).contains("-32050"));
+    let batch = run(&["call", "batch", r#"{"steps":2,"ms":1}"#]).await;
+    assert_eq!(batch.status.code(), Some(0), "a required task runs in line here: {}", err(&batch));
+}
+
+#[tokio::test]
+async fn ctrl_c_cancels_a_call() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut child = tokio::process::Command::new(guests::binary())
+        .args(["call", "spin", r#"{"ms":600000}"#])
+        .env("TOOLYARD_PLUGINS", guests::dist())
+        .env("TOOLYARD_DATA", folder.path())
+        .env("TOOLYARD_LOG", "toolyard_dispatch=debug")
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it runs");
+    let stderr = child.stderr.take().expect("piped");
+    let mut lines = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(stderr));
+    // Its guest runs once the dispatcher says that the call goes on.
+    loop {
+        let line = lines.next_line().await.expect("text").expect("it runs on");
+        if line.contains("call goes on") {
+            break;
+        }
+    }
+    let pid = i32::try_from(child.id().expect("runs")).expect("a process id");
+    let pid = rustix::process::Pid::from_raw(pid).expect("not zero");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("runs");
+    let status = tokio::time::timeout(toolyard_tests::wait::PATIENCE, child.wait()).await.expect("it ends");
+    assert_eq!(status.expect("waiting works").code(), Some(130));
+}
+
+#[tokio::test]
+async fn tools_and_check_show_what_is_on_offer() {
+    let tools = run(&["tools"]).await;
+    assert_eq!(tools.status.code(), Some(0), "{}", err(&tools));
+    for word in ["echo", "csv_profile", "jq", "required", "forbidden", "probe"] {
+        assert!(out(&tools).contains(word), "{word}:\n{}", out(&tools));
+    }
+    let probe = guests::plugin("probe");
+    let check = run(&["check", probe.to_str().expect("plain")]).await;
+    assert_eq!(check.status.code(), Some(0), "{}", err(&check));
+    for word in ["echo", "batch", "wasi:cli/environment", "64 MiB"] {
+        assert!(out(&check).contains(word), "{word}:\n{}", out(&check));
+    }
+    let json = run(&["check", probe.to_str().expect("plain"), "--json"]).await;
+    let report: Value = serde_json::from_str(&out(&json)).expect("JSON");
+    assert_eq!(report["tools"].as_array().expect("tools").len(), 12);
+    assert_eq!(report["digest"].as_str().expect("a digest").len(), 64);
+    let absent = run(&["check", "absent.wasm"]).await;
+    assert_eq!(absent.status.code(), Some(1));
+    assert!(err(&absent).contains("absent.wasm"));
+}
+
+#[tokio::test]
+async fn tasks_lists_shows_awaits_and_cancels() {
+    let host = Host::with_probe().await;
+    let session = Session::open(host.port()).await;
+    let done = session.create("wait", json!({"ms": 1})).await;
+    session.until(&done, "completed").await;
+    let live = session.create("wait", json!({"ms": 600_000})).await;
+    let list = host.command(&["tasks", "list"]).await;
+    assert!(out(&list).contains(&done) && out(&list).contains("working"), "{}", out(&list));
+    let list = host.command(&["tasks", "list", "--json"]).await;
+    let rows: Vec<Value> = out(&list).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["tool"], "wait");
+    assert!(out(&host.command(&["tasks", "show", &done]).await).contains("completed"));
+    let result = host.command(&["tasks", "result", &done]).await;
+    assert!(out(&result).contains("waited 1 ms"), "{}", out(&result));
+    let early = host.command(&["tasks", "result", "--no-wait", &live]).await;
+    assert_eq!(early.status.code(), Some(1));
+    let (await_it, cancel_it) = (["tasks", "result", &live], ["tasks", "cancel", &live]);
+    let (awaited, cancelled) = tokio::join!(host.command(&await_it), host.command(&cancel_it));
+    assert!(cancelled.status.success(), "{}", err(&cancelled));
+    assert_eq!(awaited.status.code(), Some(1));
+    assert!(err(&awaited).contains("cancelled"), "{}", err(&awaited));
+    let again = host.command(&["tasks", "cancel", &live]).await;
+    assert_eq!(again.status.code(), Some(1));
+    let unknown = host.command(&["tasks", "show", "nope"]).await;
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(err(&unknown).contains("nope"));
+    let empty = run(&["tasks", "list"]).await;
+    assert!(empty.status.success() && out(&empty).contains("No tasks"));
+}
+
+#[tokio::test]
+async fn serve_greets_with_its_url_its_tools_and_the_line_to_paste() {
+    let host = Host::with_probe().await;
+    let greeting = host.log();
+    for word in ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "claude mcp add"] {
+        assert!(greeting.contains(word), "{word}:\n{greeting}");
+    }
+    let empty = Setup::new().start().await;
+    let greeting = toolyard_tests::eventually("the greeting", || async {
+        empty.log().contains("Ctrl-C").then(|| empty.log())
+    })
+    .await;
+    for word in ["no tools yet", "copy a tool component", "toolyard check"] {
+        assert!(greeting.contains(word), "{word}:\n{greeting}");
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_said() {
+    let host = Host::with_probe().await;
+    let output = run(&["serve", "--listen", &format!("127.0.0.1:{}", host.port())]).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("cannot listen on"), "{}", err(&output));
+}
