@@ -164,7 +164,10 @@ async fn tasks_lists_shows_awaits_and_cancels() {
 #[tokio::test]
 async fn serve_greets_with_its_url_its_tools_and_the_line_to_paste() {
     let host = Host::with_probe().await;
-    let greeting = host.log();
+    let greeting = toolyard_tests::eventually("the greeting", || async {
+        host.log().contains("Ctrl-C").then(|| host.log())
+    })
+    .await;
     for word in ["serves http://127.0.0.1:", "/mcp", "12 from", "echo", "claude mcp add"] {
         assert!(greeting.contains(word), "{word}:\n{greeting}");
     }

@@ -36,7 +36,7 @@ async fn memory() {
 
 #[tokio::test]
 async fn cpu_time() {
-    bites("[limits]\ncpu = \"200ms\"", "spin", json!({"ms": 600_000}), &["CPU", "200", "limits.cpu"]).await;
+    bites("[limits]\ncpu = \"200ms\"", "spin", json!({"ms": 600_000}), &["processor time", "200", "limits.cpu"]).await;
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn wall_time_of_a_guest_that_computes() {
 
 #[tokio::test]
 async fn output() {
-    bites("[limits]\noutput = \"1MiB\"", "flood", json!({"mib": 2}), &["1 MiB", "limits.output"]).await;
+    bites("[limits]\noutput = \"1MiB\"", "flood", json!({"mib": 2}), &["1.0 MiB", "limits.output"]).await;
 }
 
 #[tokio::test]

@@ -214,7 +214,7 @@ async fn a_folder_that_does_not_exist_yet_is_waited_for() {
     let setup = Setup::new();
     std::fs::remove_dir(setup.plugins()).expect("a removal");
     let host = setup.start().await;
-    assert!(host.log().contains("no tools yet"), "{}", host.log());
+    eventually("the greeting", || async { host.log().contains("no tools yet").then_some(()) }).await;
     std::fs::create_dir(host.plugins()).expect("a folder");
     install(&guests::fixture("add"), Path::new(&host.plugins()));
     let session = Session::open(host.port()).await;

@@ -52,8 +52,10 @@ fn size(bytes: u64) -> String {
 fn as_text(report: &CheckReport) -> String {
     let mut out = String::new();
     let limits = &report.limits;
-    // Writing to a String does not fail.
-    let mut line = |name: &str, text: String| drop(writeln!(out, "{name:<11}{text}"));
+    let mut line = |name: &str, text: String| {
+        // Writing to a String does not fail.
+        let _ = writeln!(out, "{name:<11}{text}");
+    };
     line("plugin", format!("{} ({})", report.file, size(report.size)));
     line("digest", report.digest.to_string());
     line(

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(test), expect(dead_code, reason = "the page of settings is made from it by a test"))]
 pub struct Row {
     /// The key in `toolyard.toml`, table and name.
     pub key: &'static str,
@@ -131,7 +132,7 @@ limits! {
     replay_time: Duration = "wire.replay-time", "5min",
         "How long an ended event stream is kept.";
     streams_per_session: u32 = "wire.streams-per-session", "64",
-        "Event streams of one session that are kept, ended ones included.";
+        "Ended event streams of one session that are kept for a client that comes back.";
     sessions: u32 = "sessions.kept", "10000",
         "Sessions that are kept; over it the one longest unused without live tasks is ended.";
     session_idle: Duration = "sessions.idle", "48h",

@@ -120,13 +120,12 @@ impl Run {
         let status = {
             let mut reports = self.lock();
             let now = Instant::now();
-            match reports.status_due() {
-                Some(due) if due <= now => {
-                    reports.status_stored = Some(now);
-                    reports.status.take()
-                }
-                _ => None,
+            let due = reports.status_stored.is_none_or(|stored| stored + STATUS_EVERY <= now);
+            let status = if due { reports.status.take() } else { None };
+            if status.is_some() {
+                reports.status_stored = Some(now);
             }
+            status
         };
         if let (Some(message), Some((id, fence))) = (status, self.task)
             && let Err(error) = self.dispatch.change(id, &Event::Said { fence, message }).await
@@ -141,13 +140,12 @@ impl Run {
         let progress = {
             let mut reports = self.lock();
             let now = Instant::now();
-            match reports.progress_due() {
-                Some(due) if now_or_never || due <= now => {
-                    reports.progress_sent = Some(now);
-                    reports.progress.take()
-                }
-                _ => None,
+            let due = now_or_never || reports.progress_sent.is_none_or(|sent| sent + PROGRESS_EVERY <= now);
+            let progress = if due { reports.progress.take() } else { None };
+            if progress.is_some() {
+                reports.progress_sent = Some(now);
             }
+            progress
         };
         if let Some(progress) = progress {
             let task = self.task.map(|(id, _)| id);
@@ -161,18 +159,12 @@ impl Run {
 }
 
 impl Reports {
-    fn progress_due(&self) -> Option<Instant> {
-        self.progress.as_ref()?;
-        Some(self.progress_sent.map_or_else(Instant::now, |sent| sent + PROGRESS_EVERY))
-    }
-
-    fn status_due(&self) -> Option<Instant> {
-        self.status.as_ref()?;
-        Some(self.status_stored.map_or_else(Instant::now, |stored| stored + STATUS_EVERY))
-    }
-
+    /// When the next of what is held back may leave.
     fn due(&self) -> Option<Instant> {
-        [self.progress_due(), self.status_due()].into_iter().flatten().min()
+        let next = |last: Option<Instant>, every| last.map_or_else(Instant::now, |last| last + every);
+        let progress = self.progress.as_ref().map(|_| next(self.progress_sent, PROGRESS_EVERY));
+        let status = self.status.as_ref().map(|_| next(self.status_stored, STATUS_EVERY));
+        [progress, status].into_iter().flatten().min()
     }
 }
 

@@ -1,1 +1,100 @@
-fn main() {}
+//! What a call costs: a fresh store, ended in its first poll. The figure to
+//! compare with is that of wasmtime alone in `design/engine.md`, section b.
+
+use async_trait::async_trait;
+use criterion::{Criterion, criterion_group, criterion_main};
+use futures_util::FutureExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use toolyard_engine::{Engine, Plugins, Settings};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::wire::RawJson;
+use toolyard_task::{Catalog, RunContext, RunEnd, Tool};
+
+struct Nobody;
+
+#[async_trait]
+impl RunContext for Nobody {
+    fn stopped(&self) -> bool {
+        false
+    }
+
+    fn report(&self, _: Report) {}
+
+    fn info(&self) -> CallInfo {
+        CallInfo { task: None, attempt: 1, deadline: None, client_capabilities: RawJson::empty_object() }
+    }
+
+    async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        Err(AskError::TooLate)
+    }
+
+    async fn begin_task(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn effects(&self) -> Result<(), AskError> {
+        Ok(())
+    }
+}
+
+fn catalog(runtime: &tokio::runtime::Runtime) -> Arc<Catalog> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let folder = tempfile::tempdir().expect("a folder");
+    for (dir, name) in [("plugins/dist", "probe.wasm"), ("target/fixtures", "add.wasm")] {
+        std::fs::copy(root.join(dir).join(name), folder.path().join(name))
+            .expect("run plugins/build.sh and tests/fixtures/build.sh first");
+    }
+    let engine = Engine::start(&Settings::default()).expect("starts");
+    let catalog = runtime.block_on(Plugins::open(engine, folder.path()).load()).catalog;
+    assert!(!catalog.is_empty(), "run plugins/build.sh and tests/fixtures/build.sh first");
+    catalog
+}
+
+/// Polls until it ends, which is once unless this thread lost its core meanwhile.
+fn call(tool: &Arc<dyn Tool>, arguments: &RawJson, context: &Arc<dyn RunContext>) -> RunEnd {
+    let mut run = tool.clone().run(arguments.clone(), context.clone());
+    let end = loop {
+        if let Some(end) = (&mut run).now_or_never() {
+            break end;
+        }
+    };
+    assert!(matches!(end, RunEnd::Result { is_error: false, .. }));
+    end
+}
+
+fn invoke(criterion: &mut Criterion) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("starts");
+    let catalog = catalog(&runtime);
+    let _inside = runtime.enter();
+    let context: Arc<dyn RunContext> = Arc::new(Nobody);
+    for (name, arguments) in [("echo", r#"{"text":"hello"}"#), ("add", r#"{"a":1,"b":2}"#)] {
+        let tool = catalog.get(name).expect("it is there").clone();
+        let arguments = RawJson::parse(arguments).expect("JSON");
+        criterion.bench_function(&format!("call/{name}"), |bencher| {
+            bencher.iter(|| call(&tool, &arguments, &context));
+        });
+        criterion.bench_function(&format!("check/{name}"), |bencher| {
+            bencher.iter(|| tool.check(&arguments));
+        });
+        // Two threads at once: what plain pooling does not scale to.
+        criterion.bench_function(&format!("call/{name}/2 threads"), |bencher| {
+            bencher.iter_custom(|iterations| {
+                let began = std::time::Instant::now();
+                std::thread::scope(|scope| {
+                    for _ in 0..2 {
+                        scope.spawn(|| {
+                            let _inside = runtime.enter();
+                            (0..iterations / 2 + 1).for_each(|_| drop(call(&tool, &arguments, &context)));
+                        });
+                    }
+                });
+                began.elapsed()
+            });
+        });
+    }
+}
+
+criterion_group!(benches, invoke);
+criterion_main!(benches);

@@ -101,7 +101,9 @@ impl Cache {
         let note = Note { code: hex(&Sha256::digest(&bytes)), tools: None };
         std::fs::rename(&code.0, self.code_path(key)).map_err(failed)?;
         self.write_note(key, &note).map_err(failed)?;
-        self.load(engine, key).map(|kept| kept.component).ok_or_else(|| "the machine code is not taken".to_owned())
+        self.load(engine, key)
+            .map(|kept| kept.component)
+            .ok_or_else(|| "the machine code is not taken".to_owned())
     }
 
     /// Keeps the answer of `list-tools`. Failing to costs only time later.

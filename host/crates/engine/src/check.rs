@@ -65,7 +65,10 @@ impl Engine {
     /// # Errors
     /// [`LoadError`], as a folder would give it.
     pub async fn check(self: &Arc<Self>, path: &Path) -> Result<CheckReport, LoadError> {
-        let file = path.file_name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned();
+        let file = path
+            .file_name()
+            .map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy())
+            .into_owned();
         let engine = self.clone();
         let path = path.to_owned();
         let runtime = Handle::current();
@@ -80,13 +83,15 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(unreadable)?;
-    let seen = folder::look(&dir, &name).ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
+    let seen =
+        folder::look(&dir, &name).ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
     let has_manifest = seen.manifest.is_some();
     let file = File { engine, runtime, dir: Arc::new(dir), name, seen, former: None, codes: Arc::default() };
     let plugin = file.plugin()?;
     let code = &plugin.base.code;
     let manifest = &plugin.base.manifest;
-    let reaches_out = |name: &&String| name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/");
+    let reaches_out =
+        |name: &&String| name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/");
     let tools = plugin.tools.iter().map(|tool| CheckedTool {
         name: tool.spec.name().to_owned(),
         title: tool.spec.description.title.clone(),

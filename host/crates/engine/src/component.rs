@@ -19,7 +19,8 @@ pub(crate) fn inspect(file: &str, bytes: &[u8]) -> Result<Surface, Refusal> {
     kind(file, bytes)?;
     whole(bytes)?;
     let surface = surface(bytes)?;
-    let ours: Vec<&String> = surface.exports.iter().filter(|name| name.starts_with("toolyard:plugin/")).collect();
+    let ours: Vec<&String> =
+        surface.exports.iter().filter(|name| name.starts_with("toolyard:plugin/")).collect();
     if !ours.iter().any(|name| name.starts_with("toolyard:plugin/tools@0.1.")) {
         let tools = ours.iter().find(|name| name.starts_with("toolyard:plugin/tools"));
         return Err(match tools {
@@ -187,7 +188,9 @@ mod tests {
     fn every_offered_interface_is_linked() {
         let engine = wasmtime::Engine::new(&crate::engine::config()).expect("starts");
         let linker = crate::host::linker(&engine).expect("links");
-        let import = |name: &str| wat::parse_str(format!("(component (import \"{name}\" (instance)))")).expect("parses");
+        let import = |name: &str| {
+            wat::parse_str(format!("(component (import \"{name}\" (instance)))")).expect("parses")
+        };
         for name in [
             "wasi:cli/environment@0.2.0",
             "wasi:cli/terminal-stderr@0.2.3",
@@ -203,7 +206,13 @@ mod tests {
             let component = wasmtime::component::Component::new(&engine, import(name)).expect(name);
             linker.instantiate_pre(&component).expect(name);
         }
-        for name in ["wasi:http/types@0.2.0", "wasi:cli/stdin@0.3.0", "toolyard:plugin/host@0.2.0", "a:b/c", "wasi:cli/x@0.2.0"] {
+        for name in [
+            "wasi:http/types@0.2.0",
+            "wasi:cli/stdin@0.3.0",
+            "toolyard:plugin/host@0.2.0",
+            "a:b/c",
+            "wasi:cli/x@0.2.0",
+        ] {
             assert!(!is_offered(name), "{name}");
         }
     }

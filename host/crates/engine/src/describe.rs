@@ -89,10 +89,10 @@ fn is_empty(json: &RawJson) -> bool {
     json.as_str()[1..].trim_start().len() == 1
 }
 
-/// What the listing says of tasks; `forbidden` is the protocol's default and is
-/// not said (TL-8).
+/// What the listing says of tasks. `forbidden` is the protocol's default and is
+/// said all the same, so that nobody has to know that (TL-8).
 pub(crate) fn execution(task_support: TaskSupport) -> Option<Execution> {
-    (task_support != TaskSupport::Forbidden).then_some(Execution { task_support })
+    Some(Execution { task_support })
 }
 
 /// What [`execution`] said.
@@ -122,7 +122,8 @@ pub(crate) fn declare(
             })
         };
         let input = compile("input", &description.input_schema)?;
-        let output = description.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
+        let output =
+            description.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
         Ok(Arc::new(Declared { description, input, output }))
     };
     described.into_iter().map(declare).collect()
@@ -161,7 +162,7 @@ mod tests {
     fn empty_extras_are_left_out() {
         let tools = declared(vec![tool("a")]).expect("fine");
         let description = &tools[0].description;
-        assert!(description.icons.is_none() && description.annotations.is_none() && description.execution.is_none());
+        assert!(description.icons.is_none() && description.annotations.is_none());
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub(crate) fn result(given: ToolResult, output: Option<&Schema>, limit: u64) -> 
     let structured = structured_content.map(|text| object("structured-content", text)).transpose()?;
     if let (Some(schema), false) = (output, is_error) {
         let Some(structured) = &structured else {
-            return Err(Failure::Malformed("its output schema asks for structured content, and there is none".into()));
+            return Err(Failure::Malformed(
+                "its output schema asks for structured content, and there is none".into(),
+            ));
         };
         schema.check(structured).map_err(|what| {
             Failure::Malformed(format!("its structured content does not fit its output schema: {what}"))
@@ -61,7 +63,11 @@ pub(crate) fn result(given: ToolResult, output: Option<&Schema>, limit: u64) -> 
 
 /// A result that is an error of this text.
 pub(crate) fn error(text: &str) -> RunEnd {
-    RunEnd::Result { is_error: true, result: text_result(text, true), message: Some(clip(text, STATUS_CHARS)) }
+    RunEnd::Result {
+        is_error: true,
+        result: text_result(text, true),
+        message: Some(clip(text, STATUS_CHARS)),
+    }
 }
 
 fn first_words(content: &[Content]) -> Option<String> {
@@ -80,7 +86,9 @@ fn estimate(content: &[Content]) -> usize {
             + match block {
                 Content::Text(block) => block.text.len() + block.text.len() / 16,
                 Content::Image(media) | Content::Audio(media) => media.data.len() / 3 * 4,
-                Content::ResourceLink(json) | Content::EmbeddedResource(json) | Content::Other(json) => json.len(),
+                Content::ResourceLink(json) | Content::EmbeddedResource(json) | Content::Other(json) => {
+                    json.len()
+                }
             }
     })
 }
@@ -173,7 +181,11 @@ fn write_meta(out: &mut Bounded, meta: &RawJson) -> Result<(), Failure> {
 /// Checks that `text` is a JSON object; `what` says where it stands.
 fn object(what: &str, text: String) -> Result<RawJson, Failure> {
     let json = RawJson::parse(text).map_err(|error| Failure::Malformed(format!("`{what}`: {error}")))?;
-    if json.is_object() { Ok(json) } else { Err(Failure::Malformed(format!("`{what}` is not a JSON object"))) }
+    if json.is_object() {
+        Ok(json)
+    } else {
+        Err(Failure::Malformed(format!("`{what}` is not a JSON object")))
+    }
 }
 
 type Members<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;

@@ -81,7 +81,10 @@ impl Failure {
                 time(limits.cpu)
             ),
             Self::Wall => {
-                format!("The tool `{tool}` was stopped: time limit of {} reached (`limits.wall`)", time(limits.wall))
+                format!(
+                    "The tool `{tool}` was stopped: time limit of {} reached (`limits.wall`)",
+                    time(limits.wall)
+                )
             }
             Self::Output => format!(
                 "The tool `{tool}` gave a result above the output limit of {} (`limits.output`)",
@@ -92,7 +95,9 @@ impl Failure {
                 bytes(limits.hostcall)
             ),
             Self::Stack => format!("The tool `{tool}` trapped: call stack exhausted"),
-            Self::Exit(code) => format!("The tool `{tool}` left by `exit` with the code {code}, without a result"),
+            Self::Exit(code) => {
+                format!("The tool `{tool}` left by `exit` with the code {code}, without a result")
+            }
             Self::Trap(how) => format!("The tool `{tool}` trapped: {how}"),
             Self::Malformed(what) => format!("The tool `{tool}` gave a malformed result: {what}"),
             Self::Host => format!("The tool `{tool}` could not be run; the host's log says why"),
@@ -103,6 +108,19 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cause_is_told_from_what_followed() {
+        let of = |trap: Trap, denied| Failure::of(&trap.into(), denied, true);
+        assert_eq!(of(Trap::StackOverflow, Some(Denied::Memory)), Failure::Stack);
+        assert!(matches!(
+            of(Trap::UnreachableCodeReached, Some(Denied::Memory)),
+            Failure::Denied(Denied::Memory, _)
+        ));
+        assert!(matches!(of(Trap::UnreachableCodeReached, None), Failure::Trap(_)));
+        let other = wasmtime::format_err!("/home/somebody/secret");
+        assert_eq!(Failure::of(&other, None, false), Failure::Host, "not for the model");
+    }
 
     #[test]
     fn each_limit_names_its_value_and_its_key() {

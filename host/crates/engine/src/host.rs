@@ -84,7 +84,12 @@ fn wasi_context(about: &About) -> WasiCtx {
 impl types::Host for Run {}
 
 impl host::Host for Run {
-    fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
+    fn progress(
+        &mut self,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    ) -> wasmtime::Result<()> {
         // JSON has no word for these.
         if progress.is_finite() {
             let total = total.filter(|total| total.is_finite());
@@ -111,8 +116,9 @@ impl host::Host for Run {
     }
 
     async fn sleep(&mut self, milliseconds: u64) -> wasmtime::Result<()> {
-        // No run outlives its wall-clock limit, so no sleep needs to.
-        let time = Duration::from_millis(milliseconds).min(self.about.wall);
+        // No run outlives its wall-clock limit, so no sleep needs to, but it must
+        // not end before the limit is noticed.
+        let time = Duration::from_millis(milliseconds).min(self.about.wall.saturating_mul(2));
         if !time.is_zero() {
             tokio::time::sleep(time).await;
         }

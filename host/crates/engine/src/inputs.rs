@@ -73,7 +73,8 @@ fn question(asked: wit::Question) -> Result<AskedQuestion, String> {
     if !matches!(method.as_str(), "elicitation/create" | "sampling/createMessage" | "roots/list") {
         return Err(format!("the question `{key}` has a method that clients do not have"));
     }
-    let params = RawJson::parse(params).map_err(|error| format!("the params of the question `{key}`: {error}"))?;
+    let params =
+        RawJson::parse(params).map_err(|error| format!("the params of the question `{key}`: {error}"))?;
     if !params.is_object() {
         return Err(format!("the params of the question `{key}` are not an object"));
     }

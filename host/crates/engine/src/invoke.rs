@@ -4,7 +4,9 @@
 //! thread of its own. The limit on the time by the clock stands outside the
 //! guest's future, because a busy guest would stop it there.
 
-use crate::bindings::toolyard::plugin::types::{CallError, RpcError as GuestError, Tool as GuestDeclaration, ToolResult};
+use crate::bindings::toolyard::plugin::types::{
+    CallError, RpcError as GuestError, Tool as GuestDeclaration, ToolResult,
+};
 use crate::encode;
 use crate::engine::Engine;
 use crate::error::Refusal;
@@ -129,13 +131,13 @@ pub(crate) async fn list(
     let call = guest::<(), (Vec<GuestDeclaration>,)>(engine, export, &limits, &meter, state, ());
     match drive(engine, &meter, limits.wall, &context, call).await {
         Driven::Done(Ok((tools,))) => Ok(tools),
-        Driven::Done(Err(broken)) if !meter.is_over() => Err(Refusal::List(
-            match Failure::of(&broken.error, broken.denied, broken.entered) {
+        Driven::Done(Err(broken)) if !meter.is_over() => {
+            Err(Refusal::List(match Failure::of(&broken.error, broken.denied, broken.entered) {
                 // Whoever looks after the folder may see it all.
                 Failure::Host => format!("{:#}", broken.error),
                 failure => failure.sentence("list-tools", &limits),
-            },
-        )),
+            }))
+        }
         Driven::Done(Err(_)) | Driven::OutOfTime | Driven::Stopped => Err(Refusal::ListTime(time)),
     }
 }

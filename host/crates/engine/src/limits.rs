@@ -106,7 +106,9 @@ mod tests {
     fn growth_counts_over_all_memories_and_what_the_memory_itself_forbids_does_not() {
         let limits = Limits { memory: 100, ..Limits::default() };
         let mut limiter = Limiter::new(&limits);
-        let grow = |limiter: &mut Limiter, from, to| limiter.memory_growing(from, to, Some(90)).expect("never fails");
+        let grow = |limiter: &mut Limiter, from, to| {
+            limiter.memory_growing(from, to, Some(90)).expect("never fails")
+        };
         assert!(grow(&mut limiter, 0, 95), "fails later, by the memory's maximum");
         assert!(grow(&mut limiter, 0, 60));
         assert_eq!(limiter.denied, None);

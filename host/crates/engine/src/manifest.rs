@@ -67,7 +67,8 @@ impl Manifest {
     }
 
     fn read(&mut self, root: &Section<'_>) -> Result<(), ManifestError> {
-        const KEYS: &[&str] = &["enabled", "prefix", "limits", "fs", "http", "env", "secrets", "task", "tools"];
+        const KEYS: &[&str] =
+            &["enabled", "prefix", "limits", "fs", "http", "env", "secrets", "task", "tools"];
         for entry in root.entries() {
             match entry.key() {
                 "enabled" => self.enabled = entry.boolean()?,
@@ -115,7 +116,8 @@ impl Manifest {
                     "none" | "rerun" => {}
                     "resume" => {
                         return Err(entry.error(
-                            "\"resume\" is not supported by this version yet; use \"none\" or \"rerun\"".to_owned(),
+                            "\"resume\" is not supported by this version yet; use \"none\" or \"rerun\""
+                                .to_owned(),
                         ));
                     }
                     _ => return Err(entry.expected("\"none\" or \"rerun\"")),
@@ -157,7 +159,11 @@ fn tool_override(section: &Section<'_>) -> Result<ToolOverride, ManifestError> {
 fn prefix(entry: &Entry<'_>) -> Result<String, ManifestError> {
     let prefix = entry.text()?;
     let fits = (1..=64).contains(&prefix.len()) && crate::describe::is_name(prefix);
-    if fits { Ok(prefix.to_owned()) } else { Err(entry.expected("1 to 64 characters of `A-Z a-z 0-9 _ . -`")) }
+    if fits {
+        Ok(prefix.to_owned())
+    } else {
+        Err(entry.expected("1 to 64 characters of `A-Z a-z 0-9 _ . -`"))
+    }
 }
 
 fn environment(section: &Section<'_>) -> Result<Arc<[(String, String)]>, ManifestError> {

@@ -100,7 +100,10 @@ fn resources(component: &Component) -> Result<u32, Refusal> {
         return Err(Refusal::Resources("it imports core modules, so its needs are unknown".to_owned()));
     };
     if needed.num_memories as usize > MAX_MEMORIES {
-        return Err(Refusal::Resources(format!("{} memories; {MAX_MEMORIES} are the most", needed.num_memories)));
+        return Err(Refusal::Resources(format!(
+            "{} memories; {MAX_MEMORIES} are the most",
+            needed.num_memories
+        )));
     }
     if needed.num_tables as usize > MAX_TABLES {
         return Err(Refusal::Resources(format!("{} tables; {MAX_TABLES} are the most", needed.num_tables)));

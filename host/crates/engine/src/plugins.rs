@@ -83,7 +83,12 @@ impl Plugins {
 
     /// Loads the files of `ready`, forgets those of `gone`, and builds the
     /// catalog anew. Says whether anything is different now.
-    pub(crate) async fn update(&mut self, scan: &Scan, ready: BTreeSet<String>, gone: BTreeSet<String>) -> bool {
+    pub(crate) async fn update(
+        &mut self,
+        scan: &Scan,
+        ready: BTreeSet<String>,
+        gone: BTreeSet<String>,
+    ) -> bool {
         let loaded = match &scan.dir {
             Some(dir) => self.load_files(dir, scan, ready).await,
             None => Vec::new(),
@@ -150,7 +155,8 @@ impl Plugins {
             }
         }
         if !same_tools {
-            let tools = serving.values().flat_map(|plugin| &plugin.tools).map(|tool| tool.clone() as Arc<dyn Tool>);
+            let tools =
+                serving.values().flat_map(|plugin| &plugin.tools).map(|tool| tool.clone() as Arc<dyn Tool>);
             match Catalog::new(tools) {
                 Ok(catalog) => self.snapshot.catalog = Arc::new(catalog),
                 // `decide` lets nobody serve a name twice.
@@ -165,7 +171,10 @@ impl Plugins {
 
 impl std::fmt::Debug for Plugins {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Plugins").field("dir", &self.dir).field("snapshot", &self.snapshot).finish_non_exhaustive()
+        f.debug_struct("Plugins")
+            .field("dir", &self.dir)
+            .field("snapshot", &self.snapshot)
+            .finish_non_exhaustive()
     }
 }
 
@@ -213,13 +222,16 @@ fn decide(
                     };
                     (Some(built), state)
                 }
-                (Some(why), Some(former)) if held.has_manifest_of(former) && collision(former, &taken).is_none() => {
+                (Some(why), Some(former))
+                    if held.has_manifest_of(former) && collision(former, &taken).is_none() =>
+                {
                     (Some(former), PluginState::Former { why: says(&why) })
                 }
                 (Some(why), _) => (None, PluginState::Refused { why: says(&why) }),
             },
         };
-        let tools = plugin.map(|plugin| plugin.tools.iter().map(|tool| tool.spec.name().to_owned()).collect());
+        let tools =
+            plugin.map(|plugin| plugin.tools.iter().map(|tool| tool.spec.name().to_owned()).collect());
         let report = PluginReport {
             file: file.clone(),
             digest: plugin.map(|plugin| plugin.base.code.digest.clone()),

@@ -59,7 +59,11 @@ impl Schema {
             .build(&value)
             .map_err(|error| {
                 let place = error.instance_path().to_string();
-                format!("is not valid JSON Schema 2020-12: at `{}`: {}", slash(&place), clip(&error.to_string(), 300))
+                format!(
+                    "is not valid JSON Schema 2020-12: at `{}`: {}",
+                    slash(&place),
+                    clip(&error.to_string(), 300)
+                )
             })?;
         Ok(Self { validator })
     }
@@ -200,7 +204,9 @@ impl<'a> References<'a> {
                 "$ref" | "$dynamicRef" => meets.push(self.target(value)?),
                 key if SAME_VALUE.contains(&key) => meets.push(below),
                 key if SAME_VALUE_LISTS.contains(&key) => {
-                    meets.extend((0..value.as_array().map_or(0, Vec::len)).map(|index| format!("{below}/{index}")));
+                    meets.extend(
+                        (0..value.as_array().map_or(0, Vec::len)).map(|index| format!("{below}/{index}")),
+                    );
                 }
                 "dependentSchemas" => {
                     let names = value.as_object().into_iter().flat_map(|schemas| schemas.keys());

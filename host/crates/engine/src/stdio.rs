@@ -2,11 +2,11 @@
 //! log, line by line, bounded for each run. Beyond the bound it is swallowed,
 //! because writing must never fail a guest.
 
+use async_trait::async_trait;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
-use async_trait::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 

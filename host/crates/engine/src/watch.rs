@@ -138,4 +138,3 @@ impl Hints {
 fn is_reading(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Access(kind) if *kind != AccessKind::Close(AccessMode::Write))
 }
-

@@ -1,18 +1,232 @@
-//! x
+//! What the four ports promise, as tests that run over any store:
+//! [`contract_tests!`](crate::contract_tests) makes one test of each.
+//!
+//! A suite needs a [`Fixture`]: a new, empty store, a clock that the suite sets,
+//! and a way to have several hosts on that store and to kill one.
+
+pub mod hosts;
+pub mod listing;
+pub mod races;
+pub mod sessions;
+pub mod tasks;
+
+use crate::Store;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use toolyard_task::Clock;
-use toolyard_task::wire::Timestamp;
+use std::time::{Duration, Instant};
+use toolyard_task::apply::Refusal;
+use toolyard_task::session::Session;
+use toolyard_task::store::{Committed, Quota};
+use toolyard_task::task::Era;
+use toolyard_task::wire::{RawJson, RequestedTtl, Timestamp};
+use toolyard_task::{
+    Clock, Digest, Event, Fence, Incarnation, Outcome, Owner, SessionId, Task, TaskId, TaskStore, apply,
+};
+use uuid::Uuid;
+
+/// Nothing that has to happen takes longer, even on a slow machine.
+pub const BOUND: Duration = Duration::from_secs(20);
+
+/// The time at which a suite begins.
+pub const START: i64 = 1_764_066_600_000;
+
+/// A quota that is not reached.
+pub const AMPLE: Quota = Quota { per_owner: 1_000_000, in_all: 1_000_000 };
+
+/// The ttl of the tasks that a suite makes, in milliseconds.
+pub const TTL: u64 = 60_000;
+
+/// A new, empty store.
+pub struct Fixture {
+    /// The store's clock, which begins at [`START`].
+    pub clock: Arc<ManualClock>,
+    /// Opens the store for a further host.
+    pub open: Box<dyn Fn() -> Host + Send + Sync>,
+    /// How many times a cancellation and a result race each other; more where the
+    /// store is fast.
+    pub races: u32,
+}
+
+/// What ends a host.
+pub type Kill = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// A host on the store.
+pub struct Host {
+    /// The store, as this host sees it.
+    pub store: Arc<dyn Store>,
+    /// Ends the host; its live tasks are left behind.
+    pub kill: Kill,
+}
+
+impl Fixture {
+    /// The store, for a test that needs no more than one host.
+    #[must_use]
+    pub fn store(&self) -> Arc<dyn Store> {
+        (self.open)().store
+    }
+}
+
 /// A clock that tests set.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
+
 impl ManualClock {
-    /// x
+    /// A clock that stands at `ms`.
     #[must_use]
-    pub fn at(ms: i64) -> Arc<Self> { Arc::new(Self(AtomicI64::new(ms))) }
-    /// x
-    pub fn set(&self, ms: i64) { self.0.store(ms, Ordering::Relaxed); }
+    pub fn at(ms: i64) -> Arc<Self> {
+        Arc::new(Self(AtomicI64::new(ms)))
+    }
+
+    /// Sets it.
+    pub fn set(&self, ms: i64) {
+        self.0.store(ms, Ordering::Relaxed);
+    }
+
+    /// Moves it on.
+    pub fn advance(&self, ms: u64) {
+        self.0.fetch_add(ms.cast_signed(), Ordering::Relaxed);
+    }
 }
+
 impl Clock for ManualClock {
-    fn now(&self) -> Timestamp { Timestamp(self.0.load(Ordering::Relaxed)) }
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// The owner of this name.
+#[must_use]
+pub fn owner(name: &str) -> Owner {
+    Owner::Subject { issuer: "https://issuer.example".into(), subject: name.into() }
+}
+
+/// A task of this owner, not yet stored, with a random id.
+#[must_use]
+pub fn task(owner: &Owner) -> Task {
+    Task {
+        id: TaskId(Uuid::new_v4()),
+        owner: owner.clone(),
+        session: None,
+        era: Era::Sessions,
+        client_capabilities: RawJson::trusted(r#"{"elicitation":{}}"#),
+        tool: "example.sleep".into(),
+        digest: Digest("ab".repeat(32)),
+        arguments: RawJson::trusted(r#"{ "seconds" : 1.50, "seconds2":1e0 }"#),
+        progress_token: Some(RawJson::trusted("\"t\"")),
+        requested_ttl: RequestedTtl::Milliseconds(TTL),
+        ttl_ms: TTL,
+        poll_interval_ms: 1_000,
+        created_at: Timestamp(0),
+        updated_at: Timestamp(0),
+        status_message: Some("waits for its turn".into()),
+        version: 1,
+        fence: Fence { incarnation: Incarnation(1), attempt: 1 },
+        started_at: None,
+        effects: false,
+        questions: Vec::new(),
+        outcome: None,
+    }
+}
+
+/// A session that is its own owner, with a random id.
+#[must_use]
+pub fn session() -> Session {
+    let id = SessionId::of(Uuid::new_v4());
+    Session {
+        owner: Owner::Session(id.clone()),
+        id,
+        revision: "2025-11-25".into(),
+        client_capabilities: RawJson::trusted(r#"{"sampling": {}}"#),
+        client: "suite 1.0".into(),
+        created_at: Timestamp(0),
+        seen_at: Timestamp(0),
+    }
+}
+
+/// Stores a task under an ample quota.
+pub async fn created(store: &dyn Store, task: Task) -> Task {
+    store.create(task, AMPLE).await.expect("there is room")
+}
+
+/// Applies an event as the dispatcher does: whoever loses the compare reads again
+/// and asks again. `None` if the task is gone.
+pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Result<Task, Refusal>> {
+    loop {
+        let read = store.read(id).await.expect("reads")?;
+        let next = match apply(&read.task, event.clone(), read.now) {
+            Ok(next) => next,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        match store.commit(&next).await.expect("commits") {
+            Committed::Done => return Some(Ok(next)),
+            Committed::Stale => {}
+        }
+    }
+}
+
+/// Ends a task by its own run.
+pub async fn finish(store: &dyn Store, task: &Task, outcome: Outcome) -> Task {
+    let event = Event::Finished { fence: task.fence, outcome, message: None };
+    change(store, task.id, &event).await.expect("is there").expect("is live")
+}
+
+/// A result that a tool may give.
+#[must_use]
+pub fn result() -> Outcome {
+    Outcome::Result { is_error: false, result: RawJson::trusted(r#"{ "content" : [] }"#) }
+}
+
+/// Waits until `condition` holds.
+///
+/// # Panics
+/// If it does not hold within [`BOUND`].
+pub async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
+    let until = Instant::now() + BOUND;
+    while !condition().await {
+        assert!(Instant::now() < until, "did not happen: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Makes one test of each promise. Takes an expression that gives a new
+/// [`Fixture`](crate::contract::Fixture).
+#[macro_export]
+macro_rules! contract_tests {
+    ($fixture:expr) => {
+        $crate::contract_tests! { $fixture;
+            tasks::a_created_task_is_kept_to_the_letter,
+            tasks::an_id_is_given_once,
+            tasks::a_commit_needs_the_version_before,
+            tasks::every_outcome_is_kept_to_the_letter,
+            tasks::time_does_not_go_back,
+            tasks::a_quota_holds_under_concurrency,
+            tasks::a_quota_counts_live_tasks_of_all_hosts,
+            tasks::due_tasks_come_longest_due_first,
+            tasks::only_what_is_gone_is_removed,
+            tasks::a_host_finds_the_live_tasks_it_holds,
+            listing::tasks_are_listed_by_creation_and_id,
+            listing::pages_are_stable_under_change,
+            listing::tasks_of_others_are_not_listed,
+            listing::gone_tasks_are_not_listed,
+            sessions::a_session_is_kept_and_closed,
+            sessions::the_session_longest_unseen_gives_way,
+            sessions::idle_sessions_are_swept_unless_they_work,
+            hosts::hosts_have_incarnations_of_their_own,
+            hosts::the_dead_are_found_and_forgotten,
+            hosts::keys_stay_and_rotate,
+            hosts::keys_are_made_once_under_concurrency,
+            hosts::a_change_is_hinted_at_to_other_hosts,
+            hosts::feeds_end_with_their_host,
+            races::one_end_and_it_is_the_acknowledged_one,
+        }
+    };
+    ($fixture:expr; $($topic:ident :: $promise:ident),* $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                $crate::contract::$topic::$promise($fixture).await;
+            }
+        )*
+    };
 }

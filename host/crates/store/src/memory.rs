@@ -9,7 +9,7 @@ mod hosts;
 use crate::Refused;
 use crate::stamps::Stamps;
 use async_trait::async_trait;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{broadcast, watch};
@@ -45,6 +45,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     tasks: BTreeMap<TaskId, Task>,
+    /// Those of them that live: the few that a creation looks through.
+    live: BTreeSet<TaskId>,
     sessions: BTreeMap<SessionId, Session>,
     keys: BTreeMap<&'static str, Vec<Key>>,
     /// The hosts that were registered, and whether they live.
@@ -120,7 +122,16 @@ impl Drop for MemoryStore {
 
 impl State {
     fn live(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.values().filter(|task| task.is_live())
+        self.live.iter().filter_map(|id| self.tasks.get(id))
+    }
+
+    fn put(&mut self, task: Task) {
+        if task.is_live() {
+            self.live.insert(task.id);
+        } else {
+            self.live.remove(&task.id);
+        }
+        self.tasks.insert(task.id, task);
     }
 
     fn has_room(&self, task: &Task, quota: Quota) -> Result<(), CreateError> {
@@ -148,7 +159,7 @@ impl TaskStore for MemoryStore {
             task.created_at = now;
             task.updated_at = now;
             task.started_at = task.started_at.map(|_| now);
-            state.tasks.insert(task.id, task.clone());
+            state.put(task.clone());
         }
         self.changed(task.id);
         Ok(task)
@@ -162,13 +173,13 @@ impl TaskStore for MemoryStore {
     async fn commit(&self, task: &Task) -> Result<Committed, StoreError> {
         {
             let mut state = self.state()?;
-            let Some(stored) = state.tasks.get_mut(&task.id) else { return Ok(Committed::Stale) };
+            let Some(stored) = state.tasks.get(&task.id) else { return Ok(Committed::Stale) };
             if stored.version + 1 != task.version {
                 return Ok(Committed::Stale);
             }
             // Arguments are written once.
             let arguments = stored.arguments.clone();
-            *stored = Task { arguments, ..task.clone() };
+            state.put(Task { arguments, ..task.clone() });
         }
         self.changed(task.id);
         Ok(Committed::Done)

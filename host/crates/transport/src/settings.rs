@@ -30,7 +30,7 @@ pub struct Settings {
     pub replay_events: usize,
     /// How long an ended stream is kept.
     pub replay_time: Duration,
-    /// Streams of one session that are kept, ended ones included.
+    /// Ended streams of one session that are kept.
     pub streams_per_session: usize,
     /// Sessions that are held in memory; more are read from the store again.
     pub sessions_in_memory: usize,

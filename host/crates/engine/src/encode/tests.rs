@@ -45,7 +45,8 @@ fn text_is_escaped_and_what_the_guest_says_of_it_is_kept_to_the_letter() {
 fn media_are_base64_whatever_their_length() {
     for length in [0, 1, 2, 3, 3071, 3072, 3073, 6145] {
         let data: Vec<u8> = (0..length).map(|n| n as u8).collect();
-        let media = Media { data: data.clone(), mime_type: "image/png".into(), annotations: None, meta: None };
+        let media =
+            Media { data: data.clone(), mime_type: "image/png".into(), annotations: None, meta: None };
         assert_eq!(
             encoded(of(vec![Content::Image(media)])),
             format!(
@@ -109,7 +110,9 @@ fn the_limit_counts_encoded_bytes() {
 fn an_error_carries_its_first_words_for_the_status() {
     let given = ToolResult { is_error: true, ..of(vec![text(""), text(&"é".repeat(300))]) };
     match result(given, None, LIMIT).expect("encodes") {
-        RunEnd::Result { is_error: true, message: Some(message), .. } => assert_eq!(message.chars().count(), 201),
+        RunEnd::Result { is_error: true, message: Some(message), .. } => {
+            assert_eq!(message.chars().count(), 201)
+        }
         other => panic!("{other:?}"),
     }
 }

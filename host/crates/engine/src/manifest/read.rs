@@ -70,10 +70,8 @@ impl<'a> Section<'a> {
 fn json(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => text.as_ref().into(),
-        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).map_or_else(
-            |_| Value::from(number.as_str()),
-            Value::from,
-        ),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or_else(|_| Value::from(number.as_str()), Value::from),
         DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
         DeValue::Boolean(boolean) => (*boolean).into(),
         DeValue::Datetime(moment) => moment.to_string().into(),
@@ -100,7 +98,11 @@ impl<'a> Entry<'a> {
     /// Text of at most so many bytes.
     pub fn text_of(&self, most: usize) -> Result<String, ManifestError> {
         let text = self.text()?;
-        if text.len() > most { Err(self.expected(&format!("at most {most} bytes"))) } else { Ok(text.to_owned()) }
+        if text.len() > most {
+            Err(self.expected(&format!("at most {most} bytes")))
+        } else {
+            Ok(text.to_owned())
+        }
     }
 
     pub fn section(&self) -> Result<Section<'a>, ManifestError> {
@@ -135,7 +137,8 @@ impl<'a> Entry<'a> {
 
     pub fn expected(&self, what: &str) -> ManifestError {
         let found = self.value.get_ref().type_str();
-        self.at.error(Some(self.value.span().start), format!("`{}`: expected {what}, found {found}", self.path))
+        self.at
+            .error(Some(self.value.span().start), format!("`{}`: expected {what}, found {found}", self.path))
     }
 
     pub fn error(&self, what: String) -> ManifestError {

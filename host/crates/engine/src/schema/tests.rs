@@ -61,7 +61,10 @@ fn recursion_must_descend_into_the_value() {
     assert!(tree.check(&RawJson::trusted(r#"{"children":[{"children":[{"n":1}]}]}"#)).is_ok());
     assert!(tree.check(&RawJson::trusted(r#"{"children":[{"children":[{"n":"1"}]}]}"#)).is_err());
     refused(&json!({"type": "object", "allOf": [{"$ref": "#"}]}), "circle");
-    refused(&json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}}), "circle");
+    refused(
+        &json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}}),
+        "circle",
+    );
     refused(&json!({"type": "object", "$dynamicAnchor": "x", "if": {"$dynamicRef": "#x"}}), "circle");
 }
 
@@ -73,7 +76,10 @@ fn references_must_not_fan_out_without_bound() {
         definitions.insert(format!("d{n}"), json!({"allOf": [next, next]}));
     }
     definitions.insert("d40".into(), json!({}));
-    refused(&json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}), "fan out");
+    refused(
+        &json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}),
+        "fan out",
+    );
 }
 
 #[test]
@@ -129,9 +135,13 @@ fn long_chains_of_references_do_not_overflow_the_stack() {
                 definitions.insert(format!("{n}"), link(json!({"$ref": format!("#/$defs/{}", n + 1)})));
             }
             definitions.insert("5000".into(), json!({}));
-            let schema = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
+            let schema =
+                json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/0"}}, "$defs": definitions});
             // Taken or refused, but not by falling over.
-            let _ = Schema::compile(&RawJson::of(&schema), &Settings { max_schema_bytes: 1 << 20, ..Settings::default() });
+            let _ = Schema::compile(
+                &RawJson::of(&schema),
+                &Settings { max_schema_bytes: 1 << 20, ..Settings::default() },
+            );
         }
     };
     // A blocking thread's stack.

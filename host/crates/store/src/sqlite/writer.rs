@@ -84,6 +84,8 @@ where
     F: FnMut(&mut Writing<'_>) -> rusqlite::Result<T> + Send,
 {
     fn attempt(&mut self, writing: &mut Writing<'_>) -> rusqlite::Result<()> {
+        // What an attempt that was rolled back holds, such as a lock, goes first.
+        self.result = None;
         self.result = Some((self.operation)(writing)?);
         Ok(())
     }

@@ -15,6 +15,8 @@ use toolyard_protocol::{Revision, notification};
 
 /// How often the store is told that a session is in use.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
+/// GET streams of one session; clients have one, or a few while they reconnect.
+const STANDALONE: usize = 8;
 
 /// A session in use.
 pub(crate) struct LiveSession {
@@ -35,6 +37,22 @@ struct Streams {
     kept: Vec<Kept>,
     used: Instant,
     touched: Instant,
+}
+
+impl Streams {
+    /// Leaves fewer than `most` of those that are meant: the oldest go.
+    fn drop_over(&mut self, most: usize, meant: impl Fn(&Kept) -> bool) {
+        let count = self.kept.iter().filter(|kept| meant(kept)).count();
+        let mut over = (count + 1).saturating_sub(most);
+        self.kept.retain(|kept| {
+            let goes = over > 0 && meant(kept);
+            if goes {
+                over -= 1;
+                kept.stream.end(None);
+            }
+            !goes
+        });
+    }
 }
 
 struct Kept {
@@ -182,15 +200,13 @@ fn seconds() -> u64 {
 
 impl LiveSession {
     /// Keeps a stream so that a client can come back to it. Over the bounds, the
-    /// one that ended first goes first.
+    /// oldest that has ended goes, and of the GET streams the oldest; streams of
+    /// requests under way are as many as those requests.
     pub fn keep(&self, stream: &Arc<Stream>, purpose: Purpose) {
         let mut streams = self.lock();
         streams.kept.retain(|kept| kept.stream.ended().is_none_or(|ended| ended.elapsed() < self.bounds.replay));
-        while streams.kept.len() >= self.bounds.streams {
-            let ended = streams.kept.iter().position(|kept| kept.stream.ended().is_some());
-            let dropped = streams.kept.remove(ended.unwrap_or(0));
-            dropped.stream.end(None);
-        }
+        streams.drop_over(self.bounds.streams, |kept| kept.stream.ended().is_some());
+        streams.drop_over(STANDALONE, |kept| kept.purpose == Purpose::Standalone);
         streams.kept.push(Kept { stream: stream.clone(), purpose });
     }
 

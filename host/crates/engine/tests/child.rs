@@ -1,0 +1,85 @@
+//! Compiling in a child process: this program is its own child.
+
+#[allow(dead_code)]
+#[path = "it/kit.rs"]
+mod kit;
+
+use kit::{Folder, engine, ok, report, settings, state, why};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use toolyard_engine::{Compiler, PluginState, Settings};
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "compile") {
+        assert!(std::env::var_os("PATH").is_none(), "the environment stays outside");
+        return toolyard_engine::compile_child(&arguments[1..]);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("starts");
+    runtime.block_on(async {
+        compiles_what_the_engine_takes().await;
+        is_killed_when_its_time_is_up().await;
+        cannot_take_more_memory_than_it_may().await;
+        says_why_it_failed().await;
+    });
+    ExitCode::SUCCESS
+}
+
+fn child() -> Settings {
+    let program = std::env::current_exe().expect("a path");
+    Settings { compiler: Compiler::Child { program, args: vec!["compile".to_owned()] }, ..settings() }
+}
+
+async fn compiles_what_the_engine_takes() {
+    let folder = Folder::with(&[("add.wasm", "add")]);
+    let home = tempfile::tempdir().expect("a folder");
+    let settings = Settings { cache: Some(home.path().join("cache")), ..child() };
+    for found in [false, true] {
+        let snapshot = folder.load(&engine(&settings)).await;
+        assert_eq!(state(&snapshot, "add.wasm"), &PluginState::Serving);
+        assert_eq!(report(&snapshot, "add.wasm").compiled_in.is_none(), found);
+        assert_eq!(ok(&kit::call(&snapshot.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
+    }
+    let left = std::fs::read_dir(home.path().join("cache")).expect("a folder").count();
+    assert_eq!(left, 2, "the code and its note, no scratch files");
+}
+
+async fn is_killed_when_its_time_is_up() {
+    let folder = Folder::with(&[("jq.wasm", "jq")]);
+    let settings = Settings { compile_time: Duration::from_millis(1), ..child() };
+    assert!(
+        why(&folder.load(&engine(&settings)).await, "jq.wasm").contains("took longer than 1ms to compile")
+    );
+}
+
+async fn cannot_take_more_memory_than_it_may() {
+    let folder = Folder::with(&[("jq.wasm", "jq")]);
+    let program = PathBuf::from("/bin/sh");
+    // A compiler that reaches for 4 GiB of address space under the same limit.
+    let script = "ulimit -v 100000; exec \"$0\" compile \"$@\"".to_owned();
+    let own = std::env::current_exe().expect("a path").display().to_string();
+    let compiler = Compiler::Child { program, args: vec!["-c".to_owned(), script, own] };
+    let why = why(&folder.load(&engine(&Settings { compiler, ..child() })).await, "jq.wasm");
+    assert!(why.contains("jq.wasm: could not be compiled: "), "{why}");
+}
+
+async fn says_why_it_failed() {
+    let folder = Folder::new();
+    let broken = r#"(component
+        (core module (func (result i32) unreachable))
+        (instance $i) (export "toolyard:plugin/tools@0.1.0" (instance $i)))"#;
+    let mut bytes = wat::parse_str(broken).expect("parses");
+    // `unreachable` becomes an instruction that is none.
+    let at = bytes.windows(3).position(|bytes| bytes == [0, 0, 0x0b]).expect("the body") + 1;
+    bytes[at] = 0xff;
+    folder.put("broken.wasm", &bytes);
+    let why_broken = why(&folder.load(&engine(&child())).await, "broken.wasm");
+    assert!(why_broken.contains("could not be compiled") && why_broken.contains("opcode"), "{why_broken}");
+    for (program, says) in [("/nowhere/at/all", "does not start"), ("/bin/false", "ended with")] {
+        let compiler = Compiler::Child { program: program.into(), args: Vec::new() };
+        let why = why(&folder.load(&engine(&Settings { compiler, ..child() })).await, "broken.wasm");
+        assert!(why.contains(says), "{why}");
+    }
+}

@@ -1,0 +1,76 @@
+//! Machine code on disk: taken when it is right, made again when it is not.
+
+use crate::kit::{Folder, call, engine, guest, ok, report, settings, state};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use toolyard_engine::{Engine, PluginState, Settings};
+
+fn files(dir: &Path, ending: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
+}
+
+/// Loads the folder with a new engine; says whether the code was in the cache.
+async fn load(folder: &Folder, settings: &Settings) -> bool {
+    let engine = engine(settings);
+    let snapshot = folder.load(&engine).await;
+    assert_eq!(state(&snapshot, "add.wasm"), &PluginState::Serving);
+    assert_eq!(ok(&call(&snapshot.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
+    report(&snapshot, "add.wasm").compiled_in.is_none()
+}
+
+#[tokio::test]
+async fn code_is_kept_and_damaged_code_is_made_again() {
+    let folder = Folder::with(&[("add.wasm", "add")]);
+    let home = tempfile::tempdir().expect("a folder");
+    let cache = home.path().join("deep/cache");
+    let settings = Settings { cache: Some(cache.clone()), ..settings() };
+    assert!(!load(&folder, &settings).await);
+    assert_eq!(std::fs::metadata(&cache).expect("made").permissions().mode() & 0o777, 0o700);
+    assert!(load(&folder, &settings).await, "found");
+    for ending in ["cwasm", "json"] {
+        let [path] = &files(&cache, ending)[..] else { panic!("one file") };
+        let whole = std::fs::read(path).expect("reads");
+        for damaged in [&whole[..whole.len() / 2], b"", b"\0asm", &[whole.as_slice(), b"x"].concat()] {
+            std::fs::write(path, damaged).expect("writes");
+            assert!(!load(&folder, &settings).await, "{ending} of {} bytes", damaged.len());
+        }
+        let mut flipped = std::fs::read(path).expect("reads");
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 1;
+        std::fs::write(path, flipped).expect("writes");
+        // A flipped byte in the JSON may leave it JSON with another description,
+        // but never other code.
+        let found = load(&folder, &settings).await;
+        assert!(!found || ending == "json");
+        std::fs::remove_file(path).expect("removes");
+        assert!(!load(&folder, &settings).await);
+        assert!(load(&folder, &settings).await);
+    }
+    assert!(files(&cache, "wasm").is_empty(), "nothing is left lying about");
+}
+
+#[tokio::test]
+async fn a_folder_that_others_can_write_to_is_not_used() {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o777)).expect("sets");
+    let settings = Settings { cache: Some(home.path().to_owned()), ..settings() };
+    let error = Engine::start(&settings).expect_err("refused").to_string();
+    assert!(error.contains("others may write to it"), "{error}");
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o700)).expect("sets");
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink(home.path(), &link).expect("links");
+    assert!(Engine::start(&Settings { cache: Some(link), ..settings }).is_err());
+}
+
+#[tokio::test]
+async fn machine_code_in_the_plugin_folder_is_never_loaded() {
+    let folder = Folder::new();
+    let engine = wasmtime::Engine::default();
+    let code = engine.precompile_component(&guest("add")).expect("compiles");
+    folder.put("code.wasm", &code);
+    folder.put("code.cwasm", &code);
+    let snapshot = folder.load(&crate::kit::engine(&settings())).await;
+    assert_eq!(snapshot.plugins.len(), 1);
+    assert!(crate::kit::why(&snapshot, "code.wasm").contains("not WebAssembly"));
+}

@@ -1,0 +1,265 @@
+//! What calls give, and what guests reach.
+
+use crate::kit::{self, Folder, Recorder, call, engine, error, ok, only, run, settings, tool};
+use futures_util::FutureExt as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use toolyard_engine::Settings;
+use toolyard_task::RunEnd;
+use toolyard_task::tool::Report;
+use toolyard_task::wire::{RawJson, TaskSupport};
+
+#[tokio::test]
+async fn a_quick_call_ends_in_its_first_poll() {
+    let catalog = only(&engine(&settings()), "probe", "").await;
+    let echo = tool(&catalog, "echo");
+    let mut at_once = 0;
+    for n in 0..200 {
+        let arguments = RawJson::parse(format!("{{\"text\":\"é{n}\"}}")).expect("JSON");
+        let mut run = echo.clone().run(arguments, Arc::new(Recorder::default()));
+        let end = match (&mut run).now_or_never() {
+            Some(end) => {
+                at_once += 1;
+                end
+            }
+            // This thread lost its core for longer than a tick.
+            None => run.await,
+        };
+        assert_eq!(ok(&end), format!("é{n}"));
+    }
+    assert!(at_once >= 100, "{at_once} of 200");
+}
+
+#[tokio::test]
+async fn nothing_happens_before_the_first_poll() {
+    let engine = engine(&settings());
+    let catalog = only(&engine, "probe", "").await;
+    let run = tool(&catalog, "echo").run(RawJson::trusted("{\"text\":\"x\"}"), Arc::new(Recorder::default()));
+    assert_eq!(engine.running(), 0);
+    drop(run);
+}
+
+#[tokio::test]
+async fn specs_say_what_the_component_and_the_manifest_say() {
+    let engine = engine(&settings());
+    let manifest = r#"
+        prefix = "lab"
+        [limits]
+        concurrency = 2
+        [task]
+        poll-interval = "250ms"
+        immediate-response = "Started."
+        [tools.wait]
+        task-support = "forbidden"
+        description = "Sleeps."
+        title = "Nap"
+        annotations = { readOnlyHint = true }
+        [tools.trap]
+        enabled = false
+    "#;
+    let catalog = only(&engine, "probe", manifest).await;
+    assert!(catalog.get("lab_trap").is_none() && catalog.get("echo").is_none());
+    let wait = tool(&catalog, "lab_wait");
+    let spec = wait.spec();
+    assert_eq!(spec.task_support, TaskSupport::Forbidden);
+    assert_eq!(
+        spec.description.execution.map(|execution| execution.task_support),
+        Some(TaskSupport::Forbidden)
+    );
+    assert_eq!(spec.description.description.as_deref(), Some("Sleeps."));
+    assert_eq!(spec.description.title.as_deref(), Some("Nap"));
+    assert_eq!(spec.description.annotations.as_ref().map(RawJson::as_str), Some("{\"readOnlyHint\":true}"));
+    assert_eq!((spec.poll_interval_ms, spec.concurrency), (Some(250), Some(2)));
+    assert_eq!(spec.immediate_response.as_deref(), Some("Started."));
+    assert_eq!((spec.plugin.as_str(), spec.digest.0.len()), ("guest.wasm", 64));
+    assert_eq!(tool(&catalog, "lab_batch").spec().task_support, TaskSupport::Required);
+    // The guest hears its own name for the tool.
+    assert_eq!(ok(&call(&catalog, "lab_wait", "{\"ms\":0}").await), "waited 0 ms");
+}
+
+#[tokio::test]
+async fn arguments_are_checked_against_the_schema() {
+    let catalog = only(&engine(&settings()), "probe", "").await;
+    let echo = tool(&catalog, "echo");
+    let check = |text: &'static str| echo.check(&RawJson::trusted(text));
+    assert_eq!(check("{\"text\":\"x\"}"), Ok(()));
+    for (text, says) in [("{}", "required"), ("{\"text\":1}", "/text"), ("{\"text\":\"\",\"y\":1}", "'y'")] {
+        let what = check(text).expect_err(text);
+        assert!(what.contains("`echo`") && what.contains(says), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn each_call_has_a_fresh_instance() {
+    let engine = engine(&for_runs(1));
+    let catalog = only(&engine, "args_back", "").await;
+    for n in 0..20 {
+        let arguments = format!("{{\"integer\":{n}}}");
+        match call(&catalog, "args_back", &arguments).await {
+            RunEnd::Result { result, .. } => {
+                let text = result.as_str();
+                assert!(text.contains(&format!("\"structuredContent\":{arguments}")), "{text}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(engine.running(), 0);
+}
+
+fn for_runs(max_runs: u32) -> Settings {
+    Settings { max_runs, ..settings() }
+}
+
+#[tokio::test]
+async fn failures_of_tools_and_of_requests_are_told_apart() {
+    let catalog = only(&engine(&settings()), "probe", "").await;
+    match call(&catalog, "fail", "{\"message\":\"no luck\"}").await {
+        RunEnd::Result { is_error: true, message: Some(message), .. } => assert_eq!(message, "no luck"),
+        other => panic!("{other:?}"),
+    }
+    match call(
+        &catalog,
+        "protocol_error",
+        &format!("{{\"code\":-32000,\"message\":\"{}\"}}", "m".repeat(9000)),
+    )
+    .await
+    {
+        RunEnd::Error(error) => assert_eq!((error.code, error.message.len()), (-32000, 8192)),
+        other => panic!("{other:?}"),
+    }
+    let catalog = only(&engine(&settings()), "errors", "").await;
+    match call(&catalog, "rpc_with_data", "{}").await {
+        RunEnd::Error(error) => assert!(error.data.expect("data").as_str().contains("why")),
+        other => panic!("{other:?}"),
+    }
+    match call(&catalog, "rpc_bad_data", "{}").await {
+        RunEnd::Error(error) => assert_eq!((error.code, error.data), (-32051, None)),
+        other => panic!("{other:?}"),
+    }
+    assert!(error(&call(&catalog, "missing_capability", "{}").await).contains("elicitation"));
+    assert!(error(&call(&catalog, "bad_capability", "{}").await).contains("capability"));
+}
+
+#[tokio::test]
+async fn malformed_results_are_errors_that_say_so() {
+    let engine = engine(&settings());
+    let catalog = only(&engine, "bad_result", "").await;
+    for (name, says) in [
+        ("bad_json", "`structured-content`: not valid JSON"),
+        ("bad_meta", "`meta`: not valid JSON"),
+        ("unlike_schema", "at `/n`"),
+        ("without_structured", "there is none"),
+        ("array_structured", "not a JSON object"),
+    ] {
+        let what = error(&call(&catalog, name, "{}").await);
+        assert!(what.contains(name) && what.contains(says), "{what}");
+    }
+    let catalog = only(&engine, "deep", "").await;
+    assert!(error(&call(&catalog, "deep", "{}").await).contains("128"));
+    assert!(error(&call(&catalog, "deep", "{\"levels\":129}").await).contains("128"));
+    let end = call(&catalog, "deep", "{\"levels\":128}").await;
+    assert!(matches!(end, RunEnd::Result { is_error: false, .. }));
+}
+
+#[tokio::test]
+async fn a_trap_is_an_error_and_harms_nothing_else() {
+    let catalog = only(&engine(&settings()), "probe", "").await;
+    let what = error(&call(&catalog, "trap", "{}").await);
+    assert_eq!(what, "The tool `trap` trapped: wasm `unreachable` instruction executed");
+    assert_eq!(ok(&call(&catalog, "echo", "{\"text\":\"alive\"}").await), "alive");
+}
+
+#[tokio::test]
+async fn nothing_of_the_machine_can_be_reached() {
+    let catalog = only(&engine(&settings()), "fs_try", "").await;
+    let seen = ok(&call(&catalog, "fs_try", "{}").await);
+    assert!(seen.lines().count() > 10, "{seen}");
+    for line in seen.lines() {
+        assert!(line.contains(": denied "), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_manifest_grants_environment_variables() {
+    let catalog = only(&engine(&settings()), "fs_try", "[env]\nTOOLYARD_TEST = \"x\"").await;
+    let seen = ok(&call(&catalog, "fs_try", "{}").await);
+    assert!(seen.contains("environment: ALLOWED [\"TOOLYARD_TEST\"]"), "{seen}");
+}
+
+#[tokio::test]
+async fn writing_to_standard_output_never_fails_a_guest() {
+    let catalog = only(&engine(&settings()), "stdout", "").await;
+    // Far more than is kept.
+    assert_eq!(ok(&call(&catalog, "print", "{\"lines\":5000}").await), "printed 5000 lines");
+}
+
+#[tokio::test]
+async fn guests_report_ask_and_become_tasks() {
+    let catalog = only(&engine(&settings()), "probe", "").await;
+    let recorder = Arc::new(Recorder::default());
+    ok(&run(tool(&catalog, "count"), "{\"steps\":3,\"ms\":1}", recorder.clone()).await);
+    let reports = recorder.reports.lock().expect("free").clone();
+    let reached: Vec<f64> = reports
+        .iter()
+        .filter_map(|report| match report {
+            Report::Progress(progress) => Some(progress.progress),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reached, [1.0, 2.0, 3.0], "{reports:?}");
+
+    let answer = r#"{"action":"accept","content":{"answer":true}}"#.to_owned();
+    let recorder = Arc::new(Recorder { answer: Some(answer), ..Recorder::default() });
+    assert_eq!(
+        ok(&run(tool(&catalog, "confirm"), "{\"question\":\"Sure?\"}", recorder.clone()).await),
+        "yes"
+    );
+    assert!(recorder.begun.load(Ordering::SeqCst));
+    assert_eq!(recorder.asked.lock().expect("free")[0].method, "elicitation/create");
+
+    let recorder = Arc::new(Recorder::default());
+    let what = error(&run(tool(&catalog, "ask"), "{\"question\":\"Sure?\"}", recorder).await);
+    assert!(what.contains("not supported by this client: elicitation"), "{what}");
+}
+
+#[tokio::test]
+async fn above_capacity_a_call_is_told_to_come_back() {
+    let engine = engine(&for_runs(1));
+    let catalog = only(&engine, "probe", "").await;
+    let mut first =
+        tool(&catalog, "wait").run(RawJson::trusted("{\"ms\":60000}"), Arc::new(Recorder::default()));
+    assert!((&mut first).now_or_never().is_none());
+    assert_eq!(engine.running(), 1);
+    match call(&catalog, "echo", "{\"text\":\"x\"}").await {
+        RunEnd::Error(error) => {
+            assert_eq!(
+                (error.code, error.data.expect("data").as_str()),
+                (-32603, "{\"limit\":1,\"retryAfterMs\":250}")
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(first);
+    assert_eq!(engine.running(), 0);
+    ok(&call(&catalog, "echo", "{\"text\":\"x\"}").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_runs_as_the_capacity_can_be_suspended_at_once() {
+    let engine = engine(&for_runs(32));
+    let folder = Folder::with(&[("probe.wasm", "probe")]);
+    let catalog = folder.load(&engine).await.catalog;
+    let mut waiting = Vec::new();
+    for _ in 0..engine.capacity() {
+        let mut run =
+            tool(&catalog, "wait").run(RawJson::trusted("{\"ms\":60000}"), Arc::new(Recorder::default()));
+        assert!((&mut run).now_or_never().is_none());
+        waiting.push(run);
+    }
+    assert_eq!(engine.running(), engine.capacity());
+    // New components are still asked for their tools.
+    folder.put("add.wasm", &kit::guest("add"));
+    let catalog = folder.load(&engine).await.catalog;
+    drop(waiting);
+    assert_eq!(ok(&call(&catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
+}

@@ -1,0 +1,228 @@
+//! What the tests share: guests, a folder, a context that records, waiting.
+
+use async_trait::async_trait;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use toolyard_engine::{Engine, PluginReport, PluginState, Plugins, Settings, Snapshot};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::wire::{RawJson, Timestamp};
+use toolyard_task::{Catalog, RunContext, RunEnd, Tool};
+
+/// Longer than anything takes on the slowest machine; reached only by failing.
+pub const BOUND: Duration = Duration::from_secs(60);
+
+/// The bytes of a component that the build scripts made.
+pub fn guest(name: &str) -> Vec<u8> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let paths = [
+        root.join("plugins/dist").join(format!("{name}.wasm")),
+        root.join("target/fixtures").join(format!("{name}.wasm")),
+    ];
+    paths.iter().find_map(|path| std::fs::read(path).ok()).unwrap_or_else(|| {
+        panic!("there is no {name}.wasm; run plugins/build.sh and tests/fixtures/build.sh first")
+    })
+}
+
+pub fn engine(settings: &Settings) -> Arc<Engine> {
+    Engine::start(settings).expect("the engine starts")
+}
+
+/// Small and quick.
+pub fn settings() -> Settings {
+    Settings {
+        max_runs: 32,
+        rescan: Duration::from_millis(50),
+        settle: Duration::from_millis(20),
+        ..Settings::default()
+    }
+}
+
+/// A plugin folder.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    /// A folder with these guests under these names.
+    pub fn with(guests: &[(&str, &str)]) -> Self {
+        let folder = Self::new();
+        for (file, name) in guests {
+            folder.put(file, &guest(name));
+        }
+        folder
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Writes a file in place, as `cp` does.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.file(name), bytes).expect("writes");
+    }
+
+    /// Puts a file in place whole, as careful builds do.
+    pub fn replace(&self, name: &str, bytes: &[u8]) {
+        let temporary = self.file(&format!("{name}.tmp"));
+        std::fs::write(&temporary, bytes).expect("writes");
+        std::fs::rename(&temporary, self.file(name)).expect("renames");
+    }
+
+    pub fn remove(&self, name: &str) {
+        std::fs::remove_file(self.file(name)).expect("removes");
+    }
+
+    pub async fn load(&self, engine: &Arc<Engine>) -> Snapshot {
+        Plugins::open(engine.clone(), self.path()).load().await
+    }
+}
+
+/// The one guest of this name under this manifest.
+pub async fn only(engine: &Arc<Engine>, name: &str, manifest: &str) -> Arc<Catalog> {
+    let folder = Folder::with(&[("guest.wasm", name)]);
+    folder.put("guest.toml", manifest.as_bytes());
+    let snapshot = folder.load(engine).await;
+    assert_eq!(state(&snapshot, "guest.wasm"), &PluginState::Serving);
+    snapshot.catalog
+}
+
+pub fn report<'a>(snapshot: &'a Snapshot, file: &str) -> &'a PluginReport {
+    snapshot
+        .plugins
+        .iter()
+        .find(|report| report.file == file)
+        .unwrap_or_else(|| panic!("{file}: {snapshot:?}"))
+}
+
+pub fn state<'a>(snapshot: &'a Snapshot, file: &str) -> &'a PluginState {
+    &report(snapshot, file).state
+}
+
+/// Why a file is refused.
+pub fn why(snapshot: &Snapshot, file: &str) -> String {
+    match state(snapshot, file) {
+        PluginState::Refused { why } | PluginState::Former { why } => why.clone(),
+        other => panic!("{file}: {other:?}"),
+    }
+}
+
+pub fn tool(catalog: &Catalog, name: &str) -> Arc<dyn Tool> {
+    catalog.get(name).unwrap_or_else(|| panic!("no {name} in {catalog:?}")).clone()
+}
+
+/// Runs a tool to its end.
+pub async fn call(catalog: &Catalog, name: &str, arguments: &str) -> RunEnd {
+    run(tool(catalog, name), arguments, Arc::new(Recorder::default())).await
+}
+
+pub async fn run(tool: Arc<dyn Tool>, arguments: &str, context: Arc<dyn RunContext>) -> RunEnd {
+    let arguments = RawJson::parse(arguments.to_owned()).expect("JSON");
+    tokio::time::timeout(BOUND, tool.run(arguments, context)).await.expect("ends in time")
+}
+
+/// The first text of a result, and whether it is an error.
+pub fn text(end: &RunEnd) -> (String, bool) {
+    match end {
+        RunEnd::Result { is_error, result, .. } => {
+            let value: serde_json::Value = result.decode().expect("JSON");
+            assert_eq!(value["isError"], *is_error);
+            (value["content"][0]["text"].as_str().unwrap_or_default().to_owned(), *is_error)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn ok(end: &RunEnd) -> String {
+    let (text, is_error) = text(end);
+    assert!(!is_error, "{text}");
+    text
+}
+
+pub fn error(end: &RunEnd) -> String {
+    let (text, is_error) = text(end);
+    assert!(is_error, "{text}");
+    text
+}
+
+/// Waits until `condition` gives something.
+pub async fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(began.elapsed() < BOUND, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// A context that keeps what it is told and answers what it is set to.
+#[derive(Default)]
+pub struct Recorder {
+    pub stop: AtomicBool,
+    pub reports: Mutex<Vec<Report>>,
+    pub asked: Mutex<Vec<AskedQuestion>>,
+    pub answer: Option<String>,
+    /// Never answers.
+    pub hangs: bool,
+    pub info: Option<CallInfo>,
+    pub begun: AtomicBool,
+}
+
+impl Recorder {
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl RunContext for Recorder {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    fn report(&self, report: Report) {
+        self.reports.lock().expect("free").push(report);
+    }
+
+    fn info(&self) -> CallInfo {
+        self.info.clone().unwrap_or(CallInfo {
+            task: None,
+            attempt: 1,
+            deadline: Some(Timestamp(0)),
+            client_capabilities: RawJson::empty_object(),
+        })
+    }
+
+    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        self.asked.lock().expect("free").extend(questions.clone());
+        if self.hangs {
+            std::future::pending::<()>().await;
+        }
+        let Some(answer) = &self.answer else {
+            return Err(AskError::Unsupported("elicitation".to_owned()));
+        };
+        let answer = RawJson::parse(answer.clone()).expect("JSON");
+        Ok(questions
+            .into_iter()
+            .map(|asked| GivenAnswer { key: asked.key, outcome: Ok(answer.clone()) })
+            .collect())
+    }
+
+    async fn begin_task(&self) -> Result<(), String> {
+        self.begun.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn effects(&self) -> Result<(), AskError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! Every way in which a file can be wrong is said in a sentence that names it.
+
+use crate::kit::{Folder, engine, guest, report, settings, state, why};
+use std::time::Duration;
+use toolyard_engine::{PluginState, Settings};
+
+fn component(text: &str) -> Vec<u8> {
+    wat::parse_str(text).expect("parses")
+}
+
+#[tokio::test]
+async fn files_that_are_no_plugins() {
+    let folder = Folder::new();
+    let big = vec![0; 300 << 10];
+    let add = guest("add");
+    let other_version =
+        component(r#"(component (instance $i) (export "toolyard:plugin/tools@0.2.0" (instance $i)))"#);
+    let wrong_types =
+        component(r#"(component (instance $i) (export "toolyard:plugin/tools@0.1.0" (instance $i)))"#);
+    let imports = component(
+        r#"(component (import "wasi:http/types@0.2.0" (instance)) (import "my:own/thing@1.0.0" (instance))
+            (instance $i) (export "toolyard:plugin/tools@0.1.0" (instance $i)))"#,
+    );
+    let exports = component(r#"(component (instance $i) (export "my:own/thing@1.0.0" (instance $i)))"#);
+    let mut damaged = add.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 64].fill(0xff);
+    let files: [(&str, &[u8], &str); 12] = [
+        ("empty.wasm", b"", "is empty"),
+        ("text.wasm", b"#!/bin/sh\necho", "it is text"),
+        ("wat.wasm", b"(component)", "text format"),
+        (
+            "core.wasm",
+            b"\0asm\x01\0\0\0",
+            "`wasm-tools component new core.wasm -o core.component.wasm --adapt wasi_snapshot_preview1=wasi_snapshot_preview1.reactor.wasm`",
+        ),
+        ("cut.wasm", &add[..add.len() - 1000], "ends in the middle"),
+        ("large.wasm", &big, "larger than the 262144 bytes"),
+        ("version.wasm", &other_version, "built for `toolyard:plugin/tools@0.2.0`"),
+        ("types.wasm", &wrong_types, "list-tools"),
+        ("imports.wasm", &imports, "`wasi:http/types@0.2.0` and `my:own/thing@1.0.0`"),
+        ("exports.wasm", &exports, "it exports `my:own/thing@1.0.0`"),
+        ("damaged.wasm", &damaged, "damaged.wasm"),
+        ("bare.wasm", b"\0asm\x0d\0\x01\0", "exports nothing"),
+    ];
+    for (name, bytes, _) in &files {
+        folder.put(name, bytes);
+    }
+    std::os::unix::fs::symlink("/etc/passwd", folder.file("link.wasm")).expect("links");
+    std::fs::create_dir(folder.file("folder.wasm")).expect("makes");
+    // Not looked at.
+    folder.put(".hidden.wasm", b"x");
+    folder.put("~temporary.wasm", b"x");
+    folder.put("half.wasm.tmp", b"x");
+    folder.put("readme.txt", b"x");
+    let engine = engine(&Settings { max_component_bytes: 256 << 10, ..settings() });
+    let snapshot = folder.load(&engine).await;
+    assert!(snapshot.catalog.is_empty());
+    assert_eq!(snapshot.plugins.len(), files.len() + 2);
+    for (name, _, says) in files {
+        let why = why(&snapshot, name);
+        assert!(why.starts_with(&format!("{name}: ")) && why.contains(says), "{why}");
+    }
+    assert!(why(&snapshot, "link.wasm").contains("symbolic link"));
+    assert!(why(&snapshot, "folder.wasm").contains("not a regular file"));
+}
+
+#[tokio::test]
+async fn components_whose_tools_are_wrong() {
+    let cases = [
+        ("bad_name", "the tool name \"bad name!\""),
+        ("bad_schema", "the tool `unclosed`: its input schema is not valid JSON"),
+        ("dup", "two tools are called `twin`"),
+        ("schema_not_object", "the tool `takes_string`: its input schema does not have"),
+        ("list_trap", "`list-tools` failed: The tool `list-tools` trapped"),
+        ("list_spin", "`list-tools` took longer than 100ms"),
+    ];
+    let files: Vec<(String, &str)> = cases.iter().map(|(name, _)| (format!("{name}.wasm"), *name)).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(file, name)| (file.as_str(), *name)).collect();
+    let folder = Folder::with(&files);
+    let engine = engine(&Settings { list_time: Duration::from_millis(100), ..settings() });
+    let snapshot = folder.load(&engine).await;
+    for (name, says) in cases {
+        let why = why(&snapshot, &format!("{name}.wasm"));
+        assert!(why.contains(says), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn two_plugins_with_one_name_are_both_named_and_the_first_serves() {
+    let folder = Folder::with(&[("b.wasm", "versioned_v2"), ("a.wasm", "versioned_v1"), ("c.wasm", "add")]);
+    let engine = engine(&settings());
+    let snapshot = folder.load(&engine).await;
+    assert_eq!(state(&snapshot, "a.wasm"), &PluginState::Serving);
+    assert_eq!(state(&snapshot, "c.wasm"), &PluginState::Serving);
+    let why = why(&snapshot, "b.wasm");
+    assert!(why.contains("a.wasm") && why.contains("b.wasm") && why.contains("`version`"), "{why}");
+    assert_eq!(snapshot.catalog.len(), 3);
+    folder.put("b.toml", b"prefix = \"second\"");
+    let snapshot = folder.load(&engine).await;
+    assert_eq!(state(&snapshot, "b.wasm"), &PluginState::Serving);
+    assert_eq!(report(&snapshot, "b.wasm").tools, ["second_version", "second_slow_version"]);
+}
+
+#[tokio::test]
+async fn manifests_that_are_wrong() {
+    let engine = engine(&settings());
+    for (manifest, says) in [
+        ("limit = 5", "the manifest add.toml line 1: `limit` is not a key"),
+        ("[tools.ad]\nenabled = true", "`tools.ad`: the plugin has no such tool; the nearest is `add`"),
+        ("prefix = \"x\"\n[fs]\n", "`fs`: is not supported by this version yet"),
+    ] {
+        let folder = Folder::with(&[("add.wasm", "add")]);
+        folder.put("add.toml", manifest.as_bytes());
+        let why = why(&folder.load(&engine).await, "add.wasm");
+        assert!(why.contains(says.split(" is not a key").next().expect("words")), "{why}");
+    }
+    let folder = Folder::with(&[("add.wasm", "add")]);
+    folder.put("add.toml", b"\xff");
+    assert!(why(&folder.load(&engine).await, "add.wasm").contains("UTF-8"));
+}
+
+#[tokio::test]
+async fn a_check_reports_what_a_folder_would_load() {
+    let folder = Folder::with(&[("probe.wasm", "probe"), ("dup.wasm", "dup")]);
+    folder.put("probe.toml", b"prefix = \"p\"\n[limits]\nmemory = \"16MiB\"\n[env]\nA = \"1\"");
+    let engine = engine(&settings());
+    let found = engine.check(&folder.file("probe.wasm")).await.expect("a plugin");
+    assert_eq!(found.tools.len(), 12);
+    assert!(found.tools.iter().any(|tool| tool.name == "p_echo" && tool.description.is_some()));
+    assert_eq!((found.limits.memory, found.size), (16 << 20, guest("probe").len() as u64));
+    assert_eq!(
+        (found.env.as_slice(), found.has_manifest, found.enabled),
+        (["A".to_owned()].as_slice(), true, true)
+    );
+    assert!(found.exports.iter().any(|name| name == "toolyard:plugin/tools@0.1.0"), "{:?}", found.exports);
+    assert!(found.imports.iter().any(|name| name == "toolyard:plugin/host@0.1.0"), "{:?}", found.imports);
+    assert!(found.ungranted.iter().all(|name| found.imports.contains(name)));
+    let error = engine.check(&folder.file("dup.wasm")).await.expect_err("refused");
+    assert_eq!(error.to_string(), "dup.wasm: two tools are called `twin`");
+    assert!(
+        engine
+            .check(&folder.file("none.wasm"))
+            .await
+            .expect_err("missing")
+            .to_string()
+            .contains("no such file")
+    );
+}

@@ -1,0 +1,274 @@
+//! The folder changes under a running host.
+
+use crate::kit::{
+    BOUND, Folder, Recorder, call, engine, eventually, guest, ok, report, run, settings, state, tool, why,
+};
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use toolyard_engine::{Engine, PluginState, Plugins, Settings, Snapshot};
+
+/// A folder that is being watched.
+struct Watched {
+    published: Arc<Mutex<VecDeque<Snapshot>>>,
+    stop: watch::Sender<bool>,
+    watching: JoinHandle<()>,
+    now: Snapshot,
+}
+
+impl Watched {
+    async fn start(engine: &Arc<Engine>, dir: &Path) -> Self {
+        let mut plugins = Plugins::open(engine.clone(), dir);
+        let now = plugins.load().await;
+        let published = Arc::new(Mutex::new(VecDeque::new()));
+        let (stop, stopped) = watch::channel(false);
+        let sink = published.clone();
+        let publish = move |snapshot| sink.lock().expect("free").push_back(snapshot);
+        let watching = tokio::spawn(plugins.watch(stopped, publish));
+        Self { published, stop, watching, now }
+    }
+
+    /// The next that is published.
+    async fn next(&mut self) -> &Snapshot {
+        self.now = eventually("a new snapshot", || self.published.lock().expect("free").pop_front()).await;
+        &self.now
+    }
+
+    /// What is published until it is as wanted.
+    async fn until(&mut self, what: &str, is_so: impl Fn(&Snapshot) -> bool) -> &Snapshot {
+        while !is_so(&self.now) {
+            self.now = eventually(what, || self.published.lock().expect("free").pop_front()).await;
+        }
+        &self.now
+    }
+
+    /// Ends the watching; nothing more may have been published.
+    async fn end(self) {
+        self.stop.send(true).expect("it listens");
+        tokio::time::timeout(BOUND, self.watching).await.expect("ends").expect("no panic");
+        assert!(self.published.lock().expect("free").is_empty(), "more was published");
+    }
+}
+
+fn is(snapshot: &Snapshot, file: &str, wanted: &PluginState) -> bool {
+    snapshot.plugins.iter().any(|report| report.file == file && report.state == *wanted)
+}
+
+/// Changes a sentinel and waits for it, so that whatever else would have been
+/// published was published before.
+async fn nothing_else(watched: &mut Watched, folder: &Folder) {
+    let before = watched.now.plugins.len();
+    folder.replace("zz-sentinel.wasm", b"");
+    let snapshot = watched.next().await;
+    assert_eq!(snapshot.plugins.len(), before + 1, "{snapshot:?}");
+    folder.remove("zz-sentinel.wasm");
+    assert_eq!(watched.next().await.plugins.len(), before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn added_replaced_broken_mended_renamed_removed() {
+    let engine = engine(&settings());
+    let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
+    let mut watched = Watched::start(&engine, folder.path()).await;
+    assert_eq!(ok(&call(&watched.now.catalog, "version", "{}").await), "v1");
+
+    folder.replace("b.wasm", &guest("add"));
+    let catalog = watched.next().await.catalog.clone();
+    assert_eq!(catalog.len(), 3);
+
+    // A run that is under way ends on the version that it began with.
+    let old =
+        tokio::spawn(run(tool(&catalog, "slow_version"), "{\"ms\":300}", Arc::new(Recorder::default())));
+    eventually("it runs", || (engine.running() == 1).then_some(())).await;
+    folder.replace("a.wasm", &guest("versioned_v2"));
+    let snapshot = watched.next().await.clone();
+    assert_eq!(ok(&call(&snapshot.catalog, "version", "{}").await), "v2");
+    assert_eq!(ok(&old.await.expect("no panic")), "v1");
+
+    folder.replace("a.wasm", b"broken");
+    let broken = watched.next().await;
+    assert!(matches!(state(broken, "a.wasm"), PluginState::Former { .. }));
+    assert!(why(broken, "a.wasm").contains("it is text"));
+    assert!(Arc::ptr_eq(&broken.catalog, &snapshot.catalog), "the tools are the same");
+    assert_eq!(ok(&call(&broken.catalog, "version", "{}").await), "v2");
+
+    folder.replace("a.wasm", &guest("versioned_v1"));
+    let mended = watched.next().await;
+    assert_eq!(state(mended, "a.wasm"), &PluginState::Serving);
+    assert_eq!(ok(&call(&mended.catalog, "version", "{}").await), "v1");
+
+    std::fs::rename(folder.file("a.wasm"), folder.file("c.wasm")).expect("renames");
+    let renamed = watched
+        .until("renamed", |now| now.plugins.len() == 2 && is(now, "c.wasm", &PluginState::Serving))
+        .await;
+    assert_eq!(tool(&renamed.catalog, "version").spec().plugin, "c.wasm");
+
+    folder.remove("c.wasm");
+    let removed = watched.until("removed", |now| now.plugins.len() == 1).await;
+    assert!(removed.catalog.get("version").is_none() && removed.catalog.get("add").is_some());
+    watched.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_copy_is_loaded_when_it_is_whole() {
+    let engine = engine(&settings());
+    let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
+    let mut watched = Watched::start(&engine, folder.path()).await;
+    let bytes = guest("versioned_v2");
+    for name in ["a.wasm", "new.wasm"] {
+        if name == "new.wasm" {
+            folder.put("new.toml", b"prefix = \"new\"");
+        }
+        let mut file = std::fs::File::create(folder.file(name)).expect("creates");
+        for chunk in bytes.chunks(bytes.len() / 10 + 1) {
+            file.write_all(chunk).expect("writes");
+            // Sometimes longer than the settle time, sometimes shorter.
+            tokio::time::sleep(Duration::from_millis(chunk.len() as u64 % 60)).await;
+            let now = watched.now.catalog.clone();
+            assert!(now.get("version").is_some(), "the former version goes on");
+            if let Some(snapshot) = watched.published.lock().expect("free").pop_front() {
+                watched.now = snapshot;
+            }
+        }
+        drop(file);
+        watched
+            .until("whole", |now| {
+                is(now, name, &PluginState::Serving) && report(now, name).digest == digest(&bytes)
+            })
+            .await;
+    }
+    assert_eq!(ok(&call(&watched.now.catalog, "version", "{}").await), "v2");
+    assert_eq!(ok(&call(&watched.now.catalog, "new_version", "{}").await), "v2");
+    watched.end().await;
+}
+
+fn digest(bytes: &[u8]) -> Option<toolyard_task::Digest> {
+    use sha2::Digest as _;
+    let hash = sha2::Sha256::digest(bytes);
+    Some(toolyard_task::Digest(hash.iter().map(|byte| format!("{byte:02x}")).collect()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_changes_nothing_is_not_published() {
+    let engine = engine(&settings());
+    let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
+    let mut watched = Watched::start(&engine, folder.path()).await;
+    let catalog = watched.now.catalog.clone();
+    let bytes = guest("versioned_v1");
+    folder.put("a.wasm", &bytes);
+    folder.replace("a.wasm", &bytes);
+    std::fs::File::options()
+        .append(true)
+        .open(folder.file("a.wasm"))
+        .expect("opens")
+        .set_modified(std::time::UNIX_EPOCH)
+        .expect("sets");
+    folder.put("unrelated.txt", b"x");
+    folder.put(".a.wasm.swp", b"x");
+    nothing_else(&mut watched, &folder).await;
+    assert!(Arc::ptr_eq(&catalog, &watched.now.catalog));
+    watched.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
+    let engine = engine(&settings());
+    let folder = Folder::with(&[("a.wasm", "versioned_v1")]);
+    let mut watched = Watched::start(&engine, folder.path()).await;
+    let version = tool(&watched.now.catalog, "version");
+
+    folder.replace("a.toml", b"prefix = \"x\"");
+    let prefixed = watched.next().await;
+    assert_eq!(report(prefixed, "a.wasm").tools, ["x_version", "x_slow_version"]);
+
+    folder.replace("a.toml", b"prefix = 5");
+    let wrong = watched.next().await;
+    assert!(wrong.catalog.is_empty());
+    assert!(matches!(state(wrong, "a.wasm"), PluginState::Refused { .. }));
+    assert!(why(wrong, "a.wasm").contains("a.toml line 1: `prefix`"));
+
+    // The component changes to something broken while the manifest is wrong: the
+    // former component comes back, under the new manifest.
+    folder.replace("a.wasm", b"broken");
+    folder.replace("a.toml", b"prefix = \"y\"");
+    let former =
+        watched.until("former", |now| matches!(state(now, "a.wasm"), PluginState::Former { .. })).await;
+    assert!(former.catalog.get("y_version").is_some());
+
+    folder.replace("a.toml", b"enabled = false");
+    let disabled = watched.until("disabled", |now| is(now, "a.wasm", &PluginState::Disabled)).await;
+    assert!(disabled.catalog.is_empty());
+
+    folder.replace("a.wasm", &guest("versioned_v2"));
+    folder.remove("a.toml");
+    let plain = watched.until("plain", |now| is(now, "a.wasm", &PluginState::Serving)).await;
+    assert_eq!(ok(&call(&plain.catalog, "version", "{}").await), "v2");
+    // Whoever resolved the tool long ago still has it.
+    assert_eq!(ok(&run(version, "{}", Arc::new(Recorder::default())).await), "v1");
+    watched.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_serves_a_name_keeps_it_until_it_goes() {
+    let engine = engine(&settings());
+    let folder = Folder::with(&[("m.wasm", "versioned_v1")]);
+    let mut watched = Watched::start(&engine, folder.path()).await;
+    folder.replace("a.wasm", &guest("versioned_v2"));
+    let collided = watched.next().await;
+    assert_eq!(state(collided, "m.wasm"), &PluginState::Serving);
+    assert!(why(collided, "a.wasm").contains("both m.wasm and a.wasm"));
+    folder.remove("m.wasm");
+    let alone = watched.next().await;
+    assert_eq!(state(alone, "a.wasm"), &PluginState::Serving);
+    assert_eq!(ok(&call(&alone.catalog, "version", "{}").await), "v2");
+
+    // A new version that takes another's name is not taken; the former goes on.
+    folder.replace("b.wasm", &guest("add"));
+    watched.until("add", |now| now.catalog.get("add").is_some()).await;
+    folder.replace("b.wasm", &guest("versioned_v1"));
+    let kept = watched.next().await;
+    assert!(matches!(state(kept, "b.wasm"), PluginState::Former { .. }), "{kept:?}");
+    assert!(kept.catalog.get("add").is_some());
+    folder.remove("a.wasm");
+    let freed = watched.next().await;
+    assert_eq!(state(freed, "b.wasm"), &PluginState::Serving);
+    assert_eq!(ok(&call(&freed.catalog, "version", "{}").await), "v1");
+    watched.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_folder_may_be_missing_appear_and_be_replaced() {
+    let engine = engine(&settings());
+    let home = Folder::new();
+    let dir = home.file("plugins");
+    let mut watched = Watched::start(&engine, &dir).await;
+    assert!(watched.now.plugins.is_empty());
+    std::fs::create_dir(&dir).expect("makes");
+    std::fs::write(dir.join("a.wasm"), guest("add")).expect("writes");
+    watched.until("appeared", |now| now.catalog.len() == 1).await;
+    std::fs::rename(&dir, home.file("old")).expect("renames");
+    watched.until("gone", |now| now.catalog.is_empty()).await;
+    std::fs::create_dir(&dir).expect("makes");
+    std::fs::write(dir.join("b.wasm"), guest("versioned_v1")).expect("writes");
+    watched.until("replaced", |now| now.catalog.len() == 2).await;
+    watched.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_are_heard_without_a_rescan() {
+    let settings = Settings { rescan: Duration::from_secs(86_400), ..settings() };
+    let folder = Folder::new();
+    let mut watched = Watched::start(&engine(&settings), folder.path()).await;
+    // In place, in pieces and by renaming.
+    folder.put("a.wasm", &guest("add"));
+    watched.until("put", |now| now.catalog.len() == 1).await;
+    folder.replace("a.wasm", &guest("versioned_v1"));
+    watched.until("replaced", |now| now.catalog.len() == 2).await;
+    folder.remove("a.wasm");
+    watched.until("removed", |now| now.catalog.is_empty()).await;
+    watched.end().await;
+}

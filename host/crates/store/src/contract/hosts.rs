@@ -1,0 +1,127 @@
+//! Several hosts on one store: who lives, keys that they share, hints.
+
+use super::{BOUND, Fixture, Host, change, created, eventually, finish, owner, result, task};
+use tokio::task::JoinSet;
+use toolyard_task::keys::{KeyStore, KeyUse};
+use toolyard_task::node::NodeStore;
+use toolyard_task::store::Hint;
+use toolyard_task::{Event, Fence, Incarnation, Task, TaskStore};
+
+/// A host registers once, and no two have one number, then or later.
+pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
+    let hosts = [(fixture.open)(), (fixture.open)(), (fixture.open)()];
+    let mut known = Vec::new();
+    for host in &hosts {
+        let incarnation = host.store.register().await.expect("registers");
+        assert_eq!(host.store.register().await.expect("registers"), incarnation);
+        assert!(!known.contains(&incarnation));
+        known.push(incarnation);
+    }
+    for Host { kill, .. } in hosts {
+        kill().await;
+    }
+    let next = fixture.store().register().await.expect("registers");
+    assert!(!known.contains(&next), "the number of a dead host was given again");
+}
+
+/// The dead are listed until they are forgotten, which waits for their tasks; the
+/// living are neither.
+pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
+    let here = (fixture.open)();
+    let there = (fixture.open)();
+    assert_eq!(here.store.dead().await.expect("answers"), [], "nobody is registered");
+    let me = here.store.register().await.expect("registers");
+    let other = there.store.register().await.expect("registers");
+    let fence = Fence { incarnation: other, attempt: 1 };
+    let left = created(&*there.store, Task { fence, ..task(&owner("a")) }).await;
+    assert_eq!(here.store.dead().await.expect("answers"), []);
+    assert_eq!(there.store.dead().await.expect("answers"), []);
+    here.store.forget(other).await.expect("does no harm to the living");
+    here.store.forget(me).await.expect("does no harm to the living");
+    assert_eq!(here.store.dead().await.expect("answers"), []);
+
+    (there.kill)().await;
+    assert_eq!(here.store.dead().await.expect("answers"), [other]);
+    // A host that is not registered sees it as well.
+    assert_eq!(fixture.store().dead().await.expect("answers"), [other]);
+    here.store.forget(other).await.expect("answers");
+    assert_eq!(here.store.dead().await.expect("answers"), [other], "its task was not seen to");
+    let orphaned = Event::Orphaned { incarnation: other };
+    change(&*here.store, left.id, &orphaned).await.expect("is there").expect("is an orphan");
+    here.store.forget(other).await.expect("forgets");
+    assert_eq!(here.store.dead().await.expect("answers"), []);
+    here.store.forget(other).await.expect("does no harm twice");
+    here.store.forget(Incarnation(999)).await.expect("does no harm to strangers");
+}
+
+/// A key is made once, for all hosts; a new one signs, and the newest stay.
+pub async fn keys_stay_and_rotate(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let first = here.keys(KeyUse::Cursor).await.expect("makes one");
+    assert_eq!(first.len(), 1);
+    assert_eq!(there.keys(KeyUse::Cursor).await.expect("reads"), first);
+    let state = there.keys(KeyUse::RequestState).await.expect("makes one");
+    assert_ne!(state[0].secret, first[0].secret);
+    assert_ne!(first[0].secret, [0; 32]);
+
+    let second = here.rotate(KeyUse::Cursor, 2).await.expect("rotates");
+    assert_ne!(second.secret, first[0].secret);
+    assert_eq!(there.keys(KeyUse::Cursor).await.expect("reads"), [second.clone(), first[0].clone()]);
+    let third = there.rotate(KeyUse::Cursor, 2).await.expect("rotates");
+    assert_eq!(here.keys(KeyUse::Cursor).await.expect("reads"), [third.clone(), second.clone()]);
+    // One is always left, and no number comes back.
+    let fourth = there.rotate(KeyUse::Cursor, 0).await.expect("rotates");
+    assert_eq!(here.keys(KeyUse::Cursor).await.expect("reads"), [fourth.clone()]);
+    let ids = [first[0].id, second.id, third.id, fourth.id];
+    assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+    assert_eq!(here.keys(KeyUse::RequestState).await.expect("reads"), state);
+}
+
+/// Whoever asks first makes the key; everybody gets the same.
+pub async fn keys_are_made_once_under_concurrency(fixture: Fixture) {
+    let hosts = [fixture.store(), fixture.store()];
+    let mut asked = JoinSet::new();
+    for number in 0..32_usize {
+        let store = hosts[number % 2].clone();
+        asked.spawn(async move { store.keys(KeyUse::Cursor).await.expect("answers") });
+    }
+    let keys = asked.join_all().await;
+    assert_eq!(keys[0].len(), 1);
+    assert!(keys.iter().all(|other| *other == keys[0]));
+}
+
+/// Creations and changes reach the other hosts, by name or as "anything".
+pub async fn a_change_is_hinted_at_to_other_hosts(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let mut hints = there.hints();
+    let mut hinted = async |made: &Task| loop {
+        let hint = tokio::time::timeout(BOUND, hints.next()).await.expect("in time").expect("lives");
+        if matches!(hint, Hint::Anything) || hint == Hint::Task(made.id) {
+            // Whoever gets a hint reads what caused it.
+            let read = there.read(made.id).await.expect("reads").expect("is there");
+            if read.task == *made {
+                return;
+            }
+        }
+    };
+    let made = created(&*here, task(&owner("a"))).await;
+    hinted(&made).await;
+    let ended = finish(&*here, &made, result()).await;
+    hinted(&ended).await;
+}
+
+/// A feed ends when its host does, and so does whatever is called through it.
+pub async fn feeds_end_with_their_host(fixture: Fixture) {
+    let host = (fixture.open)();
+    let (mut before, store) = (host.store.hints(), host.store.clone());
+    let waiting = tokio::spawn(async move { while before.next().await.is_some() {} });
+    let made = created(&*store, task(&owner("a"))).await;
+    (host.kill)().await;
+    tokio::time::timeout(BOUND, waiting).await.expect("in time").expect("ends");
+    assert_eq!(store.hints().next().await, None);
+    assert!(store.read(made.id).await.is_err());
+    assert!(store.create(task(&owner("a")), super::AMPLE).await.is_err());
+    let other = fixture.store();
+    let found = async || other.read(made.id).await.expect("reads").is_some();
+    eventually("what was acknowledged is found by others", found).await;
+}

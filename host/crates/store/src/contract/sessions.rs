@@ -1,0 +1,84 @@
+//! Sessions.
+
+use super::{Fixture, START, created, finish, owner, result, session, task};
+use toolyard_task::session::{Session, SessionStore};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{SessionId, Task};
+
+const MANY: u32 = 1_000;
+
+/// What comes back is what was given, with the store's times, until it is closed.
+pub async fn a_session_is_kept_and_closed(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let given = session();
+    let opened = here.open(given.clone(), MANY).await.expect("opens");
+    let now = Timestamp(START);
+    assert_eq!(opened, Session { created_at: now, seen_at: now, ..given });
+    assert_eq!(there.session(&opened.id).await.expect("reads"), Some(opened.clone()));
+    let again = here.open(opened.clone(), MANY).await;
+    assert!(matches!(again, Err(StoreError::Corrupt(_))), "{again:?}");
+    let unknown = session().id;
+    assert_eq!(here.session(&unknown).await.expect("reads"), None);
+    here.touch(&unknown).await.expect("does no harm");
+    assert_eq!(here.session(&unknown).await.expect("reads"), None);
+    assert!(!here.close(&unknown).await.expect("answers"));
+    assert!(there.close(&opened.id).await.expect("answers"));
+    assert!(!here.close(&opened.id).await.expect("answers"));
+    assert_eq!(here.session(&opened.id).await.expect("reads"), None);
+}
+
+/// Over the limit the longest unseen session goes, unless it has live tasks; the
+/// new one stays in any case.
+pub async fn the_session_longest_unseen_gives_way(fixture: Fixture) {
+    let store = fixture.store();
+    let mut opened = Vec::new();
+    for _ in 0..4 {
+        opened.push(store.open(session(), 4).await.expect("opens").id);
+        fixture.clock.advance(10);
+    }
+    let there = async |number: usize| store.session(&opened[number]).await.expect("reads").is_some();
+    store.touch(&opened[0]).await.expect("touches");
+    let live = created(&*store, works_for(&opened[1])).await;
+    fixture.clock.advance(10);
+    store.open(session(), 4).await.expect("opens");
+    assert!(there(0).await, "was seen lately");
+    assert!(there(1).await, "has a live task");
+    assert!(!there(2).await, "was longest unseen");
+    assert!(there(3).await);
+    finish(&*store, &live, result()).await;
+    let last = store.open(session(), 2).await.expect("opens").id;
+    assert!(!there(1).await, "has no live task any more");
+    assert!(!there(3).await);
+    assert!(store.session(&last).await.expect("reads").is_some());
+    created(&*store, works_for(&last)).await;
+    let more = store.open(session(), 1).await.expect("opens").id;
+    for id in [&last, &more] {
+        assert!(store.session(id).await.expect("reads").is_some(), "at work, or just opened");
+    }
+}
+
+/// Those that were not seen for long are removed, unless they have live tasks.
+pub async fn idle_sessions_are_swept_unless_they_work(fixture: Fixture) {
+    let store = fixture.store();
+    let mut opened = Vec::new();
+    for _ in 0..3 {
+        opened.push(store.open(session(), MANY).await.expect("opens").id);
+    }
+    let live = created(&*store, works_for(&opened[1])).await;
+    fixture.clock.advance(600);
+    store.touch(&opened[2]).await.expect("touches");
+    fixture.clock.advance(400);
+    let there = async |number: usize| store.session(&opened[number]).await.expect("reads").is_some();
+    assert_eq!(store.sweep(1_001).await.expect("sweeps"), 0);
+    assert_eq!(store.sweep(1_000).await.expect("sweeps"), 1);
+    assert_eq!([there(0).await, there(1).await, there(2).await], [false, true, true]);
+    finish(&*store, &live, result()).await;
+    assert_eq!(store.sweep(1_000).await.expect("sweeps"), 1);
+    assert_eq!([there(1).await, there(2).await], [false, true]);
+}
+
+fn works_for(session: &SessionId) -> Task {
+    // Sessions keep their tasks alive, not their owners.
+    Task { session: Some(session.clone()), ..task(&owner("a")) }
+}

@@ -1,0 +1,219 @@
+//! Tasks, one at a time.
+
+use super::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, result, task};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use toolyard_task::store::{Committed, CreateError, Quota, QuotaScope, StoreError};
+use toolyard_task::task::EXPIRED_KEPT_MS;
+use toolyard_task::wire::{RawJson, RpcError, Timestamp};
+use toolyard_task::{Event, Fence, Incarnation, Outcome, Task, TaskStore};
+
+/// What comes back is what was given, with the store's times.
+pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
+    let store = fixture.store();
+    let long = format!("{{ \"long\" : \"{}\" }}", "\u{e4}\\u0000".repeat(100_000));
+    for arguments in ["{}", r#"{ "a":1.0 , "a" : 1e2 }"#, &long] {
+        for started_at in [None, Some(Timestamp(1))] {
+            let given = Task { arguments: RawJson::trusted(arguments.to_owned()), started_at, ..task(&owner("a")) };
+            let stored = created(&*store, given.clone()).await;
+            let now = Timestamp(START);
+            let expected =
+                Task { created_at: now, updated_at: now, started_at: started_at.map(|_| now), ..given };
+            assert_eq!(stored, expected);
+            let read = store.read(expected.id).await.expect("reads").expect("is there");
+            assert_eq!(read.task, expected);
+            assert_eq!(read.now, now);
+        }
+    }
+    assert_eq!(store.read(task(&owner("a")).id).await.expect("reads"), None);
+}
+
+/// A second task of an id that exists is refused, and the first one stays.
+pub async fn an_id_is_given_once(fixture: Fixture) {
+    let store = fixture.store();
+    let first = created(&*store, task(&owner("a"))).await;
+    let second = Task { id: first.id, tool: "other".into(), ..task(&owner("b")) };
+    let refused = store.create(second, AMPLE).await;
+    assert!(matches!(refused, Err(CreateError::Store(StoreError::Corrupt(_)))), "{refused:?}");
+    assert_eq!(store.read(first.id).await.expect("reads").expect("is there").task, first);
+}
+
+/// A commit is done if its version is the next one, and not otherwise.
+pub async fn a_commit_needs_the_version_before(fixture: Fixture) {
+    let store = fixture.store();
+    let first = created(&*store, task(&owner("a"))).await;
+    let mut last = first.clone();
+    for step in 1..=5_u64 {
+        let message = Some(format!("step {step}"));
+        // Arguments are written once, whatever a commit carries.
+        let next = Task {
+            version: last.version + 1,
+            status_message: message,
+            updated_at: last.updated_at.plus(1),
+            arguments: RawJson::trusted("[]"),
+            ..last.clone()
+        };
+        for version in [last.version, last.version + 2] {
+            let wrong = Task { version, ..next.clone() };
+            assert_eq!(store.commit(&wrong).await.expect("answers"), Committed::Stale);
+        }
+        assert_eq!(store.commit(&next).await.expect("answers"), Committed::Done);
+        assert_eq!(store.commit(&next).await.expect("answers"), Committed::Stale);
+        last = Task { arguments: first.arguments.clone(), ..next };
+        assert_eq!(store.read(first.id).await.expect("reads").expect("is there").task, last);
+    }
+    let unknown = Task { version: 2, ..task(&owner("a")) };
+    assert_eq!(store.commit(&unknown).await.expect("answers"), Committed::Stale);
+    assert_eq!(store.read(unknown.id).await.expect("reads"), None);
+}
+
+/// Every kind of end comes back as it was, however large.
+pub async fn every_outcome_is_kept_to_the_letter(fixture: Fixture) {
+    let store = fixture.store();
+    let big = format!("{{ \"text\":\"{}\" ,\"n\":1.00}}", "0123456789abcde\u{1f600}".repeat(300_000));
+    assert!(big.len() > 5 << 20);
+    let outcomes = [
+        result(),
+        Outcome::Result { is_error: true, result: RawJson::trusted(r#"{"isError" : true}"#) },
+        Outcome::Result { is_error: false, result: RawJson::trusted(big) },
+        Outcome::Error(RpcError::internal("broke").with_data(&[1, 2, 3])),
+        Outcome::Error(RpcError::new(-1, "plain")),
+        Outcome::Cancelled,
+        Outcome::Expired,
+    ];
+    for outcome in outcomes {
+        let live = created(&*store, task(&owner("a"))).await;
+        let ended = finish(&*store, &live, outcome).await;
+        let read = store.read(live.id).await.expect("reads").expect("is there");
+        assert!(read.task == ended, "not what was committed");
+    }
+}
+
+/// A clock that is set back does not take the store's time back.
+pub async fn time_does_not_go_back(fixture: Fixture) {
+    let store = fixture.store();
+    let first = created(&*store, task(&owner("a"))).await;
+    fixture.clock.set(START - 3_600_000);
+    let second = created(&*store, task(&owner("a"))).await;
+    assert_eq!(second.created_at, first.created_at);
+    let read = store.read(second.id).await.expect("reads").expect("is there");
+    assert_eq!(read.now, first.created_at);
+}
+
+/// Of many creations at a time exactly as many succeed as the quota allows.
+pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
+    let hosts = [fixture.store(), fixture.store()];
+    let scopes = [
+        (Quota { per_owner: 10, in_all: 1_000 }, QuotaScope::Owner, 10),
+        (Quota { per_owner: 1_000, in_all: 20 }, QuotaScope::Store, 20),
+    ];
+    for (quota, expected, limit_of) in scopes {
+        let mut creations = JoinSet::new();
+        for number in 0..64_usize {
+            let store = hosts[number % 2].clone();
+            creations.spawn(async move { store.create(task(&owner("a")), quota).await });
+        }
+        let ended = tokio::time::timeout(BOUND, creations.join_all()).await.expect("in time");
+        for refused in ended.iter().filter_map(|ended| ended.as_ref().err()) {
+            let CreateError::Full { scope, limit } = refused else { panic!("{refused:?}") };
+            assert_eq!(*scope, expected);
+            assert_eq!(*limit, limit_of);
+        }
+        // The second round finds ten, and adds ten.
+        assert_eq!(ended.iter().filter(|ended| ended.is_ok()).count(), 10);
+    }
+}
+
+/// Only live tasks count, and those of every host; the quota of one owner leaves
+/// the others alone.
+pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let quota = Quota { per_owner: 2, in_all: 3 };
+    let full = async |store: &Arc<dyn crate::Store>, name: &str| match store.create(task(&owner(name)), quota).await {
+        Err(CreateError::Full { scope, .. }) => scope,
+        other => panic!("{other:?}"),
+    };
+    let first = here.create(task(&owner("a")), quota).await.expect("first");
+    there.create(task(&owner("a")), quota).await.expect("second");
+    assert_eq!(full(&here, "a").await, QuotaScope::Owner);
+    assert_eq!(full(&there, "a").await, QuotaScope::Owner);
+    here.create(task(&owner("b")), quota).await.expect("of another");
+    assert_eq!(full(&there, "c").await, QuotaScope::Store);
+    finish(&*there, &first, Outcome::Cancelled).await;
+    here.create(task(&owner("a")), quota).await.expect("there is room again");
+    assert_eq!(full(&there, "a").await, QuotaScope::Owner);
+    // What counts is asked first: the own quota.
+    assert_eq!(full(&here, "a").await, QuotaScope::Owner);
+    assert_eq!(full(&here, "b").await, QuotaScope::Store);
+}
+
+/// A task is due at its ttl, or a while after it was ended by it.
+pub async fn due_tasks_come_longest_due_first(fixture: Fixture) {
+    let store = fixture.store();
+    let first = created(&*store, task(&owner("a"))).await;
+    fixture.clock.advance(1);
+    let second = created(&*store, task(&owner("b"))).await;
+    fixture.clock.advance(1);
+    let quick = created(&*store, Task { ttl_ms: 10, ..task(&owner("a")) }).await;
+    let due = async |limit| store.due(limit).await.expect("answers");
+    fixture.clock.set(START + 11);
+    assert_eq!(due(9).await, []);
+    fixture.clock.set(START + 12);
+    assert_eq!(due(9).await, [quick.id]);
+    fixture.clock.set(START + 1 + TTL.cast_signed());
+    assert_eq!(due(9).await, [quick.id, first.id, second.id]);
+    assert_eq!(due(2).await, [quick.id, first.id]);
+    let expired = change(&*store, quick.id, &Event::Expired).await.expect("is there").expect("is due");
+    assert_eq!(due(9).await, [first.id, second.id]);
+    fixture.clock.set(expired.updated_at.plus(EXPIRED_KEPT_MS).0);
+    assert_eq!(due(9).await, [first.id, second.id, quick.id]);
+}
+
+/// Live tasks and those that are still shown are not removed.
+pub async fn only_what_is_gone_is_removed(fixture: Fixture) {
+    let store = fixture.store();
+    let long = format!("[{}1]", "1,".repeat(5_000));
+    let ended = Task { arguments: RawJson::trusted(long), ..task(&owner("a")) };
+    let ended = created(&*store, ended).await;
+    let live = created(&*store, task(&owner("a"))).await;
+    finish(&*store, &ended, result()).await;
+    let all = [ended.id, live.id, task(&owner("a")).id];
+    fixture.clock.set(START + TTL.cast_signed() - 1);
+    assert_eq!(store.remove(&all).await.expect("answers"), 0);
+    fixture.clock.advance(1);
+    assert_eq!(store.remove(&all).await.expect("answers"), 1);
+    assert_eq!(store.read(ended.id).await.expect("reads"), None);
+    assert!(store.read(live.id).await.expect("reads").is_some());
+    assert_eq!(store.remove(&all).await.expect("answers"), 0);
+    assert_eq!(store.remove(&[]).await.expect("answers"), 0);
+}
+
+/// By the incarnation in the fence, and only while they live.
+pub async fn a_host_finds_the_live_tasks_it_holds(fixture: Fixture) {
+    let store = fixture.store();
+    let held = |incarnation| {
+        let fence = Fence { incarnation: Incarnation(incarnation), attempt: 1 };
+        Task { fence, ..task(&owner("a")) }
+    };
+    let mine = [created(&*store, held(7)).await, created(&*store, held(7)).await];
+    let other = created(&*store, held(8)).await;
+    let of = async |incarnation| {
+        let mut ids = store.held_by(Incarnation(incarnation)).await.expect("answers");
+        ids.sort_unstable();
+        ids
+    };
+    let mut both = [mine[0].id, mine[1].id];
+    both.sort_unstable();
+    assert_eq!(of(7).await, both);
+    assert_eq!(of(8).await, [other.id]);
+    assert_eq!(of(9).await, []);
+    finish(&*store, &mine[0], result()).await;
+    assert_eq!(of(7).await, [mine[1].id]);
+    // A task that another host takes over changes hands.
+    let read = store.read(other.id).await.expect("reads").expect("is there").task;
+    let fence = Fence { incarnation: Incarnation(7), attempt: 2 };
+    let taken = Task { fence, version: read.version + 1, ..read };
+    assert_eq!(store.commit(&taken).await.expect("answers"), Committed::Done);
+    assert_eq!(of(8).await, []);
+    assert_eq!(of(7).await.len(), 2);
+}

@@ -1,0 +1,42 @@
+//! The contract suite over each store.
+
+use std::sync::Arc;
+use toolyard_store::contract::{Fixture, Host, ManualClock, START};
+use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
+
+mod memory {
+    use super::*;
+
+    fn fixture() -> Fixture {
+        let clock = ManualClock::at(START);
+        let first = MemoryStore::new(clock.clone());
+        let open = move || {
+            let store = Arc::new(first.node());
+            let killed = store.clone();
+            Host { store, kill: Box::new(move || Box::pin(async move { killed.kill() })) }
+        };
+        Fixture { clock, open: Box::new(open), races: 100_000 }
+    }
+
+    toolyard_store::contract_tests!(fixture());
+}
+
+mod sqlite {
+    use super::*;
+
+    fn fixture() -> Fixture {
+        let clock = ManualClock::at(START);
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = SqliteOptions::new(clock.clone());
+        // Every host is what a further process would be: it has its own file
+        // handles, connections and threads.
+        let open = move || {
+            let store = SqliteStore::open(folder.path(), options.clone()).expect("opens");
+            let killed = store.clone();
+            Host { store, kill: Box::new(move || Box::pin(async move { killed.shut_down().await })) }
+        };
+        Fixture { clock, open: Box::new(open), races: 1_000 }
+    }
+
+    toolyard_store::contract_tests!(fixture());
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Installs the official MCP clients that tests/it/clients.rs drives the host with:
+# the TypeScript SDK into node_modules/, the Python package into .venv/. Versions
+# are pinned by package-lock.json and requirements.txt. A second run does nothing.
+#
+# Where Node.js or Python is missing, a person's machine goes without that client,
+# loudly; CI does not get away with it.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+readonly NODE_AT_LEAST=18
+readonly PYTHON_AT_LEAST=3.11
+
+without() { # CLIENT, WHY
+  {
+    echo "************************************************************************"
+    echo "SKIPPED: $1"
+    echo "  $2"
+    echo "  Its tests in tests/it/clients.rs will be skipped too."
+    echo "************************************************************************"
+  } >&2
+  if [ "${CI:-}" = true ]; then
+    echo "install.sh: CI=true, so this is an error" >&2
+    exit 1
+  fi
+}
+
+checksum() {
+  if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi
+}
+
+# What an installation was made from: the pins, and the interpreter it runs under.
+fingerprint() { # VERSION, FILES…
+  local version=$1
+  shift
+  { echo "$version"; cat -- "$@"; } | checksum | cut -d ' ' -f 1
+}
+
+is_current() { # STAMP, FINGERPRINT
+  [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]
+}
+
+install_typescript() {
+  local client="the TypeScript client"
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    without "$client" "It needs Node.js $NODE_AT_LEAST or newer, with npm: node or npm is not on the PATH."
+    return
+  fi
+  local version
+  version=$(node --version)
+  local major=${version#v}
+  if [ "${major%%.*}" -lt "$NODE_AT_LEAST" ]; then
+    without "$client" "It needs Node.js $NODE_AT_LEAST or newer; this is $version."
+    return
+  fi
+  local stamp=node_modules/.installed print
+  # The major version alone: nothing that is installed is compiled.
+  print=$(fingerprint "${major%%.*}" package.json package-lock.json)
+  if is_current "$stamp" "$print"; then return; fi
+  echo "Installing the TypeScript client into tests/clients/node_modules"
+  npm ci --ignore-scripts --loglevel=error
+  echo "$print" >"$stamp"
+}
+
+install_python() {
+  local client="the Python client"
+  if ! command -v python3 >/dev/null; then
+    without "$client" "It needs Python $PYTHON_AT_LEAST or newer: python3 is not on the PATH."
+    return
+  fi
+  # One start of the interpreter, which is most of the time of a run with nothing to do.
+  local found
+  found=$(python3 -c '
+import sys
+try:
+    import ensurepip, venv
+    can = "venv"
+except ImportError:
+    can = "bare"
+print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
+')
+  local version can prefix
+  read -r version can prefix <<<"$found"
+  if [ "${version%%.*}" -lt 3 ] || [ "${version#*.}" -lt "${PYTHON_AT_LEAST#*.}" ]; then
+    without "$client" "It needs Python $PYTHON_AT_LEAST or newer; this is $version."
+    return
+  fi
+  if [ "$can" != venv ]; then
+    without "$client" "This Python has no venv and ensurepip (on Debian: the package python3-venv)."
+    return
+  fi
+  local stamp=.venv/.installed print
+  print=$(fingerprint "$version $prefix" requirements.txt)
+  # An interpreter that was taken away leaves a dangling link.
+  if is_current "$stamp" "$print" && [ -x .venv/bin/python ]; then return; fi
+  echo "Installing the Python client into tests/clients/.venv"
+  rm -rf .venv
+  python3 -m venv .venv
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+  echo "$print" >"$stamp"
+}
+
+install_typescript
+install_python

@@ -1,0 +1,55 @@
+// What a client does without tasks.
+
+import assert from 'node:assert/strict';
+import { INVALID_PARAMS, ok, refused } from './expect.mjs';
+
+export async function plain({ client }) {
+  assert.deepEqual(client.getServerCapabilities().tasks, { list: {}, cancel: {}, requests: { tools: { call: {} } } });
+  ok('capabilities: tasks can be listed, cancelled, and made of tools/call');
+
+  await client.ping();
+  ok('ping');
+
+  const tools = await allTools(client);
+  const support = Object.fromEntries(tools.map(tool => [tool.name, tool.execution?.taskSupport ?? 'forbidden']));
+  assert.equal(support.echo, 'forbidden');
+  assert.equal(support.wait, 'optional');
+  assert.equal(support.batch, 'required');
+  for (const tool of tools) {
+    assert.equal(tool.inputSchema.type, 'object', tool.name);
+  }
+  ok(`tools/list: ${tools.length} tools with their task support`);
+
+  const echo = await client.callTool({ name: 'echo', arguments: { text: 'Grüße, 世界 🌍' } });
+  assert.deepEqual(echo.content, [{ type: 'text', text: 'Grüße, 世界 🌍' }]);
+  assert.ok(!echo.isError);
+  ok('plain call');
+
+  const progress = [];
+  const counted = await client.callTool({ name: 'count', arguments: { steps: 4, ms: 120 } }, undefined, {
+    onprogress: step => progress.push(step),
+  });
+  assert.deepEqual(counted.content, [{ type: 'text', text: 'counted 4' }]);
+  // The last step may be lost in the client: see `complaints` in connect.mjs.
+  assert.deepEqual(progress.slice(0, 3), [1, 2, 3].map(step => ({ progress: step, total: 4, message: `step ${step} of 4` })));
+  ok(`plain call with progress (${progress.length} of 4 steps seen)`);
+
+  await refused(client.callTool({ name: 'no-such-tool', arguments: {} }), INVALID_PARAMS);
+  ok('unknown tool is refused');
+
+  const wrong = await client.callTool({ name: 'echo', arguments: { text: 5 } });
+  assert.equal(wrong.isError, true);
+  assert.match(wrong.content[0].text, /text/);
+  ok('wrong arguments are a result that the model can read');
+}
+
+async function allTools(client) {
+  const tools = [];
+  let cursor;
+  do {
+    const page = await client.listTools(cursor === undefined ? undefined : { cursor });
+    tools.push(...page.tools);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return tools;
+}
