@@ -24,7 +24,11 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
     main: impl FnOnce(Handle) -> F,
 ) -> anyhow::Result<T> {
     let runtime = |name: &str| {
-        Builder::new_multi_thread().thread_name(name).enable_all().build().context("the async runtime does not start")
+        Builder::new_multi_thread()
+            .thread_name(name)
+            .enable_all()
+            .build()
+            .context("the async runtime does not start")
     };
     let guests = runtime("guest")?;
     let serving = runtime("serve")?;
@@ -194,9 +198,11 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
 /// look into it.
 fn make_private_folder(path: &std::path::Path) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| {
-        format!("the data folder {} cannot be used; --data names another", path.display())
-    })
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .with_context(|| format!("the data folder {} cannot be used; --data names another", path.display()))
 }
 
 /// Opens the store that was chosen. An unusable data folder ends the start;

@@ -145,7 +145,8 @@ impl Written {
         for row in TABLE {
             let variable = row.variable();
             if let Ok(value) = std::env::var(&variable) {
-                self.take(row.key, &value).with_context(|| format!("in the environment variable {variable}"))?;
+                self.take(row.key, &value)
+                    .with_context(|| format!("in the environment variable {variable}"))?;
             }
         }
         for key in PLAIN_KEYS {
@@ -218,7 +219,8 @@ fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {
 /// A loopback address: nobody is asked who they are yet, so nobody else may call.
 fn parse_address(address: Option<&str>) -> anyhow::Result<SocketAddr> {
     let text = address.unwrap_or("127.0.0.1:7420");
-    let spelled = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    let spelled =
+        text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     let Ok(address) = spelled.parse::<SocketAddr>() else {
         bail!("`listen`: expected ADDRESS:PORT such as 127.0.0.1:7420, not `{text}`");
     };

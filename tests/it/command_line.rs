@@ -30,7 +30,17 @@ async fn help_names_the_flag_the_variable_and_the_key() {
     let help = run(&["--help"]).await;
     assert_eq!(help.status.code(), Some(0));
     let text = out(&help);
-    for word in ["serve", "stdio", "check", "tools", "call", "tasks", "Exit codes", "TOOLYARD_PLUGINS", "key: plugins"] {
+    for word in [
+        "serve",
+        "stdio",
+        "check",
+        "tools",
+        "call",
+        "tasks",
+        "Exit codes",
+        "TOOLYARD_PLUGINS",
+        "key: plugins",
+    ] {
         assert!(text.contains(word), "{word}:\n{text}");
     }
     for command in ["serve", "stdio", "check", "tools", "call", "tasks"] {

@@ -64,7 +64,12 @@ async fn h_5_versions_that_are_not_spoken_are_refused() {
     let session = Session::open(host.port()).await;
     let version = "mcp-protocol-version";
     for (value, status) in [
-        ("2025-11-25", 200), ("2025-06-18", 200), ("", 200), ("2024-11-05", 400), ("2026-07-28", 400), ("x", 400),
+        ("2025-11-25", 200),
+        ("2025-06-18", 200),
+        ("", 200),
+        ("2024-11-05", 400),
+        ("2026-07-28", 400),
+        ("x", 400),
     ] {
         let answer = send(&host, Method::POST, "/mcp", &with(&session, &[(version, value)]), PING).await;
         assert_eq!(answer.status, status, "{value}");
@@ -93,7 +98,8 @@ async fn h_6_h_7_what_is_accepted_and_what_is_sent_is_checked() {
         let answer = send(&host, Method::POST, "/mcp", &with(&session, &[(name, value)]), PING).await;
         assert_eq!(answer.status, status, "{name}: {value}");
     }
-    let answer = send(&host, Method::GET, "/mcp", &with(&session, &[("accept", "application/json")]), "").await;
+    let answer =
+        send(&host, Method::GET, "/mcp", &with(&session, &[("accept", "application/json")]), "").await;
     assert_eq!(answer.status, 406);
 }
 
@@ -101,7 +107,8 @@ async fn h_6_h_7_what_is_accepted_and_what_is_sent_is_checked() {
 async fn h_7_j_5_j_6_malformed_bodies_are_named_and_the_server_goes_on() {
     let host = Setup::new().with(&[guests::plugin("probe")]).set("wire.message", "64KiB").start().await;
     let session = Session::open(host.port()).await;
-    let huge = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":"{}"}}}}"#, "x".repeat(70_000));
+    let huge =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":"{}"}}}}"#, "x".repeat(70_000));
     for (body, status, code) in [
         ("", 400, -32700),
         ("{", 400, -32700),
@@ -121,10 +128,21 @@ async fn h_7_j_5_j_6_malformed_bodies_are_named_and_the_server_goes_on() {
         let error = answer.json().await;
         assert_eq!(error["error"]["code"], code, "{error}");
         assert!(!error["error"]["message"].as_str().expect("text").is_empty());
-        assert!(!error.as_object().expect("an object").get("id").is_some_and(Value::is_null), "J-4: never null");
+        assert!(
+            !error.as_object().expect("an object").get("id").is_some_and(Value::is_null),
+            "J-4: never null"
+        );
     }
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{}{}}}}}"#, "[".repeat(20_000), "]".repeat(20_000));
-    assert_eq!(send(&host, Method::POST, "/mcp", &session.headers(), &deep).await.status, 200, "it is never walked");
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{}{}}}}}"#,
+        "[".repeat(20_000),
+        "]".repeat(20_000)
+    );
+    assert_eq!(
+        send(&host, Method::POST, "/mcp", &session.headers(), &deep).await.status,
+        200,
+        "it is never walked"
+    );
     assert_eq!(session.request("nope", json!({})).await["error"]["code"], -32601);
     assert_eq!(session.request("ping", json!({})).await["result"], json!({}));
 }
@@ -185,7 +203,11 @@ async fn h_23_h_24_sessions_are_required_known_and_can_be_ended() {
     assert_eq!(session.delete().await, 204);
     while stream.next().await.is_some() {}
     for method in [Method::POST, Method::GET, Method::DELETE] {
-        assert_eq!(send(&host, method.clone(), "/mcp", &session.headers(), PING).await.status, 404, "{method}");
+        assert_eq!(
+            send(&host, method.clone(), "/mcp", &session.headers(), PING).await.status,
+            404,
+            "{method}"
+        );
     }
     // Nobody can ask for the task any more, so it is cancelled with the session.
     eventually("the task to be cancelled", || async {
@@ -282,7 +304,8 @@ async fn c_1_a_cancelled_call_stops_its_guest_and_is_not_answered() {
         let call = json!({"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": {"name": tool, "arguments": {"ms": 600_000}}});
         let mut events = session.post(&call).await.events();
         events.next().await.expect("the stream opens");
-        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": tool}});
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": tool}});
         assert_eq!(session.post(&cancel).await.status, 202);
         assert_eq!(events.next().await, None, "{tool}: no answer");
     }

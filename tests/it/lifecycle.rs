@@ -35,9 +35,18 @@ async fn l_1_malformed_initialize_is_refused_with_what_was_wrong() {
     let host = Host::with_probe().await;
     for (params, says) in [
         (json!({}), "protocolVersion"),
-        (json!({"protocolVersion": 5, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}), "string"),
-        (json!({"protocolVersion": "2025-11-25", "clientInfo": {"name": "x", "version": "1"}}), "capabilities"),
-        (json!({"protocolVersion": "2025-11-25", "capabilities": [], "clientInfo": {"name": "x", "version": "1"}}), "object"),
+        (
+            json!({"protocolVersion": 5, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}),
+            "string",
+        ),
+        (
+            json!({"protocolVersion": "2025-11-25", "clientInfo": {"name": "x", "version": "1"}}),
+            "capabilities",
+        ),
+        (
+            json!({"protocolVersion": "2025-11-25", "capabilities": [], "clientInfo": {"name": "x", "version": "1"}}),
+            "object",
+        ),
         (json!({"protocolVersion": "2025-11-25", "capabilities": {}}), "clientInfo"),
     ] {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});

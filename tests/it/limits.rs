@@ -36,7 +36,13 @@ async fn memory() {
 
 #[tokio::test]
 async fn cpu_time() {
-    bites("[limits]\ncpu = \"200ms\"", "spin", json!({"ms": 600_000}), &["processor time", "200", "limits.cpu"]).await;
+    bites(
+        "[limits]\ncpu = \"200ms\"",
+        "spin",
+        json!({"ms": 600_000}),
+        &["processor time", "200", "limits.cpu"],
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, eventually, guests};
 
@@ -62,7 +62,8 @@ async fn a_second_signal_ends_at_once() {
     let session = Session::open(host.port()).await;
     session.create("wait", json!({"ms": 600_000})).await;
     host.signal(Signal::INT);
-    eventually("the drain to begin", || async { host.log().contains("waiting for calls").then_some(()) }).await;
+    eventually("the drain to begin", || async { host.log().contains("waiting for calls").then_some(()) })
+        .await;
     host.signal(Signal::INT);
     assert_eq!(host.ended().await.code(), Some(130));
 }
@@ -82,10 +83,8 @@ async fn a_cancel_from_another_process_stops_the_guest() {
     assert_eq!(woken["code"], -32603);
     assert_eq!(session.task(&id).await["status"], "cancelled");
     // The run lets go of its slot when its guest is gone.
-    eventually("the guest to be stopped", || async {
-        host.log().contains("run stopped").then_some(())
-    })
-    .await;
+    eventually("the guest to be stopped", || async { host.log().contains("run stopped").then_some(()) })
+        .await;
     println!("woken {} ms after the acknowledgement", acknowledged.elapsed().as_millis());
 }
 
@@ -123,7 +122,8 @@ async fn an_unusable_data_folder_stops_the_start_and_says_why() {
     std::fs::remove_file(&file).expect("a removal");
     std::fs::create_dir(&file).expect("a folder");
     let database = file.join("toolyard.sqlite");
-    std::fs::write(&database, "this is not a database, and it is long enough to be told from one").expect("a write");
+    std::fs::write(&database, "this is not a database, and it is long enough to be told from one")
+        .expect("a write");
     let output = start(file).await.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -208,7 +208,9 @@ async fn work(session: &Session, worker: usize, kill: usize, ledger: &Mutex<Ledg
         if slow {
             continue;
         }
-        let Some(result) = session.try_request(id + 1, "tasks/result", json!({"taskId": task})).await else { return };
+        let Some(result) = session.try_request(id + 1, "tasks/result", json!({"taskId": task})).await else {
+            return;
+        };
         ledger.lock().expect("ledger").finished.insert(task, result["result"].clone());
     }
 }

@@ -43,7 +43,11 @@ async fn every_file_that_is_no_plugin_is_refused_by_name_with_what_is_wrong() {
     write("truncated.wasm", &whole[..whole.len() / 2], &[]);
     write("header.wasm", &whole[..8], &[]);
     write("nothing.wasm", &component("(component)"), &["toolyard:plugin"]);
-    write("other_export.wasm", &component(r#"(component (component $c) (export "x:y/tools@0.1.0" (component $c)))"#), &["toolyard:plugin"]);
+    write(
+        "other_export.wasm",
+        &component(r#"(component (component $c) (export "x:y/tools@0.1.0" (component $c)))"#),
+        &["toolyard:plugin"],
+    );
     let foreign = r#"(component (import "no:such/thing@1.0.0" (instance (export "f" (func)))))"#;
     write("import.wasm", &component(foreign), &[]);
     let mut flipped = whole.clone();

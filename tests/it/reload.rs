@@ -8,7 +8,12 @@ use toolyard_tests::{Host, Session, eventually, guests};
 
 async fn tools(session: &Session) -> Vec<String> {
     let result = session.result("tools/list", json!({})).await;
-    result["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    result["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name").to_owned())
+        .collect()
 }
 
 async fn until_tools(session: &Session, wanted: &[&str]) {
@@ -23,7 +28,8 @@ async fn version(session: &Session) -> String {
 }
 
 async fn until_version(session: &Session, wanted: &str) {
-    eventually(&format!("version {wanted}"), || async { (version(session).await == wanted).then_some(()) }).await;
+    eventually(&format!("version {wanted}"), || async { (version(session).await == wanted).then_some(()) })
+        .await;
 }
 
 async fn opened(session: &Session) -> Events {

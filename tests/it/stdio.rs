@@ -17,7 +17,11 @@ async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
     let result = stdio.initialize("2024-11-05").await;
     assert_eq!(result["protocolVersion"], "2024-11-05", "stdio goes further back than HTTP");
     assert!(result["capabilities"]["tasks"].is_null());
-    assert_eq!(stdio.request("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})).await["result"]["content"][0]["text"], "x");
+    assert_eq!(
+        stdio.request("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})).await["result"]["content"]
+            [0]["text"],
+        "x"
+    );
     assert_eq!(stdio.request("tasks/list", json!({})).await["error"]["code"], -32601);
 }
 
@@ -33,7 +37,8 @@ async fn tasks_run_over_a_pipe_from_creation_to_result() {
     assert!(notices.iter().any(|notice| notice["params"]["progress"] == 5.0), "{notices:?}");
     let listed = stdio.request("tasks/list", json!({})).await;
     assert_eq!(listed["result"]["tasks"][0]["status"], "completed");
-    let spin = stdio.request("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}})).await;
+    let spin =
+        stdio.request("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}})).await;
     let spin = spin["result"]["task"]["taskId"].clone();
     let wait = stdio.send("tasks/result", json!({"taskId": spin})).await;
     assert_eq!(stdio.request("tasks/cancel", json!({"taskId": spin})).await["result"]["status"], "cancelled");
@@ -90,7 +95,8 @@ async fn s_3_at_the_end_of_input_answers_under_way_are_written_and_the_process_e
 async fn s_3_a_call_that_does_not_end_does_not_hold_the_process() {
     let mut stdio = Stdio::open(setup().set("shutdown.eof-grace", "200ms")).await;
     stdio.send("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}})).await;
-    let task = stdio.request("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}})).await;
+    let task =
+        stdio.request("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}})).await;
     assert_eq!(task["result"]["task"]["status"], "working");
     let (status, _) = stdio.close().await;
     assert!(status.success());
@@ -104,7 +110,8 @@ async fn a_later_process_finds_finished_and_ended_tasks() {
     let done = first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 1}, "task": {}})).await;
     let done = done["result"]["task"]["taskId"].clone();
     let result = first.request("tasks/result", json!({"taskId": done})).await["result"].clone();
-    let live = first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}})).await;
+    let live =
+        first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 600_000}, "task": {}})).await;
     let live = live["result"]["task"]["taskId"].clone();
     first.close().await;
     let mut second = first.another();
@@ -118,7 +125,8 @@ async fn a_later_process_finds_finished_and_ended_tasks() {
 #[tokio::test]
 async fn a_living_neighbours_tasks_are_left_alone_and_can_be_cancelled_from_beside() {
     let mut first = Stdio::open(setup()).await;
-    let live = first.request("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}})).await;
+    let live =
+        first.request("tools/call", json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}})).await;
     let live = live["result"]["task"]["taskId"].clone();
     let mut second = first.another();
     second.initialize("2025-11-25").await;

@@ -19,7 +19,8 @@ fn as_task(tool: &str, arguments: Value, task: Value) -> Value {
 #[tokio::test]
 async fn t_9_to_t_13_creation_answers_at_once_with_a_working_task() {
     let (_host, session) = probe().await;
-    let result = session.result("tools/call", as_task("wait", json!({"ms": 600_000}), json!({"ttl": 60_000}))).await;
+    let result =
+        session.result("tools/call", as_task("wait", json!({"ms": 600_000}), json!({"ttl": 60_000}))).await;
     assert_eq!(result.as_object().expect("an object").keys().collect::<Vec<_>>(), ["task"]);
     let task = &result["task"];
     assert_eq!(task["status"], "working");
@@ -54,11 +55,17 @@ async fn t_13_the_ttl_is_the_default_the_wish_or_the_cap() {
 #[tokio::test]
 async fn t_7_a_malformed_augmentation_is_refused() {
     let (_host, session) = probe().await;
-    for task in [json!(null), json!(5), json!([]), json!({"ttl": 0}), json!({"ttl": -5}), json!({"ttl": "1h"})] {
+    for task in
+        [json!(null), json!(5), json!([]), json!({"ttl": 0}), json!({"ttl": -5}), json!({"ttl": "1h"})]
+    {
         let error = session.error("tools/call", as_task("wait", json!({"ms": 1}), task.clone())).await;
         assert_eq!(error["code"], -32602, "{task}");
     }
-    assert_eq!(session.result("tasks/list", json!({})).await["tasks"], json!([]), "T-14: no task was created");
+    assert_eq!(
+        session.result("tasks/list", json!({})).await["tasks"],
+        json!([]),
+        "T-14: no task was created"
+    );
 }
 
 #[tokio::test]
@@ -66,7 +73,8 @@ async fn t_3_t_4_t_5_task_support_is_obeyed() {
     let (_host, session) = probe().await;
     let error = session.error("tools/call", as_task("echo", json!({"text": "x"}), json!({}))).await;
     assert_eq!(error["code"], -32601, "T-3");
-    let error = session.error("tools/call", json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}})).await;
+    let error =
+        session.error("tools/call", json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}})).await;
     assert_eq!(error["code"], -32601, "T-4");
     let batch = session.create("batch", json!({"steps": 2, "ms": 1})).await;
     session.until(&batch, "completed").await;
@@ -188,7 +196,11 @@ async fn t_25_t_26_a_result_is_what_the_plain_call_gives_and_names_its_task() {
     let arguments = json!({"code": -32050, "message": "odd"});
     let plain = session.error("tools/call", json!({"name": "protocol_error", "arguments": arguments})).await;
     let id = session.create("protocol_error", arguments).await;
-    assert_eq!(session.error("tasks/result", json!({"taskId": id})).await, plain, "the same error, unchanged");
+    assert_eq!(
+        session.error("tasks/result", json!({"taskId": id})).await,
+        plain,
+        "the same error, unchanged"
+    );
 }
 
 #[tokio::test]
@@ -317,13 +329,18 @@ async fn t_30_to_t_33_the_list_has_ones_own_tasks_in_stable_pages() {
     for bad in ["", "x", theirs.get(1..).expect("ASCII")] {
         assert_eq!(session.error("tasks/list", json!({"cursor": bad})).await["code"], -32602, "T-31");
     }
-    assert_eq!(stranger.error("tasks/list", json!({"cursor": theirs})).await["code"], -32602, "bound to its owner");
+    assert_eq!(
+        stranger.error("tasks/list", json!({"cursor": theirs})).await["code"],
+        -32602,
+        "bound to its owner"
+    );
 }
 
 #[tokio::test]
 async fn t_21_a_task_that_outlives_its_ttl_is_failed_and_an_ended_one_is_collected() {
     let (host, session) = probe().await;
-    let live = session.result("tools/call", as_task("spin", json!({"ms": 600_000}), json!({"ttl": 400}))).await;
+    let live =
+        session.result("tools/call", as_task("spin", json!({"ms": 600_000}), json!({"ttl": 400}))).await;
     let live = live["task"]["taskId"].as_str().expect("an id").to_owned();
     let done = session.result("tools/call", as_task("wait", json!({"ms": 1}), json!({"ttl": 1500}))).await;
     let done = done["task"]["taskId"].as_str().expect("an id").to_owned();
@@ -373,7 +390,8 @@ async fn t_38_t_39_progress_of_a_task_keeps_its_token_names_the_task_and_takes_o
 #[tokio::test]
 async fn t_42_what_is_over_the_bounds_waits_its_turn_or_is_told_busy() {
     let setup = Setup::new().with(&[guests::plugin("probe")]);
-    let host = setup.set("calls.running-per-principal", "2").set("tasks.waiting-per-principal", "3").start().await;
+    let host =
+        setup.set("calls.running-per-principal", "2").set("tasks.waiting-per-principal", "3").start().await;
     let session = Session::open(host.port()).await;
     let mut ids = Vec::new();
     for _ in 0..5 {

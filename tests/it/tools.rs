@@ -19,7 +19,20 @@ async fn tl_2_tl_8_the_listing_shows_every_tool_with_its_schema_and_task_support
     };
     assert_eq!(support("echo"), "forbidden");
     assert_eq!(support("batch"), "required");
-    for name in ["wait", "spin", "fail", "protocol_error", "count", "ask", "confirm", "trap", "grow", "flood", "jq", "csv_profile"] {
+    for name in [
+        "wait",
+        "spin",
+        "fail",
+        "protocol_error",
+        "count",
+        "ask",
+        "confirm",
+        "trap",
+        "grow",
+        "flood",
+        "jq",
+        "csv_profile",
+    ] {
         assert_eq!(support(name), "optional", "{name}");
     }
 }
@@ -92,13 +105,19 @@ async fn a_call_gives_what_the_tool_gave() {
     let failed = session.call("fail", json!({"message": "no luck"})).await;
     assert_eq!(failed["isError"], true);
     assert_eq!(failed["content"][0]["text"], "no luck");
-    let error = session.error("tools/call", json!({"name": "protocol_error", "arguments": {"code": -32050, "message": "odd"}})).await;
+    let error = session
+        .error(
+            "tools/call",
+            json!({"name": "protocol_error", "arguments": {"code": -32050, "message": "odd"}}),
+        )
+        .await;
     assert_eq!((error["code"].as_i64(), error["message"].as_str()), (Some(-32050), Some("odd")));
 }
 
 #[tokio::test]
 async fn tl_5_tl_6_structured_content_is_an_object_that_fits_its_schema() {
-    let host = Host::with(&[guests::plugin("jq"), guests::plugin("csv"), guests::fixture("bad_result")]).await;
+    let host =
+        Host::with(&[guests::plugin("jq"), guests::plugin("csv"), guests::fixture("bad_result")]).await;
     let session = Session::open(host.port()).await;
     let result = session.call("jq", json!({"program": ".a[]", "input": {"a": [1, 2]}})).await;
     assert_eq!(result["structuredContent"]["outputs"], json!([1, 2]));
@@ -117,28 +136,16 @@ async fn tl_5_tl_6_structured_content_is_an_object_that_fits_its_schema() {
 async fn every_call_has_a_fresh_instance_and_calls_run_beside_each_other() {
     let host = Host::with_probe().await;
     let session = Session::open(host.port()).await;
-    let calls = (0..40).map(|n| {
-        let session = &session;
-        async move { session.call("echo", json!({"text": n.to_string()})).await["content"][0]["text"] == n.to_string() }
-    });
-    assert!(futures(calls).await.into_iter().all(|right| right));
-}
-
-async fn futures<F: Future>(all: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut done = Vec::new();
-    let mut running: Vec<_> = all.map(Box::pin).collect();
-    std::future::poll_fn(|context| {
-        running.retain_mut(|future| match future.as_mut().poll(context) {
-            std::task::Poll::Ready(output) => {
-                done.push(output);
-                false
-            }
-            std::task::Poll::Pending => true,
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..40 {
+        let session = session.at(host.port()).numbered_from(1000 + n);
+        calls.spawn(async move {
+            let text = n.to_string();
+            let result = session.call("echo", json!({"text": text})).await;
+            result["content"][0]["text"].as_str() == Some(text.as_str())
         });
-        if running.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
-    done
+    }
+    assert!(calls.join_all().await.into_iter().all(|right| right));
 }
 
 #[tokio::test]

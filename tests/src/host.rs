@@ -145,9 +145,9 @@ impl Host {
         while port.is_none() {
             let line = lines.next_line().await.expect("stderr is text");
             let Some(line) = line else { panic!("the host did not start:\n{}", log.lock().expect("log")) };
-            port = line.split_once("http://127.0.0.1:").and_then(|(_, rest)| {
-                rest.split_once("/mcp").and_then(|(port, _)| port.parse::<u16>().ok())
-            });
+            port = line
+                .split_once("http://127.0.0.1:")
+                .and_then(|(_, rest)| rest.split_once("/mcp").and_then(|(port, _)| port.parse::<u16>().ok()));
             push(&log, &line);
         }
         let follow = log.clone();
@@ -215,7 +215,10 @@ impl Host {
     /// # Panics
     /// If that takes too long.
     pub async fn ended(&mut self) -> ExitStatus {
-        tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await.expect("the host ends").expect("waiting works")
+        tokio::time::timeout(crate::wait::PATIENCE, self.child.wait())
+            .await
+            .expect("the host ends")
+            .expect("waiting works")
     }
 
     /// Kills it as `kill -9` does.

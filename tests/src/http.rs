@@ -63,7 +63,13 @@ impl Connection {
     ///
     /// # Panics
     /// If the connection breaks.
-    pub async fn send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    pub async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
         self.try_send(method, path, headers, body).await.expect("an answer")
     }
 
@@ -71,7 +77,13 @@ impl Connection {
     ///
     /// # Panics
     /// If the request is not one of HTTP.
-    pub async fn try_send(&mut self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Option<Answer> {
+    pub async fn try_send(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Option<Answer> {
         let mut request = Request::builder().method(method).uri(path);
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             request = request.header("host", "localhost");
@@ -114,7 +126,8 @@ impl Answer {
     /// If it is not JSON.
     pub async fn json(self) -> serde_json::Value {
         let bytes = self.bytes().await;
-        serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&bytes)))
+        serde_json::from_slice(&bytes)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&bytes)))
     }
 
     /// The body as JSON; `None` if it breaks off.

@@ -35,14 +35,18 @@ impl Session {
     /// # Panics
     /// If the host refuses.
     pub async fn open_as(port: u16, revision: &str, capabilities: Value) -> Opened {
-        let answer = Connection::open(port).await.send(Method::POST, "/mcp", &HEADERS, initialize(revision, capabilities).to_string()).await;
+        let answer = Connection::open(port)
+            .await
+            .send(Method::POST, "/mcp", &HEADERS, initialize(revision, capabilities).to_string())
+            .await;
         assert_eq!(answer.status, 200, "initialize");
         let id = answer.header("mcp-session-id").to_owned();
         assert!(!id.is_empty(), "initialize names the session");
         let result = answer.json().await["result"].take();
         let revision = result["protocolVersion"].as_str().expect("a revision").to_owned();
         let session = Self { port, id, revision, next: AtomicI64::new(1) };
-        let initialized = session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        let initialized =
+            session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         assert_eq!(initialized.status, 202);
         Opened { session, result }
     }
@@ -51,6 +55,13 @@ impl Session {
     #[must_use]
     pub fn at(&self, port: u16) -> Self {
         Self { port, id: self.id.clone(), revision: self.revision.clone(), next: AtomicI64::new(1_000_000) }
+    }
+
+    /// The same with request ids from `first` on.
+    #[must_use]
+    pub fn numbered_from(mut self, first: i64) -> Self {
+        self.next = AtomicI64::new(first);
+        self
     }
 
     /// Its id.
@@ -75,7 +86,10 @@ impl Session {
 
     /// Posts one message on a connection of its own.
     pub async fn post(&self, message: &Value) -> Answer {
-        Connection::open(self.port).await.send(Method::POST, "/mcp", &self.headers(), message.to_string()).await
+        Connection::open(self.port)
+            .await
+            .send(Method::POST, "/mcp", &self.headers(), message.to_string())
+            .await
     }
 
     /// Sends a request; gives the whole answer, whether it came as an object or
@@ -195,7 +209,8 @@ impl Session {
 
     /// Ends the session; gives the status.
     pub async fn delete(&self) -> u16 {
-        let answer = Connection::open(self.port).await.send(Method::DELETE, "/mcp", &self.headers(), "").await;
+        let answer =
+            Connection::open(self.port).await.send(Method::DELETE, "/mcp", &self.headers(), "").await;
         answer.status.as_u16()
     }
 }

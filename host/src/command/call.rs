@@ -89,7 +89,8 @@ fn read_arguments(text: &str) -> anyhow::Result<RawJson> {
     if arguments.is_object() {
         Ok(arguments)
     } else {
-        Err(WrongUsage("the arguments must be a JSON object, such as '{\"text\":\"hello\"}'".to_owned()).into())
+        Err(WrongUsage("the arguments must be a JSON object, such as '{\"text\":\"hello\"}'".to_owned())
+            .into())
     }
 }
 
@@ -102,7 +103,9 @@ fn unknown_tool(name: &str, assembled: &Assembled, config: &crate::config::Confi
         .filter(|(likeness, _)| *likeness > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match nearest {
-        Some((_, nearest)) => format!("no tool `{name}` in {}; did you mean `{nearest}`?", config.plugins.display()),
+        Some((_, nearest)) => {
+            format!("no tool `{name}` in {}; did you mean `{nearest}`?", config.plugins.display())
+        }
         None => format!(
             "no tool `{name}` in {}; it offers: {}",
             config.plugins.display(),
@@ -131,7 +134,11 @@ fn show(reply: Result<CallReply, Fault>, json: bool) -> anyhow::Result<ExitCode>
     let value: serde_json::Value = result.decode().context("the result cannot be read")?;
     let failed = value["isError"].as_bool().unwrap_or_default();
     let text = if json { format!("{}\n", result.as_str()) } else { as_text(&value) };
-    let shown = if failed && !json { write!(std::io::stderr(), "{text}") } else { write!(std::io::stdout(), "{text}") };
+    let shown = if failed && !json {
+        write!(std::io::stderr(), "{text}")
+    } else {
+        write!(std::io::stdout(), "{text}")
+    };
     match shown {
         // Whoever reads us has seen enough, such as `head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}

@@ -76,12 +76,24 @@ fn as_text(report: &CheckReport) -> String {
         line(if index == 0 { "imports" } else { "" }, format!("{import}{note}"));
     }
     line("exports", report.exports.join(", "));
-    line("granted", if report.env.is_empty() { "nothing".to_owned() } else { format!("environment: {}", report.env.join(", ")) });
+    line(
+        "granted",
+        if report.env.is_empty() {
+            "nothing".to_owned()
+        } else {
+            format!("environment: {}", report.env.join(", "))
+        },
+    );
     line(
         "limits",
         format!(
             "memory {}, CPU {:?}, elapsed {:?}, output {}, table {}, host call {}",
-            size(limits.memory), limits.cpu, limits.wall, size(limits.output), limits.table, size(limits.hostcall)
+            size(limits.memory),
+            limits.cpu,
+            limits.wall,
+            size(limits.output),
+            limits.table,
+            size(limits.hostcall)
         ),
     );
     out

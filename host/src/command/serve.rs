@@ -44,6 +44,8 @@ fn greet(config: &Config, assembled: &Assembled, address: std::net::SocketAddr) 
     eprintln!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
     eprint!("{}", assembled.greeting(config));
     eprintln!("  connect   claude mcp add --transport http toolyard {url}");
-    eprintln!("            or in a client's configuration: {{\"mcpServers\":{{\"toolyard\":{{\"type\":\"http\",\"url\":\"{url}\"}}}}}}");
+    eprintln!(
+        "            or in a client's configuration: {{\"mcpServers\":{{\"toolyard\":{{\"type\":\"http\",\"url\":\"{url}\"}}}}}}"
+    );
     eprintln!("  stop      Ctrl-C");
 }

@@ -61,7 +61,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         }
         let mut code = ExitCode::SUCCESS;
         for report in &snapshot.plugins {
-            let (PluginState::Refused { why } | PluginState::Former { why }) = &report.state else { continue };
+            let (PluginState::Refused { why } | PluginState::Former { why }) = &report.state else {
+                continue;
+            };
             code = ExitCode::FAILURE;
             if options.json {
                 println!("{}", serde_json::json!({"plugin": report.file, "refused": why.to_string()}));

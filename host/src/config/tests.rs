@@ -13,8 +13,9 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn a_file_sets_what_it_names_and_leaves_the_rest() {
-    let config = written("[tasks]\nttl-default = \"90s\"\nlive = 7\nenabled = false\n[server]\ntitle = \"Mine\"")
-        .expect("valid");
+    let config =
+        written("[tasks]\nttl-default = \"90s\"\nlive = 7\nenabled = false\n[server]\ntitle = \"Mine\"")
+            .expect("valid");
     assert_eq!(config.limits.ttl_default.as_secs(), 90);
     assert_eq!(config.limits.live_tasks, 7);
     assert!(!config.limits.tasks);

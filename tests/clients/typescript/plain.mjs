@@ -26,12 +26,14 @@ export async function plain({ client }) {
   ok('plain call');
 
   const progress = [];
-  const counted = await client.callTool({ name: 'count', arguments: { steps: 4, ms: 120 } }, undefined, {
+  const counted = await client.callTool({ name: 'count', arguments: { steps: 4, ms: 200 } }, undefined, {
     onprogress: step => progress.push(step),
   });
   assert.deepEqual(counted.content, [{ type: 'text', text: 'counted 4' }]);
-  // The last step may be lost in the client: see `complaints` in connect.mjs.
-  assert.deepEqual(progress.slice(0, 3), [1, 2, 3].map(step => ({ progress: step, total: 4, message: `step ${step} of 4` })));
+  // The last steps may be lost in the client: see `isLateProgress` in connect.mjs.
+  assert.ok(progress.length > 0, 'a call of most of a second reports progress');
+  const steps = [1, 2, 3, 4].map(step => ({ progress: step, total: 4, message: `step ${step} of 4` }));
+  assert.deepEqual(progress, steps.slice(0, progress.length));
   ok(`plain call with progress (${progress.length} of 4 steps seen)`);
 
   await refused(client.callTool({ name: 'no-such-tool', arguments: {} }), INVALID_PARAMS);

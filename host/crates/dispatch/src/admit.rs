@@ -71,6 +71,18 @@ pub(crate) struct Slot {
 /// A place in line. Dropping it leaves the line.
 pub(crate) struct Ticket(oneshot::Receiver<Slot>);
 
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Slot").field(&self.claim).finish()
+    }
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ticket")
+    }
+}
+
 impl Ticket {
     /// Waits for the slot. `None` if the line was closed.
     pub async fn slot(self) -> Option<Slot> {
@@ -160,7 +172,8 @@ impl State {
         if self.running >= bounds.running {
             return Some(Full::Host);
         }
-        if self.owners.get(&claim.owner).is_some_and(|counts| counts.running >= bounds.running_per_principal) {
+        if self.owners.get(&claim.owner).is_some_and(|counts| counts.running >= bounds.running_per_principal)
+        {
             return Some(Full::Principal);
         }
         let of_plugin = self.plugins.get(&claim.plugin).copied().unwrap_or_default();

@@ -88,10 +88,7 @@ impl Dispatch {
             // The model can mend this, so it is a result (TL-9).
             return Ok(CallReply::Result(text_result(&wrong, true)));
         }
-        let slot = self
-            .admission
-            .admit(claim(caller, &*tool))
-            .map_err(|full| self.busy(full))?;
+        let slot = self.admission.admit(claim(caller, &*tool)).map_err(|full| self.busy(full))?;
         let run = Arc::new(Run::new(
             self.clone(),
             tool,
@@ -162,7 +159,8 @@ impl Dispatch {
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
         let guard = Runs::register(self, Some(task.id), &run, waiting);
-        let task = self.stores.tasks.create(task, self.quota()).await.map_err(|error| self.not_created(error))?;
+        let task =
+            self.stores.tasks.create(task, self.quota()).await.map_err(|error| self.not_created(error))?;
         guard.stored();
         tracing::info!(task = %task.id, tool = task.tool, owner = task.owner.key(), waiting, "task created");
         let reply = create_result(&task.view().render(), tool.spec().immediate_response.as_deref());
@@ -298,12 +296,16 @@ impl Dispatch {
         let (what, limit) = match full {
             Full::Host => (format!("this host runs {} calls, its most", bounds.running), "calls.running"),
             Full::Principal => (
-                format!("{} of your calls are running, the most for one principal", bounds.running_per_principal),
+                format!(
+                    "{} of your calls are running, the most for one principal",
+                    bounds.running_per_principal
+                ),
                 "calls.running-per-principal",
             ),
-            Full::Plugin => {
-                ("as many calls of this plugin are running as its manifest allows".to_owned(), "limits.concurrency")
-            }
+            Full::Plugin => (
+                "as many calls of this plugin are running as its manifest allows".to_owned(),
+                "limits.concurrency",
+            ),
         };
         Fault::Busy { what, limit, retry_after_ms: self.settings.retry_after_ms }
     }

@@ -50,7 +50,10 @@ impl Dispatch {
                 }
             };
             if let Err(error) = done {
-                tracing::warn!(error = &error as &dyn std::error::Error, "timed work failed; it is tried again");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "timed work failed; it is tried again"
+                );
             }
         }
     }
@@ -107,7 +110,8 @@ impl Dispatch {
         if running.is_empty() {
             return Ok(());
         }
-        let held: std::collections::HashSet<TaskId> = self.stores.tasks.held_by(me).await?.into_iter().collect();
+        let held: std::collections::HashSet<TaskId> =
+            self.stores.tasks.held_by(me).await?.into_iter().collect();
         for id in running.iter().filter(|id| !held.contains(id)) {
             self.runs.stop(*id);
         }

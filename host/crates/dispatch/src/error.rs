@@ -15,7 +15,9 @@ pub enum Fault {
     #[error("The tool `{0}` cannot be called as a task (its taskSupport is \"forbidden\")")]
     TaskForbidden(String),
     /// The tool can only be called as a task (T-4).
-    #[error("The tool `{0}` can only be called as a task (its taskSupport is \"required\"): send `params.task`")]
+    #[error(
+        "The tool `{0}` can only be called as a task (its taskSupport is \"required\"): send `params.task`"
+    )]
     TaskRequired(String),
     /// The params do not fit.
     #[error("{0}")]
@@ -59,8 +61,9 @@ impl Fault {
     pub fn rpc(&self) -> RpcError {
         let error = RpcError::new(self.code(), self.to_string());
         match self {
-            Self::Busy { limit, retry_after_ms, .. } => error
-                .with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms})),
+            Self::Busy { limit, retry_after_ms, .. } => {
+                error.with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms}))
+            }
             _ => error,
         }
     }

@@ -21,13 +21,13 @@ mod settings;
 mod stop;
 mod wake;
 
+pub use admit::Bounds;
 pub use call::{CallReply, ToolCall};
 pub use error::Fault;
 pub use outlet::{NoOutlet, Outlet, ProgressNotice};
 pub use query::Caller;
 pub use sessions::NewSession;
 pub use settings::Settings;
-pub use admit::Bounds;
 pub use stop::Stop;
 pub use toolyard_protocol::tools::{CallParams, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp};
@@ -126,6 +126,12 @@ impl Dispatch {
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
         self.offer.load().catalog.clone()
+    }
+
+    /// A random id, for whatever needs one.
+    #[must_use]
+    pub fn random_id(&self) -> uuid::Uuid {
+        self.ids.uuid()
     }
 
     /// What was set.

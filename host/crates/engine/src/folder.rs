@@ -5,7 +5,7 @@ use crate::error::Refusal;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,19 +64,19 @@ pub(crate) fn manifest_name(file: &str) -> String {
     format!("{}.toml", file.strip_suffix(".wasm").unwrap_or(file))
 }
 
-/// Looks at the folder. One that is missing or cannot be read is empty.
-pub(crate) fn scan(path: &Path) -> Scan {
+/// Looks at the folder. One that is missing is empty.
+///
+/// # Errors
+/// If it is there and cannot be looked at, so that nothing is known of it.
+pub(crate) fn scan(path: &Path) -> std::io::Result<Scan> {
     let mut files = BTreeMap::new();
     let dir = match Dir::open_ambient_dir(path, ambient_authority()) {
         Ok(dir) => dir,
-        Err(error) => {
-            tracing::debug!(path = %path.display(), "the plugin folder cannot be opened: {error}");
-            return Scan { dir: None, files };
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Scan { dir: None, files }),
+        Err(error) => return Err(error),
     };
-    let names = dir.entries().into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
-    for name in names {
-        let Ok(name) = name.into_string() else {
+    for entry in dir.entries()? {
+        let Ok(name) = entry?.file_name().into_string() else {
             continue; // Its tools could not be named in a report.
         };
         if !name.ends_with(".wasm") || name.starts_with(['.', '~', '#']) {
@@ -86,7 +86,7 @@ pub(crate) fn scan(path: &Path) -> Scan {
             files.insert(name, seen);
         }
     }
-    Scan { dir: Some(Arc::new(dir)), files }
+    Ok(Scan { dir: Some(Arc::new(dir)), files })
 }
 
 /// Looks at one component and its manifest; `None` if it is not there.

@@ -55,7 +55,9 @@ impl Plugins {
     /// Loads what has changed since the last time, in parallel and off the async
     /// threads, and says what is on offer.
     pub async fn load(&mut self) -> Snapshot {
-        let scan = self.scan().await;
+        let Some(scan) = self.scan().await else {
+            return self.snapshot();
+        };
         let changed = |(name, seen): (&String, &Seen)| {
             (self.files.get(name).map(|held| held.seen) != Some(*seen)).then(|| name.clone())
         };
@@ -71,14 +73,18 @@ impl Plugins {
         self.snapshot.clone()
     }
 
-    pub(crate) async fn scan(&self) -> Scan {
+    /// Looks at the folder; `None` if it cannot be looked at, which may pass and
+    /// changes nothing.
+    pub(crate) async fn scan(&self) -> Option<Scan> {
         let path = self.dir.clone();
         let scan = tokio::task::spawn_blocking(move || folder::scan(&path)).await;
-        scan.unwrap_or_else(|error| {
-            // Only at the runtime's end, or by a fault of ours: nothing is seen.
-            tracing::error!("looking at the plugin folder failed: {error}");
-            Scan { dir: None, files: BTreeMap::new() }
-        })
+        match scan.map_err(std::io::Error::other).flatten() {
+            Ok(scan) => Some(scan),
+            Err(error) => {
+                tracing::warn!(path = %self.dir.display(), "the plugin folder cannot be looked at: {error}");
+                None
+            }
+        }
     }
 
     /// Loads the files of `ready`, forgets those of `gone`, and builds the
@@ -259,6 +265,11 @@ fn log(report: &PluginReport) {
 }
 
 impl Held {
+    /// Whether it is worth another look though the file seems unchanged.
+    pub fn may_pass(&self) -> bool {
+        matches!(self.fault, Some(Refusal::Unreadable(_)))
+    }
+
     fn is_disabled(&self) -> bool {
         self.manifest.as_ref().is_ok_and(|manifest| !manifest.enabled)
     }

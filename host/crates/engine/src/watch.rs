@@ -47,7 +47,10 @@ impl Plugins {
                 changed = stop.changed() => if changed.is_err() { return } else { continue },
                 () = look => {}
             }
-            let scan = self.scan().await;
+            let Some(scan) = self.scan().await else {
+                restless = false;
+                continue;
+            };
             let changes = self.changes(&last, &scan);
             restless = changes.restless;
             last = scan;
@@ -62,7 +65,7 @@ impl Plugins {
     fn changes(&self, last: &Scan, now: &Scan) -> Changes {
         let mut changes = Changes::default();
         for (name, seen) in &now.files {
-            if self.files.get(name).map(|held| held.seen) == Some(*seen) {
+            if self.files.get(name).is_some_and(|held| held.seen == *seen && !held.may_pass()) {
                 continue;
             }
             if last.files.get(name) == Some(seen) {

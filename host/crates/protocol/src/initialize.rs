@@ -34,9 +34,8 @@ impl InitializeParams {
     /// `-32602` that says which member is missing or of the wrong type.
     pub fn decode(params: Option<&RawJson>) -> Result<Self, RpcError> {
         let params = params.ok_or_else(|| RpcError::invalid_params("initialize needs params"))?;
-        let decoded: Self = params
-            .decode()
-            .map_err(|error| RpcError::invalid_params(format!("initialize: {error}")))?;
+        let decoded: Self =
+            params.decode().map_err(|error| RpcError::invalid_params(format!("initialize: {error}")))?;
         if !decoded.capabilities.is_object() {
             return Err(RpcError::invalid_params("initialize: `capabilities` must be an object"));
         }

@@ -161,8 +161,9 @@ fn decode_one(owner: &Bytes, text: &[u8]) -> Result<Message, DecodeError> {
 fn decode_response(owner: &Bytes, envelope: &Envelope<'_>, id: Option<Id>) -> Result<Message, DecodeError> {
     let outcome = match (envelope.result, envelope.error) {
         (Some(result), None) => Ok(RawJson::within(owner, result)),
-        (None, Some(error)) => Err(serde_json::from_str::<RpcError>(error.get())
-            .map_err(|_| DecodeError::invalid(None, "`error` must have an integer `code` and a string `message`"))?),
+        (None, Some(error)) => Err(serde_json::from_str::<RpcError>(error.get()).map_err(|_| {
+            DecodeError::invalid(None, "`error` must have an integer `code` and a string `message`")
+        })?),
         _ => {
             return Err(DecodeError::invalid(
                 id,

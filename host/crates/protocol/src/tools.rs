@@ -151,12 +151,10 @@ impl CallParams {
     /// `-32602` that says what is missing or of the wrong type.
     pub fn decode(params: Option<&RawJson>) -> Result<Self, RpcError> {
         let params = params.ok_or_else(|| RpcError::invalid_params("tools/call needs params"))?;
-        let wire: CallWire<'_> = params
-            .decode()
-            .map_err(|error| RpcError::invalid_params(format!("tools/call: {error}")))?;
+        let wire: CallWire<'_> =
+            params.decode().map_err(|error| RpcError::invalid_params(format!("tools/call: {error}")))?;
         let owner = params.bytes();
-        let arguments =
-            wire.arguments.map_or_else(RawJson::empty_object, |raw| RawJson::within(&owner, raw));
+        let arguments = wire.arguments.map_or_else(RawJson::empty_object, |raw| RawJson::within(&owner, raw));
         if !arguments.is_object() {
             return Err(RpcError::invalid_params("tools/call: `arguments` must be an object"));
         }
@@ -228,7 +226,9 @@ mod tests {
             let call = decode(&format!(r#"{{"name":"x","task":{task}}}"#)).expect(task);
             assert_eq!(call.task, Some(Ok(expected)), "{task}");
         }
-        for task in ["null", "[]", "5", "true", r#"{"ttl":0}"#, r#"{"ttl":-1}"#, r#"{"ttl":"5"}"#, r#"{"ttl":0.5}"#] {
+        for task in
+            ["null", "[]", "5", "true", r#"{"ttl":0}"#, r#"{"ttl":-1}"#, r#"{"ttl":"5"}"#, r#"{"ttl":0.5}"#]
+        {
             let call = decode(&format!(r#"{{"name":"x","task":{task}}}"#)).expect(task);
             assert_eq!(call.task.expect(task).expect_err(task).code, -32602, "{task}");
         }
@@ -238,7 +238,8 @@ mod tests {
     #[test]
     fn p_1_a_progress_token_is_a_string_or_an_integer_and_zero_counts() {
         for token in ["0", "\"\"", "\"abc\"", "-3"] {
-            let call = decode(&format!(r#"{{"name":"x","_meta":{{"progressToken":{token}}}}}"#)).expect(token);
+            let call =
+                decode(&format!(r#"{{"name":"x","_meta":{{"progressToken":{token}}}}}"#)).expect(token);
             assert_eq!(call.progress_token.expect(token).as_str(), token);
         }
         for token in ["1.5", "{}", "true"] {

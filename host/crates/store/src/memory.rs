@@ -192,7 +192,9 @@ impl TaskStore for MemoryStore {
             .tasks
             .values()
             .filter(|task| query.owner.as_ref().is_none_or(|owner| task.owner == *owner))
-            .filter(|task| query.after.is_none_or(|after| (task.created_at, task.id) > (after.created_at, after.id)))
+            .filter(|task| {
+                query.after.is_none_or(|after| (task.created_at, task.id) > (after.created_at, after.id))
+            })
             .filter(|task| !task.is_gone(now))
             .collect();
         found.sort_by_key(|task| (task.created_at, task.id));

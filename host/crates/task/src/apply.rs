@@ -125,7 +125,8 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
             }
         }
         Event::Answered { key, answer } => {
-            let open = next.questions.iter_mut().find(|question| question.key == key && question.answer.is_none());
+            let open =
+                next.questions.iter_mut().find(|question| question.key == key && question.answer.is_none());
             open.ok_or(Refusal::NotAsked)?.answer = Some(answer);
         }
         Event::Finished { fence, outcome, message } => {

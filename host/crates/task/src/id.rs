@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn different_owners_have_different_keys() {
-        let subject = |issuer: &str, subject: &str| Owner::Subject { issuer: issuer.into(), subject: subject.into() };
+        let subject =
+            |issuer: &str, subject: &str| Owner::Subject { issuer: issuer.into(), subject: subject.into() };
         assert_ne!(subject("a", "bc").key(), subject("ab", "c").key());
         assert_ne!(Owner::Local.key(), Owner::Session(SessionId("local".into())).key());
     }

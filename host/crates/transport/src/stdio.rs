@@ -36,7 +36,8 @@ where
 {
     let mut lines = lines::spawn_reader(input, server.settings.message_bytes, INBOX);
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
-    let mut client = Client { server: server.clone(), outbox, conversation: None, requests: TaskTracker::new() };
+    let mut client =
+        Client { server: server.clone(), outbox, conversation: None, requests: TaskTracker::new() };
     let mut catalogs = server.dispatch.catalogs();
     catalogs.mark_unchanged();
     loop {
@@ -82,7 +83,8 @@ impl Client {
             Line::Text(text) => decode(&text),
             Line::TooLong => {
                 let most = self.server.settings.message_bytes;
-                let error = RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
+                let error =
+                    RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
                 Err(DecodeError { id: None, error })
             }
         };

@@ -73,7 +73,8 @@ impl Stream {
         state.next += 1;
         state.log_bytes += message.len();
         state.log.push_back((number, message));
-        while state.log.len() > 1 && (state.log.len() > self.bounds.events || state.log_bytes > self.bounds.bytes)
+        while state.log.len() > 1
+            && (state.log.len() > self.bounds.events || state.log_bytes > self.bounds.bytes)
         {
             let dropped = state.log.pop_front().map_or(0, |(_, message)| message.len());
             state.log_bytes -= dropped;

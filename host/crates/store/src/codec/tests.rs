@@ -21,7 +21,11 @@ fn json() -> impl Strategy<Value = RawJson> {
 }
 
 fn error() -> impl Strategy<Value = RpcError> {
-    (any::<i32>(), any::<String>(), of(json())).prop_map(|(code, message, data)| RpcError { code, message, data })
+    (any::<i32>(), any::<String>(), of(json())).prop_map(|(code, message, data)| RpcError {
+        code,
+        message,
+        data,
+    })
 }
 
 fn owner() -> impl Strategy<Value = Owner> {
@@ -48,15 +52,17 @@ fn question() -> impl Strategy<Value = Question> {
         of(any::<String>()),
         of(prop_oneof![json().prop_map(Ok), error().prop_map(Err)]),
     )
-        .prop_map(|((key, method, params, attempt, deadline), request_ids, client_task, answer)| Question {
-            key,
-            method,
-            params,
-            attempt,
-            deadline: Timestamp(deadline),
-            request_ids,
-            client_task,
-            answer,
+        .prop_map(|((key, method, params, attempt, deadline), request_ids, client_task, answer)| {
+            Question {
+                key,
+                method,
+                params,
+                attempt,
+                deadline: Timestamp(deadline),
+                request_ids,
+                client_task,
+                answer,
+            }
         })
 }
 

@@ -27,7 +27,8 @@ pub async fn one_end_and_it_is_the_acknowledged_one(fixture: Fixture) {
             wins
         });
     }
-    let wins = lanes.join_all().await.into_iter().fold([0, 0], |sum, lane| [sum[0] + lane[0], sum[1] + lane[1]]);
+    let wins =
+        lanes.join_all().await.into_iter().fold([0, 0], |sum, lane| [sum[0] + lane[0], sum[1] + lane[1]]);
     assert!(wins[0] > 0 && wins[1] > 0, "it was no race: {wins:?}");
 }
 

@@ -14,7 +14,8 @@ pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
     let long = format!("{{ \"long\" : \"{}\" }}", "\u{e4}\\u0000".repeat(100_000));
     for arguments in ["{}", r#"{ "a":1.0 , "a" : 1e2 }"#, &long] {
         for started_at in [None, Some(Timestamp(1))] {
-            let given = Task { arguments: RawJson::trusted(arguments.to_owned()), started_at, ..task(&owner("a")) };
+            let given =
+                Task { arguments: RawJson::trusted(arguments.to_owned()), started_at, ..task(&owner("a")) };
             let stored = created(&*store, given.clone()).await;
             let now = Timestamp(START);
             let expected =
@@ -129,10 +130,12 @@ pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
 pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let quota = Quota { per_owner: 2, in_all: 3 };
-    let full = async |store: &Arc<dyn crate::Store>, name: &str| match store.create(task(&owner(name)), quota).await {
-        Err(CreateError::Full { scope, .. }) => scope,
-        other => panic!("{other:?}"),
-    };
+    let full =
+        async |store: &Arc<dyn crate::Store>, name: &str| match store.create(task(&owner(name)), quota).await
+        {
+            Err(CreateError::Full { scope, .. }) => scope,
+            other => panic!("{other:?}"),
+        };
     let first = here.create(task(&owner("a")), quota).await.expect("first");
     there.create(task(&owner("a")), quota).await.expect("second");
     assert_eq!(full(&here, "a").await, QuotaScope::Owner);

@@ -57,8 +57,10 @@ impl SessionStore for MemoryStore {
         session.seen_at = session.created_at;
         state.sessions.insert(session.id.clone(), session.clone());
         while state.sessions.len() > most as usize {
-            let idle = state.sessions.values().filter(|other| other.id != session.id && !state.works_for(&other.id));
-            let Some(longest) = idle.min_by_key(|other| (other.seen_at, &other.id)).map(|other| other.id.clone())
+            let idle =
+                state.sessions.values().filter(|other| other.id != session.id && !state.works_for(&other.id));
+            let Some(longest) =
+                idle.min_by_key(|other| (other.seen_at, &other.id)).map(|other| other.id.clone())
             else {
                 break;
             };

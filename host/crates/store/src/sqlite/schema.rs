@@ -80,7 +80,7 @@ CREATE INDEX task_by_owner_updated     ON task (owner, updated, id);
 CREATE INDEX task_by_status_created    ON task (owner, status, created, id);
 CREATE INDEX task_by_status_updated    ON task (owner, status, updated, id);
 CREATE INDEX task_by_due               ON task (due, id);
-CREATE INDEX live_task_by_incarnation  ON task (incarnation, id) WHERE status <= 2;
+CREATE INDEX live_task_by_incarnation  ON task (incarnation, id, status) WHERE status <= 2;
 CREATE INDEX live_task_by_session      ON task (session) WHERE status <= 2 AND session IS NOT NULL;
 
 CREATE TABLE session (
@@ -113,23 +113,38 @@ pub(super) fn prepare(folder: &Path, busy: Duration) -> Result<(PathBuf, Connect
     let path = folder.join(FILE);
     // SQLite gives its log and its shared memory the rights of the file.
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
-    drop(file.map_err(|source: io::Error| OpenError::NotWritable { path: path.clone(), source: source.into() })?);
+    drop(
+        file.map_err(|source: io::Error| OpenError::NotWritable {
+            path: path.clone(),
+            source: source.into(),
+        })?,
+    );
 
-    let connect = || -> Result<Connection, OpenError> {
-        let fault = |source| OpenError::of(path.clone(), source);
-        let mut connection = connection(&path, busy).map_err(fault)?;
-        migrate(&mut connection, &path)?;
-        Ok(connection)
-    };
-    let connection = connect()?;
+    let fault = |source| OpenError::of(path.clone(), source);
+    let mut connection = plain(&path, busy).map_err(fault)?;
+    // Before any setting: some of them stay with the file, which may not be ours.
+    version(&connection, &path)?;
+    set_up(&connection, busy).map_err(fault)?;
+    migrate(&mut connection, &path)?;
     Ok((path, connection))
 }
 
-/// A connection with every setting in place.
+/// A connection to the prepared file.
 pub(super) fn connection(path: &Path, busy: Duration) -> rusqlite::Result<Connection> {
+    let connection = plain(path, busy)?;
+    set_up(&connection, busy)?;
+    Ok(connection)
+}
+
+/// Without a mutex of its own: each connection stays on one thread.
+fn plain(path: &Path, busy: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(busy)?;
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(64);
     // While another process turns a new file to WAL, SQLite answers "busy"
     // without waiting, lest the two wait for each other.
@@ -142,7 +157,7 @@ pub(super) fn connection(path: &Path, busy: Duration) -> rusqlite::Result<Connec
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    Ok(connection)
+    Ok(())
 }
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {

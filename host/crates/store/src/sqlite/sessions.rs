@@ -40,7 +40,8 @@ impl SessionStore for SqliteStore {
         let operation = move |on: &Connection| {
             let mut statement = on.prepare_cached(READ).map_err(failed)?;
             let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
-            let Some((seen, record)) = statement.query_row(params![id.0], row).optional().map_err(failed)? else {
+            let Some((seen, record)) = statement.query_row(params![id.0], row).optional().map_err(failed)?
+            else {
                 return Ok(None);
             };
             let session: Session =

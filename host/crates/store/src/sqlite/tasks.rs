@@ -68,7 +68,8 @@ impl TaskStore for SqliteStore {
         let ended = task.outcome.as_ref().map(codec::outcome).transpose().map_err(corrupt)?;
         let owner = task.owner.key();
         let task = Arc::new(task);
-        let operation = move |writing: &mut Writing<'_>| create(writing, &task, &owner, ended.as_deref(), quota);
+        let operation =
+            move |writing: &mut Writing<'_>| create(writing, &task, &owner, ended.as_deref(), quota);
         self.writer.write(operation).await?
     }
 
@@ -109,7 +110,8 @@ impl TaskStore for SqliteStore {
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
         let operation = move |on: &Connection| {
             let mut statement = on.prepare_cached(HELD).map_err(failed)?;
-            let rows = statement.query_map(params![number(incarnation.0)], |row| id(row, 0)).map_err(failed)?;
+            let rows =
+                statement.query_map(params![number(incarnation.0)], |row| id(row, 0)).map_err(failed)?;
             rows.collect::<Result<_, _>>().map_err(failed)
         };
         self.readers.read(operation).await
@@ -282,3 +284,6 @@ fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
 pub(super) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+use super::*;
+use crate::Store;
+use crate::contract::{AMPLE, ManualClock, START, created, eventually, finish, owner, result, session, task};
+use futures_util::FutureExt;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+use toolyard_task::node::NodeStore;
+use toolyard_task::session::SessionStore;
+use toolyard_task::store::{CreateError, Hint, StoreError};
+use toolyard_task::wire::RawJson;
+use toolyard_task::{Fence, Incarnation, Task, TaskStore};
+use writer::Writing;
+
+const FILE: &str = "toolyard.sqlite";
+
+fn options() -> SqliteOptions {
+    SqliteOptions { busy: Duration::from_millis(50), ..SqliteOptions::new(ManualClock::at(START)) }
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn open(folder: &Path) -> Arc<SqliteStore> {
+    SqliteStore::open(folder, options()).expect("opens")
+}
+
+/// What cannot be opened is refused, in words, and left as it is.
+fn refused(folder: &TempDir, in_words: &str) -> OpenError {
+    let file = folder.path().join(FILE);
+    let before = fs::read(&file).expect("is there");
+    let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
+    assert!(error.to_string().contains(in_words), "{error}");
+    assert!(error.to_string().contains(FILE), "{error}");
+    assert!(fs::read(&file).expect("is there") == before, "the file was changed");
+    error
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_kept() {
+    for text in ["not a database", &"long and still not a database ".repeat(1_000)] {
+        let folder = folder();
+        fs::write(folder.path().join(FILE), text).expect("writes");
+        assert!(matches!(refused(&folder, "not a SQLite database"), OpenError::NotADatabase { .. }));
+    }
+}
+
+#[test]
+fn a_database_of_another_program_is_refused_and_kept() {
+    let folder = folder();
+    let other = Connection::open(folder.path().join(FILE)).expect("opens");
+    other.execute_batch("CREATE TABLE task (theirs)").expect("creates");
+    drop(other);
+    assert!(matches!(refused(&folder, "another program"), OpenError::Foreign { .. }));
+}
+
+#[test]
+fn a_database_of_a_later_release_is_refused_and_kept() {
+    let folder = folder();
+    drop(open(folder.path()));
+    let later = Connection::open(folder.path().join(FILE)).expect("opens");
+    later.pragma_update(None, "user_version", 2).expect("sets");
+    drop(later);
+    let error = refused(&folder, "run the release that wrote it");
+    assert!(matches!(error, OpenError::Newer { found: 2, known: 1, .. }), "{error:?}");
+}
+
+#[test]
+fn a_damaged_database_is_refused_and_kept() {
+    let folder = folder();
+    drop(open(folder.path()));
+    let file = folder.path().join(FILE);
+    let mut bytes = fs::read(&file).expect("is there");
+    // The header stays, the schema behind it goes.
+    bytes[100..4096].fill(0xff);
+    fs::write(&file, bytes).expect("writes");
+    assert!(matches!(refused(&folder, "damaged"), OpenError::Damaged { .. }));
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named() {
+    let folder = folder();
+    let file = folder.path().join("file");
+    fs::write(&file, "text").expect("writes");
+    for path in [file.clone(), file.join("below")] {
+        let error = SqliteStore::open(&path, options()).err().expect("is refused");
+        assert!(matches!(error, OpenError::Folder { .. }), "{error:?}");
+        assert!(error.to_string().contains("file"), "{error}");
+    }
+    // Rights do not keep root out; a folder where the file should be does.
+    fs::create_dir(folder.path().join(FILE)).expect("makes");
+    let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
+    assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn nobody_else_can_read_the_files_and_nothing_is_locked_before_it_must() {
+    let outer = folder();
+    let folder = outer.path().join("a/b");
+    let store = open(&folder);
+    assert!(!folder.join("nodes").exists());
+    let incarnation = store.register().await.expect("registers");
+    let rights = |path: &Path| fs::metadata(path).expect("is there").permissions().mode() & 0o777;
+    assert_eq!(rights(&folder), 0o700);
+    assert_eq!(rights(&folder.join("nodes")), 0o700);
+    for file in [FILE, "toolyard.sqlite-wal", "toolyard.sqlite-shm", &format!("nodes/{incarnation}.lock")] {
+        assert_eq!(rights(&folder.join(file)), 0o600, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_shut_down_leaves_nothing_but_tasks() {
+    let folder = folder();
+    let store = open(folder.path());
+    let made = created(&*store, task(&owner("a"))).await;
+    let made = finish(&*store, &made, result()).await;
+    let incarnation = store.register().await.expect("registers");
+    store.shut_down().await;
+    store.shut_down().await;
+    let closed = store.read(made.id).await;
+    assert!(matches!(closed, Err(StoreError::Unavailable(_))), "{closed:?}");
+    assert!(matches!(store.register().await, Ok(same) if same == incarnation));
+    assert!(!folder.path().join(format!("nodes/{incarnation}.lock")).exists());
+    assert!(!folder.path().join("toolyard.sqlite-wal").exists(), "the log was not tidied up");
+    let again = open(folder.path());
+    assert_eq!(again.dead().await.expect("answers"), []);
+    assert_eq!(again.read(made.id).await.expect("reads").expect("is there").task, made);
+}
+
+#[tokio::test]
+async fn lock_files_that_nobody_owns_are_swept_and_missing_ones_mean_dead() {
+    let folder = folder();
+    let (here, there) = (open(folder.path()), open(folder.path()));
+    let other = there.register().await.expect("registers");
+    let left = folder.path().join("nodes/77.lock");
+    fs::write(&left, "").expect("writes");
+    here.register().await.expect("registers");
+    assert!(!left.exists());
+    assert_eq!(here.dead().await.expect("answers"), []);
+    fs::remove_file(folder.path().join(format!("nodes/{other}.lock"))).expect("removes");
+    assert_eq!(here.dead().await.expect("answers"), [other]);
+}
+
+/// Keeps the writer busy, so that whatever is asked for meanwhile comes into one
+/// transaction. It goes on when the sender is dropped.
+async fn hold(store: &Arc<SqliteStore>) -> std::sync::mpsc::Sender<()> {
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let (begun, begins) = tokio::sync::oneshot::channel();
+    let mut begun = Some(begun);
+    let held = std::sync::Mutex::new(held);
+    let store = store.clone();
+    tokio::spawn(async move {
+        let operation = move |_: &mut Writing<'_>| {
+            begun.take().into_iter().for_each(|begun| begun.send(()).expect("somebody waits"));
+            let _ = held.lock().expect("no section panics").recv();
+            Ok(())
+        };
+        store.writer.write(operation).await.expect("writes");
+    });
+    begins.await.expect("begins");
+    release
+}
+
+#[tokio::test]
+async fn one_operation_that_fails_leaves_its_neighbours_alone() {
+    let folder = folder();
+    let store = open(folder.path());
+    let release = hold(&store).await;
+    let fails = || store.writer.write(|writing| writing.on.execute("INSERT INTO nowhere VALUES (1)", []));
+    let make = || store.create(task(&owner("a")), toolyard_task::store::Quota { per_owner: 3, in_all: 9 });
+    let (one, bad, two, worse, three, four, ()) =
+        tokio::join!(make(), fails(), make(), fails(), make(), make(), async { drop(release) });
+    for failed in [bad, worse] {
+        assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
+    }
+    for made in [one, two, three] {
+        let made = made.expect("is not harmed");
+        assert_eq!(store.read(made.id).await.expect("reads").expect("is there").task, made);
+    }
+    // What was counted in the transaction that was undone does not count.
+    assert!(matches!(four, Err(CreateError::Full { .. })), "{four:?}");
+}
+
+#[tokio::test]
+async fn a_full_queue_is_waited_for_but_not_for_ever() {
+    let folder = folder();
+    let store = SqliteStore::open(
+        folder.path(),
+        SqliteOptions { queue: 1, patience: Duration::from_millis(20), ..options() },
+    );
+    let store = store.expect("opens");
+    let release = hold(&store).await;
+    let refused = store.create(task(&owner("a")), AMPLE).await;
+    assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    drop(release);
+    let there_is_room = async || store.create(task(&owner("a")), AMPLE).await.is_ok();
+    eventually("there is room again", there_is_room).await;
+}
+
+#[tokio::test]
+async fn a_lock_held_by_another_program_passes() {
+    let folder = folder();
+    let store = open(folder.path());
+    let made = created(&*store, task(&owner("a"))).await;
+    let other = Connection::open(folder.path().join(FILE)).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locks");
+    let refused = store.create(task(&owner("a")), AMPLE).await;
+    assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    assert!(store.read(made.id).await.expect("reading goes on").is_some());
+    other.execute_batch("ROLLBACK").expect("unlocks");
+    finish(&*store, &made, result()).await;
+    created(&*store, task(&owner("a"))).await;
+}
+
+#[tokio::test]
+async fn a_full_disk_passes() {
+    let folder = folder();
+    let store = open(folder.path());
+    let kept = created(&*store, task(&owner("a"))).await;
+    let pages = |most: i64| {
+        store.writer.write(move |writing| {
+            writing.on.pragma_update_and_check(None, "max_page_count", most, |row| row.get::<_, i64>(0))
+        })
+    };
+    let now = pages(1).await.expect("not below what there is");
+    let long = format!("[{}1]", "1,".repeat(50_000 + 4096 * now.unsigned_abs() as usize));
+    let big = || Task { arguments: RawJson::trusted(long.clone()), ..task(&owner("a")) };
+    let refused = store.create(big(), AMPLE).await;
+    assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    assert_eq!(store.read(kept.id).await.expect("reads").expect("is there").task, kept);
+    pages(1_000_000).await.expect("there is room again");
+    created(&*store, big()).await;
+    assert_eq!(store.list(&everything()).await.expect("lists").len(), 2, "half a task was written");
+}
+
+fn everything() -> toolyard_task::store::ListQuery {
+    toolyard_task::store::ListQuery { owner: None, after: None, limit: 100 }
+}
+
+#[tokio::test]
+async fn a_record_that_makes_no_sense_is_named_so_and_harms_no_other() {
+    let folder = folder();
+    let store = open(folder.path());
+    let bad = created(&*store, task(&owner("a"))).await;
+    let good = created(&*store, task(&owner("b"))).await;
+    let id = bad.id;
+    let spoil = move |writing: &mut Writing<'_>| {
+        writing.on.execute("UPDATE task SET record = '{}' WHERE id = ?1", [id.0.as_bytes()])
+    };
+    assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
+    assert!(matches!(store.read(bad.id).await, Err(StoreError::Corrupt(_))));
+    assert!(matches!(store.list(&everything()).await, Err(StoreError::Corrupt(_))));
+    assert_eq!(store.read(good.id).await.expect("reads").expect("is there").task, good);
+}
+
+#[tokio::test]
+async fn our_own_changes_wake_nobody() {
+    let folder = folder();
+    let (here, there) = (open(folder.path()), open(folder.path()));
+    let mut hints = here.hints();
+    // Every transaction looks, so that after the second the first would show.
+    for _ in 0..3 {
+        created(&*here, task(&owner("a"))).await;
+    }
+    assert_eq!(hints.next().now_or_never(), None);
+    created(&*there, task(&owner("a"))).await;
+    assert_eq!(hints.next().await, Some(Hint::Anything));
+}
+
+#[tokio::test]
+async fn a_touch_is_written_in_its_time() {
+    let folder = folder();
+    let clock = ManualClock::at(START);
+    let touch = Duration::from_millis(20);
+    let store =
+        SqliteStore::open(folder.path(), SqliteOptions { touch, ..SqliteOptions::new(clock.clone()) });
+    let store: Arc<dyn Store> = store.expect("opens");
+    let opened = store.open(session(), 9).await.expect("opens");
+    clock.advance(5_000);
+    store.touch(&opened.id).await.expect("touches");
+    let seen = async || {
+        store.session(&opened.id).await.expect("reads").expect("is there").seen_at.0 == START + 5_000
+    };
+    eventually("the touch is written though nothing else is", seen).await;
+}
+
+#[tokio::test]
+async fn the_store_goes_on_where_its_time_was() {
+    let folder = folder();
+    let clock = ManualClock::at(START);
+    let store = SqliteStore::open(folder.path(), SqliteOptions::new(clock.clone())).expect("opens");
+    let first = created(&*store, task(&owner("a"))).await;
+    store.shut_down().await;
+    clock.set(START - 60_000);
+    let store = SqliteStore::open(folder.path(), SqliteOptions::new(clock)).expect("opens");
+    assert_eq!(created(&*store, task(&owner("a"))).await.created_at, first.created_at);
+}
+
+#[tokio::test]
+async fn a_registration_whose_transaction_fails_is_made_again() {
+    let folder = folder();
+    let store = open(folder.path());
+    let release = hold(&store).await;
+    let fails = store.writer.write(|writing| writing.on.execute("INSERT INTO nowhere VALUES (1)", []));
+    let (me, failed, ()) = tokio::join!(store.register(), fails, async { drop(release) });
+    assert!(failed.is_err());
+    let me = me.expect("registers alone");
+    let fence = Fence { incarnation: me, attempt: 1 };
+    created(&*store, Task { fence, ..task(&owner("a")) }).await;
+    let other = open(folder.path());
+    assert_eq!(other.dead().await.expect("answers"), Vec::<Incarnation>::new());
+}

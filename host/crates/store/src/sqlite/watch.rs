@@ -33,7 +33,12 @@ impl Watch {
 
     /// When to look next; never, while nobody listens.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        let heard = self.feeds.lock().expect("no section panics").as_ref().is_some_and(|all| all.receiver_count() > 0);
+        let heard = self
+            .feeds
+            .lock()
+            .expect("no section panics")
+            .as_ref()
+            .is_some_and(|all| all.receiver_count() > 0);
         let mut next = self.next.lock().expect("no section panics");
         *next = if heard { Some(next.unwrap_or(now + self.every)) } else { None };
         *next

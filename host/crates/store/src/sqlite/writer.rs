@@ -106,7 +106,9 @@ impl Writer {
     /// Starts the thread.
     pub(super) fn start(on: Connection, beside: Beside, pace: Pace) -> io::Result<Self> {
         let (messages, inbox) = channel();
-        let thread = Thread { on, beside, batch: pace.batch.max(1), counts: Counts::default(), seen: None };
+        // If this fails, the first look tells of a change too many.
+        let seen = data_version(&on).ok();
+        let thread = Thread { on, beside, batch: pace.batch.max(1), counts: Counts::default(), seen };
         let thread =
             std::thread::Builder::new().name("toolyard-store-w".into()).spawn(move || thread.run(&inbox))?;
         Ok(Self {
@@ -165,7 +167,10 @@ impl Writer {
 }
 
 /// A place in a bounded queue; waits for one, but not for ever.
-pub(super) async fn place(places: &Arc<Semaphore>, patience: Duration) -> Result<OwnedSemaphorePermit, StoreError> {
+pub(super) async fn place(
+    places: &Arc<Semaphore>,
+    patience: Duration,
+) -> Result<OwnedSemaphorePermit, StoreError> {
     if let Ok(place) = places.clone().try_acquire_owned() {
         return Ok(place);
     }
@@ -215,7 +220,10 @@ impl Thread {
             if self.beside.watch.is_due(Instant::now())
                 && let Err(error) = self.observe()
             {
-                tracing::debug!(error = &error as &dyn std::error::Error, "the store's file cannot be watched now");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "the store's file cannot be watched now"
+                );
             }
         }
     }
@@ -279,7 +287,10 @@ impl Thread {
             if !self.on.is_autocommit()
                 && let Err(error) = self.execute("ROLLBACK")
             {
-                tracing::error!(error = &error as &dyn std::error::Error, "a transaction cannot be rolled back");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "a transaction cannot be rolled back"
+                );
             }
             return Err(Fault::Within(error));
         }
@@ -299,7 +310,7 @@ impl Thread {
     /// Whether another connection has written since the last look; our own commits
     /// do not show.
     fn observe(&mut self) -> rusqlite::Result<()> {
-        let version: i64 = self.on.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        let version = data_version(&self.on)?;
         if self.seen.replace(version) != Some(version) {
             self.counts.forget();
             self.beside.watch.others_wrote();
@@ -310,6 +321,10 @@ impl Thread {
     fn execute(&self, sql: &str) -> rusqlite::Result<()> {
         self.on.prepare_cached(sql)?.execute([]).map(drop)
     }
+}
+
+fn data_version(on: &Connection) -> rusqlite::Result<i64> {
+    on.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
 
 fn fail(mut jobs: Vec<Box<dyn Job>>, error: rusqlite::Error) {

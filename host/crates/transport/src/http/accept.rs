@@ -56,7 +56,10 @@ pub async fn serve(
             Err(error) => {
                 // Out of file descriptors, most likely: others will be given
                 // back, so wait a little instead of ending or spinning.
-                tracing::warn!(error = &error as &dyn std::error::Error, "a connection could not be accepted");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a connection could not be accepted"
+                );
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

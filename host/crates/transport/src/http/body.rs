@@ -16,8 +16,13 @@ pub(crate) enum BodyError {
     Broken,
 }
 
-pub(crate) async fn read(request: Request<Incoming>, most: usize, time: Duration) -> Result<Bytes, BodyError> {
-    let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+pub(crate) async fn read(
+    request: Request<Incoming>,
+    most: usize,
+    time: Duration,
+) -> Result<Bytes, BodyError> {
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > most as u64) {
         return Err(BodyError::TooLarge);
     }

@@ -2,7 +2,7 @@
 
 use super::guard::Guard;
 use super::hub::{Hub, LiveSession};
-use super::reply::{self, Reply, SESSION_ID};
+use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
 use http::header::ACCEPT;
 use http::{HeaderMap, Method, StatusCode};
@@ -36,16 +36,17 @@ impl Endpoint {
             return why.into();
         }
         if request.uri().path() != PATH {
-            let error = RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
+            let error =
+                RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
             return reply::refuse(StatusCode::NOT_FOUND, &error);
         }
         let answered = match *request.method() {
             Method::POST => self.post(request).await,
             Method::GET => self.get(&request).await,
             Method::DELETE => self.delete(&request).await,
-            _ => Err(reply::not_allowed()),
+            _ => Err(reply::not_allowed().into()),
         };
-        answered.unwrap_or_else(|refusal| refusal)
+        answered.unwrap_or_else(|refusal| *refusal)
     }
 
     /// Tells every client of every new catalog, once (TL-1).
@@ -67,39 +68,43 @@ impl Endpoint {
         self.hub.end_streams();
     }
 
-    async fn delete(&self, request: &Request<Incoming>) -> Result<Reply, Reply> {
+    async fn delete(&self, request: &Request<Incoming>) -> Result<Reply, Refused> {
         let session = self.session(request.headers()).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
         self.hub.close(&session.session.id);
         match closed {
             Ok(_) => Ok(reply::empty(StatusCode::NO_CONTENT)),
-            Err(fault) => Err(broken(&fault)),
+            Err(fault) => Err(broken(&fault).into()),
         }
     }
 
     /// The session that a request belongs to (H-5, H-23).
-    pub async fn session(&self, headers: &HeaderMap) -> Result<Arc<LiveSession>, Reply> {
+    pub async fn session(&self, headers: &HeaderMap) -> Result<Arc<LiveSession>, Refused> {
         check_version(headers)?;
         let Some(id) = headers.get(SESSION_ID) else {
-            let error = RpcError::invalid_request("Bad request: the MCP-Session-Id header is required; initialize first");
-            return Err(reply::refuse(StatusCode::BAD_REQUEST, &error));
+            let error = RpcError::invalid_request(
+                "Bad request: the MCP-Session-Id header is required; initialize first",
+            );
+            return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
         };
         let session = match id.to_str() {
             Ok(id) => self.hub.session(id).await.map_err(|fault| broken(&fault))?,
             Err(_) => None,
         };
         session.ok_or_else(|| {
-            let error = RpcError::invalid_request("Session not found: it was ended or has expired; initialize again");
-            reply::refuse(StatusCode::NOT_FOUND, &error)
+            let error =
+                RpcError::invalid_request("Session not found: it was ended or has expired; initialize again");
+            reply::refuse(StatusCode::NOT_FOUND, &error).into()
         })
     }
 }
 
 /// H-5: a version that is not spoken here is refused; a missing one is that of the
 /// session.
-pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Reply> {
+pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
     let Some(version) = headers.get("mcp-protocol-version") else { return Ok(()) };
-    let spoken = version.to_str().ok().and_then(Revision::parse).filter(|known| known.spoken_over(Transport::Http));
+    let spoken =
+        version.to_str().ok().and_then(Revision::parse).filter(|known| known.spoken_over(Transport::Http));
     if spoken.is_some() {
         return Ok(());
     }
@@ -108,18 +113,19 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Reply> {
         "Bad request: unsupported MCP-Protocol-Version; this server speaks {}",
         names.join(", ")
     ));
-    Err(reply::refuse(StatusCode::BAD_REQUEST, &error))
+    Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into())
 }
 
 /// H-6: `406` unless every one of these media types is accepted.
-pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Result<(), Reply> {
+pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Result<(), Refused> {
     let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     if wanted.iter().all(|(kind, sub)| super::accepts(values(), kind, sub)) {
         return Ok(());
     }
     let names: Vec<_> = wanted.iter().map(|(kind, sub)| format!("{kind}/{sub}")).collect();
-    let error = RpcError::invalid_request(format!("Not acceptable: the client must accept {}", names.join(" and ")));
-    Err(reply::refuse(StatusCode::NOT_ACCEPTABLE, &error))
+    let error =
+        RpcError::invalid_request(format!("Not acceptable: the client must accept {}", names.join(" and ")));
+    Err(reply::refuse(StatusCode::NOT_ACCEPTABLE, &error).into())
 }
 
 /// The store failed where there is no request to answer.

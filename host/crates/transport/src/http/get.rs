@@ -3,7 +3,7 @@
 
 use super::endpoint::{Endpoint, check_accept};
 use super::hub::{LiveSession, Purpose};
-use super::reply::{self, Reply};
+use super::reply::{self, Refused, Reply};
 use super::sse::{self, EventId, Manner};
 use crate::Server;
 use http::StatusCode;
@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use toolyard_protocol::RpcError;
 
 impl Endpoint {
-    pub(super) async fn get(&self, request: &Request<Incoming>) -> Result<Reply, Reply> {
+    pub(super) async fn get(&self, request: &Request<Incoming>) -> Result<Reply, Refused> {
         check_accept(request.headers(), &[("text", "event-stream")])?;
         let session = self.session(request.headers()).await?;
         let manner = manner(&self.server, &session);
@@ -22,13 +22,14 @@ impl Endpoint {
             return Ok(reply::events(sse::events(&stream, 0, manner)));
         };
         let id = last.to_str().ok().and_then(EventId::parse);
-        let found = id.and_then(|id| session.find(id).filter(|stream| id.number <= stream.latest()).zip(Some(id)));
+        let found =
+            id.and_then(|id| session.find(id).filter(|stream| id.number <= stream.latest()).zip(Some(id)));
         let Some((stream, id)) = found else {
             // H-29: not 404, which would end the session.
             let error = RpcError::invalid_request(
                 "Bad request: Last-Event-ID names no event of this session that is still kept",
             );
-            return Err(reply::refuse(StatusCode::BAD_REQUEST, &error));
+            return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
         };
         Ok(reply::events(sse::events(&stream, id.number, Manner { priming: false, ..manner })))
     }

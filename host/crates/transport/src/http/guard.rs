@@ -86,7 +86,9 @@ mod tests {
         for host in ["localhost", "LOCALHOST:1", "127.0.0.1:7420", "[::1]:80", "[::1]"] {
             assert_eq!(checked(Some(host), None), Ok(()), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.2", "0.0.0.0", ""] {
+        for host in
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.2", "0.0.0.0", ""]
+        {
             assert_eq!(checked(Some(host), None), Err(TurnedAway::Host), "{host}");
         }
         assert_eq!(checked(None, None), Err(TurnedAway::Host));
@@ -94,13 +96,22 @@ mod tests {
 
     #[test]
     fn h_2_only_pages_of_this_machine_may_call() {
-        for origin in ["http://localhost", "https://localhost:3000", "http://127.0.0.1:6274", "http://[::1]:1"] {
+        for origin in
+            ["http://localhost", "https://localhost:3000", "http://127.0.0.1:6274", "http://[::1]:1"]
+        {
             assert_eq!(checked(Some("localhost"), Some(origin)), Ok(()), "{origin}");
         }
-        for origin in
-            ["null", "", "http://evil.example", "http://localhost.evil.example", "http://localhost@evil.example",
-             "http://evil.example@localhost", "file://localhost", "localhost", "http://"]
-        {
+        for origin in [
+            "null",
+            "",
+            "http://evil.example",
+            "http://localhost.evil.example",
+            "http://localhost@evil.example",
+            "http://evil.example@localhost",
+            "file://localhost",
+            "localhost",
+            "http://",
+        ] {
             assert_eq!(checked(Some("localhost"), Some(origin)), Err(TurnedAway::Origin), "{origin}");
         }
     }

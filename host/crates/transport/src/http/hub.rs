@@ -76,15 +76,15 @@ pub(crate) enum Purpose {
 pub(crate) struct Hub {
     server: Arc<Server>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
-    /// Numbers the streams, so that no two of this process have one id; the
-    /// upper half tells processes apart.
+    /// Numbers the streams, so that no two of this process have one id.
     streams: AtomicU64,
     me: Weak<Hub>,
 }
 
 impl Hub {
     pub fn new(server: Arc<Server>) -> Arc<Self> {
-        let start = u64::from(std::process::id()) << 40 | (seconds() & 0xff_ffff) << 16;
+        // A random start, so that an id of a former process names no stream here.
+        let (start, _) = server.dispatch.random_id().as_u64_pair();
         Arc::new_cyclic(|me| Self {
             server,
             live: Mutex::default(),
@@ -192,19 +192,15 @@ fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) {
     }
 }
 
-fn seconds() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
-}
-
 impl LiveSession {
     /// Keeps a stream so that a client can come back to it. Over the bounds, the
     /// oldest that has ended goes, and of the GET streams the oldest; streams of
     /// requests under way are as many as those requests.
     pub fn keep(&self, stream: &Arc<Stream>, purpose: Purpose) {
         let mut streams = self.lock();
-        streams.kept.retain(|kept| kept.stream.ended().is_none_or(|ended| ended.elapsed() < self.bounds.replay));
+        streams
+            .kept
+            .retain(|kept| kept.stream.ended().is_none_or(|ended| ended.elapsed() < self.bounds.replay));
         streams.drop_over(self.bounds.streams, |kept| kept.stream.ended().is_some());
         streams.drop_over(STANDALONE, |kept| kept.purpose == Purpose::Standalone);
         streams.kept.push(Kept { stream: stream.clone(), purpose });

@@ -3,7 +3,7 @@
 use super::endpoint::{Endpoint, broken, check_accept, check_version};
 use super::get::manner;
 use super::hub::{CallOutlet, LiveSession, Purpose};
-use super::reply::{self, Reply, SESSION_ID};
+use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::{body, is_json, sse};
 use crate::methods::{self, Manner, Request as McpRequest};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, response, tasks};
 
 impl Endpoint {
-    pub(super) async fn post(&self, request: Request<HttpBody>) -> Result<Reply, Reply> {
+    pub(super) async fn post(&self, request: Request<HttpBody>) -> Result<Reply, Refused> {
         let (headers, message) = self.read(request).await?;
         match message {
             Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
@@ -49,13 +49,14 @@ impl Endpoint {
     }
 
     /// The headers and the decoded body.
-    async fn read(&self, request: Request<HttpBody>) -> Result<(HeaderMap, Incoming), Reply> {
+    async fn read(&self, request: Request<HttpBody>) -> Result<(HeaderMap, Incoming), Refused> {
         let settings = &self.server.settings;
         let headers = request.headers();
         check_accept(headers, &[("application", "json"), ("text", "event-stream")])?;
         if !headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json) {
-            let error = RpcError::invalid_request("Unsupported media type: the body must be application/json");
-            return Err(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error));
+            let error =
+                RpcError::invalid_request("Unsupported media type: the body must be application/json");
+            return Err(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error).into());
         }
         check_version(headers)?;
         let headers = headers.clone();
@@ -96,7 +97,9 @@ impl Endpoint {
     async fn request(&self, session: Arc<LiveSession>, request: McpRequest) -> Reply {
         let how = methods::manner(&request.method);
         let purpose = match how {
-            Manner::Stream => tasks::task_id(request.params.as_ref()).map_or(Purpose::Answer, Purpose::Result),
+            Manner::Stream => {
+                tasks::task_id(request.params.as_ref()).map_or(Purpose::Answer, Purpose::Result)
+            }
             _ => Purpose::Answer,
         };
         let stream = self.hub.stream(&session);
@@ -138,7 +141,7 @@ impl Endpoint {
         &self,
         session: Arc<LiveSession>,
         members: Vec<Result<Message, DecodeError>>,
-    ) -> Result<Reply, Reply> {
+    ) -> Result<Reply, Refused> {
         let most = self.server.settings.batch;
         let refusal = if !session.conversation.revision.has_batches() {
             Some("batches are not part of this protocol revision: send one message".to_owned())
@@ -146,7 +149,7 @@ impl Endpoint {
             (members.len() > most).then(|| format!("a batch has at most {most} messages (wire.batch)"))
         };
         if let Some(refusal) = refusal {
-            return Err(reply::refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request(refusal)));
+            return Err(reply::refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request(refusal)).into());
         }
         let mut answering = Vec::new();
         for member in members {
@@ -168,9 +171,8 @@ impl Endpoint {
                 }
                 Ok(Message::Response { .. }) => {}
                 Err(fault) => {
-                    answering.push(
-                        async move { Some(response::error(fault.id.as_ref(), &fault.error)) }.boxed(),
-                    );
+                    answering
+                        .push(async move { Some(response::error(fault.id.as_ref(), &fault.error)) }.boxed());
                 }
             }
         }

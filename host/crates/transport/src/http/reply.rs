@@ -54,6 +54,9 @@ impl Body for ReplyBody {
 /// An answer.
 pub(crate) type Reply = Response<ReplyBody>;
 
+/// An answer that says no; boxed, because it is rare and large.
+pub(crate) type Refused = Box<Reply>;
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// One JSON object.

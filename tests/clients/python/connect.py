@@ -1,0 +1,79 @@
+"""Clients of the host under test, each with what it heard and complained about."""
+
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from mcp import ClientSession, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+# Longer than anything here takes on the slowest machine.
+PATIENCE = timedelta(seconds=60)
+
+
+@dataclass
+class Connection:
+    """An initialized client."""
+
+    session: ClientSession
+    capabilities: types.ServerCapabilities
+    notices: list[types.ServerNotification] = field(default_factory=list)
+    complaints: list[object] = field(default_factory=list)
+
+    @property
+    def tasks(self):
+        """The tasks of 2025-11-25, which this package calls experimental."""
+        return self.session.experimental
+
+
+class Complaints(logging.Handler):
+    """The client logs what it cannot make sense of, and goes on."""
+
+    def __init__(self, complaints: list[object]) -> None:
+        super().__init__(logging.WARNING)
+        self.complaints = complaints
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.complaints.append(record.getMessage())
+
+
+@asynccontextmanager
+async def connect(target: list[str]) -> AsyncIterator[Connection]:
+    """Connects to ["http", URL] or ["stdio", COMMAND, ARG…]."""
+    notices: list[types.ServerNotification] = []
+    complaints: list[object] = []
+
+    async def hear(message: object) -> None:
+        if isinstance(message, types.ServerNotification):
+            notices.append(message)
+        else:
+            complaints.append(message)
+
+    handler = Complaints(complaints)
+    # The root, because the client logs under several names.
+    log = logging.getLogger()
+    async with (
+        transport_to(target) as (read, write, *_),
+        ClientSession(read, write, read_timeout_seconds=PATIENCE, message_handler=hear) as session,
+    ):
+        initialized = await session.initialize()
+        log.addHandler(handler)
+        try:
+            yield Connection(session, initialized.capabilities, notices, complaints)
+        finally:
+            # What is said while the streams are cut is of no interest.
+            log.removeHandler(handler)
+
+
+def transport_to(target: list[str]):
+    match target:
+        case ["http", url]:
+            return streamable_http_client(url)
+        case ["stdio", command, *args]:
+            return stdio_client(StdioServerParameters(command=command, args=args))
+        case _:
+            sys.exit("usage: scenario.py http URL | stdio COMMAND [ARG…]")
