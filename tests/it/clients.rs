@@ -63,9 +63,8 @@ impl Client {
         let output = tokio::time::timeout(PATIENCE, run).await;
         let output = output.unwrap_or_else(|_| panic!("{} did not end within {PATIENCE:?}", self.name));
         let Output { status, stdout, stderr } = output.expect("the interpreter starts");
-        let said = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-        eprint!("{said}");
-        assert!(status.success(), "{} over {}: {status}\n{said}", self.name, target[0]);
+        eprint!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        assert!(status.success(), "{} over {}: {status}, see above", self.name, target[0]);
     }
 }
 

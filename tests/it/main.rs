@@ -3,6 +3,7 @@
 
 mod clients;
 mod command_line;
+mod examples;
 mod http_endpoint;
 mod lifecycle;
 mod limits;

@@ -2,7 +2,7 @@ wit_bindgen::generate!({ path: "wit", world: "tools-plugin" });
 
 use exports::toolyard::plugin::tools::Guest;
 use toolyard::plugin::host;
-use toolyard::plugin::types::{CallError, Content, RpcError, TaskSupport, TextBlock, Tool, ToolResult};
+use toolyard::plugin::types::{CallError, Content, TaskSupport, TextBlock, Tool, ToolResult};
 
 struct Greeter;
 
@@ -16,20 +16,18 @@ impl Guest for Greeter {
             input_schema: r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#.into(),
             output_schema: None,
             annotations: r#"{"readOnlyHint":true}"#.into(),
-            task_support: TaskSupport::Optional,
+            task_support: TaskSupport::Optional, // plain call or task, as the client asks
             meta: None,
         }]
     }
 
     fn call(_tool: String, arguments: String) -> Result<ToolResult, CallError> {
-        // The host has checked the arguments against the schema. A real tool
-        // would use serde_json; this one needs a single string.
-        let name = arguments.split('"').nth(3).ok_or_else(|| {
-            CallError::Rpc(RpcError { code: -32602, message: "no name".into(), data: None })
-        })?;
+        // The host has checked the arguments against the schema.
+        let arguments: serde_json::Value = serde_json::from_str(&arguments).unwrap_or_default();
+        let name = arguments["name"].as_str().unwrap_or("nobody");
         for step in 1..=3 {
             host::progress(f64::from(step), Some(3.0), Some("thinking of something nice"));
-            host::sleep(100);
+            host::sleep(100); // milliseconds; costs no thread
         }
         let text = TextBlock { text: format!("Hello, {name}!"), annotations: None, meta: None };
         Ok(ToolResult { content: vec![Content::Text(text)], structured_content: None, is_error: false, meta: None })

@@ -1,1 +1,187 @@
-fn main() {}
+//! The load generator behind `make bench`: drives the real binary over real
+//! sockets and says how fast it is, each figure beside what the machine itself
+//! gives in the same run. `host/docs/benchmarks.md` says what each row means.
+
+mod baseline;
+mod calls;
+mod cancel;
+mod disk;
+mod machine;
+mod parts;
+mod pipe;
+mod report;
+mod server;
+mod start;
+mod stats;
+mod tasks;
+mod wire;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand, ValueEnum};
+use report::Report;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The load generator of Toolyard.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measures and reports.
+    Run(Options),
+    /// Serves the comparison: hyper without wasm, until stdin ends.
+    Baseline,
+}
+
+#[derive(Debug, clap::Args)]
+struct Options {
+    /// Where the reports go; the servers' folders are made there too, so that
+    /// they lie on the disk that is measured.
+    #[arg(long, default_value = "target/bench")]
+    out: PathBuf,
+    /// Measures longer.
+    #[arg(long)]
+    full: bool,
+    /// Only these.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Scenario>,
+    /// Reports those criterion figures that are newer than this many seconds
+    /// since 1970.
+    #[arg(long, default_value_t = 0)]
+    parts_since: u64,
+}
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scenario {
+    /// Plain `tools/call` over HTTP.
+    Calls,
+    /// Tasks, from their creation to their result.
+    Tasks,
+    /// From a cancellation to the end of the guest.
+    Cancel,
+    /// Starting with a hundred plugins.
+    Start,
+    /// Plain `tools/call` over a pipe.
+    Stdio,
+    /// What criterion measured before.
+    Parts,
+}
+
+const ALL: [Scenario; 6] = [
+    Scenario::Calls,
+    Scenario::Tasks,
+    Scenario::Cancel,
+    Scenario::Start,
+    Scenario::Stdio,
+    Scenario::Parts,
+];
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// How often each thing is measured; the median counts.
+    pub rounds: usize,
+    /// How long each time.
+    pub measure: Duration,
+    /// How long it runs before that.
+    pub warm_up: Duration,
+    /// How many cancellations.
+    pub cancels: usize,
+    /// How many starts with a warm cache, and how many with a cold one.
+    pub starts: (usize, usize),
+}
+
+impl Effort {
+    const QUICK: Self = Self {
+        rounds: 3,
+        measure: Duration::from_secs(3),
+        warm_up: Duration::from_millis(500),
+        cancels: 500,
+        starts: (5, 1),
+    };
+    const FULL: Self = Self {
+        rounds: 5,
+        measure: Duration::from_secs(10),
+        warm_up: Duration::from_secs(2),
+        cancels: 2_000,
+        starts: (15, 3),
+    };
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Baseline => baseline::serve(),
+        Command::Run(options) => {
+            // One thread: what it does not use of the two cores is the servers'.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let done = runtime.block_on(until_stopped(run(&options)));
+            // A blocking scenario that was interrupted ends with the process.
+            runtime.shutdown_background();
+            done
+        }
+    }
+}
+
+/// Ends with an error on a signal, so that what was started is stopped by the
+/// destructors.
+async fn until_stopped(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        biased;
+        _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted"),
+        _ = terminate.recv() => anyhow::bail!("terminated"),
+        done = work => done,
+    }
+}
+
+async fn run(options: &Options) -> anyhow::Result<()> {
+    let effort = if options.full { Effort::FULL } else { Effort::QUICK };
+    std::fs::create_dir_all(&options.out).with_context(|| options.out.display().to_string())?;
+    let work = tempfile::Builder::new().prefix("run-").tempdir_in(&options.out)?;
+    let mut report = Report::new(machine::describe());
+    say(&report.head())?;
+    let wanted = if options.only.is_empty() { &ALL[..] } else { &options.only };
+    for scenario in wanted {
+        say(&format!("… {}\n", scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())))?;
+        let sections = measure(*scenario, effort, work.path(), options).await?;
+        for section in sections {
+            say(&section.table())?;
+            report.sections.push(section);
+        }
+    }
+    say(&report.aims())?;
+    report.write(&options.out)?;
+    say(&format!("written: {}\n", options.out.join("report.{md,json}").display()))
+}
+
+async fn measure(
+    scenario: Scenario,
+    effort: Effort,
+    work: &Path,
+    options: &Options,
+) -> anyhow::Result<Vec<report::Section>> {
+    Ok(match scenario {
+        Scenario::Calls => vec![calls::measure(effort, work).await?],
+        Scenario::Tasks => tasks::measure(effort, work).await?,
+        Scenario::Cancel => {
+            let work = work.to_owned();
+            vec![tokio::task::spawn_blocking(move || cancel::measure(effort, &work)).await??]
+        }
+        Scenario::Start => vec![start::measure(effort, work).await?],
+        Scenario::Stdio => vec![pipe::measure(effort, work).await?],
+        Scenario::Parts => parts::collect(&options.out, options.parts_since)?.into_iter().collect(),
+    })
+}
+
+fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}

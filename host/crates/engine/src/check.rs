@@ -83,8 +83,9 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(unreadable)?;
-    let seen =
-        folder::look(&dir, &name).ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
+    let seen = folder::look(&dir, &name)
+        .map_err(unreadable)?
+        .ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
     let has_manifest = seen.manifest.is_some();
     let file = File { engine, runtime, dir: Arc::new(dir), name, seen, former: None, codes: Arc::default() };
     let plugin = file.plugin()?;

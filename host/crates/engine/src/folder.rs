@@ -82,17 +82,24 @@ pub(crate) fn scan(path: &Path) -> std::io::Result<Scan> {
         if !name.ends_with(".wasm") || name.starts_with(['.', '~', '#']) {
             continue;
         }
-        if let Some(seen) = look(&dir, &name) {
+        if let Some(seen) = look(&dir, &name)? {
             files.insert(name, seen);
         }
     }
     Ok(Scan { dir: Some(Arc::new(dir)), files })
 }
 
-/// Looks at one component and its manifest; `None` if it is not there.
-pub(crate) fn look(dir: &Dir, name: &str) -> Option<Seen> {
-    let stamp = |name: &str| dir.symlink_metadata(name).ok().map(|found| Stamp::of(&found));
-    Some(Seen { component: stamp(name)?, manifest: stamp(&manifest_name(name)) })
+/// Looks at one component and its manifest; `None` if it is not there. A manifest
+/// that cannot be looked at is not taken for one that is absent, which would
+/// loosen what it says.
+pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<Seen>> {
+    let stamp = |name: &str| match dir.symlink_metadata(name) {
+        Ok(found) => Ok(Some(Stamp::of(&found))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    };
+    let Some(component) = stamp(name)? else { return Ok(None) };
+    Ok(Some(Seen { component, manifest: stamp(&manifest_name(name))? }))
 }
 
 /// Reads a file that was seen, if it is still the same.

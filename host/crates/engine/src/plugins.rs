@@ -330,6 +330,9 @@ impl File {
             Ok(manifest) => manifest.clone(),
             Err(why) => {
                 held.built = Err(why.clone());
+                if held.manifest_text.is_none() {
+                    held.fault = Some(Refusal::Unreadable(why.to_string()));
+                }
                 return held;
             }
         };

@@ -21,7 +21,7 @@ use toolyard_task::store::{Committed, Quota};
 use toolyard_task::task::Era;
 use toolyard_task::wire::{RawJson, RequestedTtl, Timestamp};
 use toolyard_task::{
-    Clock, Digest, Event, Fence, Incarnation, Outcome, Owner, SessionId, Task, TaskId, TaskStore, apply,
+    Clock, Digest, Event, Fence, Incarnation, Outcome, Owner, SessionId, Task, TaskId, apply,
 };
 use uuid::Uuid;
 
@@ -101,11 +101,17 @@ pub fn owner(name: &str) -> Owner {
     Owner::Subject { issuer: "https://issuer.example".into(), subject: name.into() }
 }
 
+fn random() -> Uuid {
+    let secret = crate::secret().expect("the operating system gives some");
+    let bytes = *secret.first_chunk().expect("32 are more than 16");
+    uuid::Builder::from_random_bytes(bytes).into_uuid()
+}
+
 /// A task of this owner, not yet stored, with a random id.
 #[must_use]
 pub fn task(owner: &Owner) -> Task {
     Task {
-        id: TaskId(Uuid::new_v4()),
+        id: TaskId(random()),
         owner: owner.clone(),
         session: None,
         era: Era::Sessions,
@@ -132,7 +138,7 @@ pub fn task(owner: &Owner) -> Task {
 /// A session that is its own owner, with a random id.
 #[must_use]
 pub fn session() -> Session {
-    let id = SessionId::of(Uuid::new_v4());
+    let id = SessionId::of(random());
     Session {
         owner: Owner::Session(id.clone()),
         id,

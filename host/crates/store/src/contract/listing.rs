@@ -5,7 +5,7 @@ use crate::Store;
 use std::collections::HashSet;
 use toolyard_task::store::{After, ListQuery};
 use toolyard_task::task::{EXPIRED_KEPT_MS, Summary};
-use toolyard_task::{Event, Outcome, Owner, Task, TaskId, TaskStore};
+use toolyard_task::{Event, Outcome, Owner, Task, TaskId};
 
 async fn page(store: &dyn Store, owner: Option<&Owner>, after: Option<&Summary>, limit: u32) -> Vec<Summary> {
     let after = after.map(|last| After { created_at: last.created_at, id: last.id });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolyard_task::apply::Refusal;
 use toolyard_task::wire::RawJson;
-use toolyard_task::{Event, Outcome, Task, TaskStore};
+use toolyard_task::{Event, Outcome, Task};
 
 /// Races that go on at a time.
 const LANES: u32 = 64;

@@ -1,7 +1,7 @@
 //! Sessions.
 
 use super::{Fixture, START, created, finish, owner, result, session, task};
-use toolyard_task::session::{Session, SessionStore};
+use toolyard_task::session::Session;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{SessionId, Task};

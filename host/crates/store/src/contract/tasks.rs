@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use toolyard_task::store::{Committed, CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::EXPIRED_KEPT_MS;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, Incarnation, Outcome, Task, TaskStore};
+use toolyard_task::{Event, Fence, Incarnation, Outcome, Task};
 
 /// What comes back is what was given, with the store's times.
 pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {

@@ -6,7 +6,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 use toolyard_task::node::NodeStore;
-use toolyard_task::session::SessionStore;
 use toolyard_task::store::{CreateError, Hint, StoreError};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Fence, Incarnation, Task, TaskStore};

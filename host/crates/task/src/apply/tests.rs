@@ -1,1 +1,396 @@
+use super::Refusal::{AlreadyStarted, Fenced, KeyReused, NotAsked, NotDue, Terminal};
+use super::*;
+use crate::id::{Digest, Owner, TaskId};
+use crate::task::{EXPIRED_KEPT_MS, Era};
+use crate::wire::TaskStatus::{Cancelled, Completed, Failed, InputRequired, Working};
+use crate::wire::{RequestedTtl, TaskStatus};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use uuid::Uuid;
 
+const BEGIN: i64 = 1_000_000;
+const TTL: u64 = 1_000;
+const FENCE: Fence = Fence { incarnation: Incarnation(7), attempt: 2 };
+/// Runs that were superseded, or are not there yet.
+const OTHERS: [Fence; 4] = [
+    Fence { incarnation: Incarnation(7), attempt: 1 },
+    Fence { incarnation: Incarnation(7), attempt: 3 },
+    Fence { incarnation: Incarnation(6), attempt: 2 },
+    Fence { incarnation: Incarnation(8), attempt: 2 },
+];
+
+fn task() -> Task {
+    Task {
+        id: TaskId(Uuid::from_u128(1)),
+        owner: Owner::Local,
+        session: None,
+        era: Era::Sessions,
+        client_capabilities: RawJson::empty_object(),
+        tool: "example.sleep".into(),
+        digest: Digest(String::new()),
+        arguments: RawJson::empty_object(),
+        progress_token: None,
+        requested_ttl: RequestedTtl::Absent,
+        ttl_ms: TTL,
+        poll_interval_ms: 1_000,
+        created_at: Timestamp(BEGIN),
+        updated_at: Timestamp(BEGIN),
+        status_message: Some("waits".into()),
+        version: 1,
+        fence: FENCE,
+        started_at: None,
+        effects: false,
+        questions: Vec::new(),
+        outcome: None,
+    }
+}
+
+fn question(key: &str) -> Question {
+    Question {
+        key: key.into(),
+        method: "elicitation/create".into(),
+        params: RawJson::empty_object(),
+        attempt: FENCE.attempt,
+        deadline: Timestamp(BEGIN + 500),
+        request_ids: Vec::new(),
+        client_task: None,
+        answer: None,
+    }
+}
+
+fn started() -> Event {
+    Event::Started { fence: FENCE }
+}
+
+fn said() -> Event {
+    Event::Said { fence: FENCE, message: "half way".into() }
+}
+
+fn asked(keys: &[&str]) -> Event {
+    Event::Asked { fence: FENCE, questions: keys.iter().map(|key| question(key)).collect() }
+}
+
+fn answered(key: &str) -> Event {
+    Event::Answered { key: key.into(), answer: Ok(RawJson::trusted("{}")) }
+}
+
+fn finished(outcome: Outcome) -> Event {
+    Event::Finished { fence: FENCE, outcome, message: None }
+}
+
+fn result(is_error: bool) -> Outcome {
+    Outcome::Result { is_error, result: RawJson::trusted(r#"{"content":[]}"#) }
+}
+
+fn cancelled() -> Event {
+    Event::Cancelled { message: "stop".into() }
+}
+
+fn orphaned() -> Event {
+    Event::Orphaned { incarnation: FENCE.incarnation }
+}
+
+/// The task after these events, all of which must apply.
+fn after(events: impl IntoIterator<Item = Event>, now: i64) -> Task {
+    events.into_iter().fold(task(), |task, event| apply(&task, event, Timestamp(now)).expect("applies"))
+}
+
+const IN_TIME: i64 = BEGIN + 10;
+const TOO_LATE: i64 = BEGIN + TTL as i64;
+
+/// Every live state, and each event with what it must lead to.
+#[test]
+fn t_17_t_18_each_event_leads_from_each_live_state_where_it_must() {
+    let waiting = || after([], IN_TIME);
+    let running = || after([started()], IN_TIME);
+    let asking = || after([started(), asked(&["q"])], IN_TIME);
+    let rpc_error = || Outcome::Error(RpcError::internal("broke"));
+    type Expected = Result<TaskStatus, Refusal>;
+    // By state: not yet begun, running, waiting for the answer to `q`.
+    let table: [(Event, i64, [Expected; 3]); 16] = [
+        (started(), IN_TIME, [Ok(Working), Err(AlreadyStarted), Err(AlreadyStarted)]),
+        (said(), IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
+        (Event::Effects { fence: FENCE }, IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
+        (asked(&["p"]), IN_TIME, [Ok(InputRequired), Ok(InputRequired), Ok(InputRequired)]),
+        (asked(&["q"]), IN_TIME, [Ok(InputRequired), Ok(InputRequired), Err(KeyReused)]),
+        (asked(&["p", "p"]), IN_TIME, [Err(KeyReused), Err(KeyReused), Err(KeyReused)]),
+        (answered("q"), IN_TIME, [Err(NotAsked), Err(NotAsked), Ok(Working)]),
+        (answered("p"), IN_TIME, [Err(NotAsked), Err(NotAsked), Err(NotAsked)]),
+        (finished(result(false)), IN_TIME, [Ok(Completed), Ok(Completed), Ok(Completed)]),
+        (finished(result(true)), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+        (finished(rpc_error()), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+        // The end came late, but the ttl had not been acted on.
+        (finished(result(false)), TOO_LATE, [Ok(Completed), Ok(Completed), Ok(Completed)]),
+        (cancelled(), IN_TIME, [Ok(Cancelled), Ok(Cancelled), Ok(Cancelled)]),
+        (Event::Expired, TOO_LATE - 1, [Err(NotDue), Err(NotDue), Err(NotDue)]),
+        (Event::Expired, TOO_LATE, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+        (orphaned(), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+    ];
+    for (event, now, expected) in table {
+        for (state, expected) in [waiting(), running(), asking()].iter().zip(expected) {
+            let next = apply(state, event.clone(), Timestamp(now));
+            assert_eq!(next.map(|next| next.status()), expected, "{event:?} to {state:?}");
+        }
+    }
+}
+
+#[test]
+fn t_17_t_35_nothing_follows_an_end() {
+    let ends = [
+        (finished(result(false)), IN_TIME, Completed),
+        (finished(result(true)), IN_TIME, Failed),
+        (finished(Outcome::Error(RpcError::internal("broke"))), IN_TIME, Failed),
+        (cancelled(), IN_TIME, Cancelled),
+        (Event::Expired, TOO_LATE, Failed),
+        (orphaned(), IN_TIME, Failed),
+    ];
+    for (end, now, status) in &ends {
+        // A question that was open at the end stays unanswered.
+        let mut ended = after([started(), asked(&["q"])], IN_TIME);
+        ended = apply(&ended, end.clone(), Timestamp(*now)).expect("applies");
+        assert_eq!(ended.status(), *status);
+        assert!(status.is_terminal() && !ended.is_live());
+        let later = [
+            started(),
+            said(),
+            Event::Effects { fence: FENCE },
+            asked(&["p"]),
+            answered("q"),
+            Event::Expired,
+        ];
+        for event in later.into_iter().chain(ends.iter().map(|(end, ..)| end.clone())) {
+            assert_eq!(apply(&ended, event, Timestamp(TOO_LATE + 1)), Err(Terminal));
+        }
+    }
+}
+
+#[test]
+fn a_superseded_run_is_shut_out_and_the_client_is_not() {
+    let live = after([started(), asked(&["q"])], IN_TIME);
+    for fence in OTHERS {
+        for event in [
+            Event::Started { fence },
+            Event::Said { fence, message: String::new() },
+            Event::Effects { fence },
+            Event::Asked { fence, questions: vec![question("p")] },
+            Event::Finished { fence, outcome: result(false), message: None },
+        ] {
+            assert_eq!(apply(&live, event, Timestamp(IN_TIME)), Err(Fenced), "{fence:?}");
+        }
+    }
+    let orphaned = Event::Orphaned { incarnation: Incarnation(6) };
+    assert_eq!(apply(&live, orphaned, Timestamp(IN_TIME)), Err(Fenced));
+    assert!(apply(&live, answered("q"), Timestamp(IN_TIME)).is_ok());
+    assert!(apply(&live, cancelled(), Timestamp(IN_TIME)).is_ok());
+}
+
+#[test]
+fn t_20_the_time_of_the_last_change_rises_even_if_the_clock_steps_back() {
+    let mut last = after([started()], IN_TIME);
+    for now in [IN_TIME, IN_TIME - 5_000, IN_TIME + 1, 0, IN_TIME + 3] {
+        let next = apply(&last, said(), Timestamp(now)).expect("applies");
+        assert!(next.updated_at > last.updated_at, "{now}");
+        assert_eq!(next.version, last.version + 1);
+        last = next;
+    }
+    assert_eq!(last.updated_at, Timestamp(IN_TIME + 5));
+    assert_eq!(last.created_at, Timestamp(BEGIN));
+}
+
+#[test]
+fn t_21_a_task_whose_ttl_passes_is_ended_first_and_goes_later() {
+    let live = after([started()], IN_TIME);
+    assert_eq!(live.due_at(), Timestamp(TOO_LATE));
+    assert!(!live.is_gone(Timestamp(TOO_LATE + 1_000_000)), "a live task never vanishes");
+    let ended = apply(&live, Event::Expired, Timestamp(TOO_LATE + 5)).expect("is due");
+    let until = Timestamp(TOO_LATE + 5).plus(EXPIRED_KEPT_MS);
+    assert_eq!(ended.due_at(), until);
+    assert!(!ended.is_gone(Timestamp(until.0 - 1)) && ended.is_gone(until));
+    let message = ended.status_message.expect("says why");
+    assert!(message.contains("ttl of 1000 ms"), "{message}");
+
+    let in_time = apply(&live, finished(result(false)), Timestamp(IN_TIME)).expect("applies");
+    assert!(!in_time.is_gone(Timestamp(TOO_LATE - 1)) && in_time.is_gone(Timestamp(TOO_LATE)));
+}
+
+#[test]
+fn what_a_run_said_of_itself_ends_with_the_run() {
+    let running = after([started(), said()], IN_TIME);
+    assert_eq!(running.status_message.as_deref(), Some("half way"));
+    let ended = apply(&running, finished(result(false)), Timestamp(IN_TIME)).expect("applies");
+    assert_eq!(ended.status_message, None);
+    assert_eq!(after([started()], IN_TIME).status_message, None, "it waits no more");
+}
+
+#[test]
+fn an_orphan_says_whether_anything_may_have_happened() {
+    let message = |task: &Task| {
+        let ended = apply(task, orphaned(), Timestamp(IN_TIME)).expect("applies");
+        let message = ended.status_message.expect("says why");
+        assert_eq!(ended.outcome, Some(Outcome::Error(RpcError::internal(message.clone()))));
+        message
+    };
+    assert!(message(&task()).contains("nothing was done"));
+    assert!(message(&after([started()], IN_TIME)).contains("may have had effects"));
+}
+
+/// What can happen, chosen at random: a run that is fenced off has a number in
+/// `by`.
+#[derive(Debug, Clone)]
+enum Action {
+    Start { by: Option<usize> },
+    Say { by: Option<usize> },
+    Affect { by: Option<usize> },
+    Ask { by: Option<usize>, keys: Vec<u8> },
+    Answer { key: u8, well: bool },
+    Finish { by: Option<usize>, how: How },
+    Cancel,
+    Expire,
+    Orphan { mine: bool },
+}
+
+#[derive(Debug, Clone, Copy)]
+enum How {
+    Well,
+    ToolError,
+    RpcError,
+}
+
+impl Action {
+    fn event(&self) -> Event {
+        let fence = |by: &Option<usize>| by.map_or(FENCE, |other| OTHERS[other]);
+        match self {
+            Self::Start { by } => Event::Started { fence: fence(by) },
+            Self::Say { by } => Event::Said { fence: fence(by), message: "so".into() },
+            Self::Affect { by } => Event::Effects { fence: fence(by) },
+            Self::Ask { by, keys } => Event::Asked {
+                fence: fence(by),
+                questions: keys.iter().map(|key| question(&key.to_string())).collect(),
+            },
+            Self::Answer { key, well } => {
+                let answer = if *well { Ok(RawJson::trusted("1")) } else { Err(RpcError::internal("no")) };
+                Event::Answered { key: key.to_string(), answer }
+            }
+            Self::Finish { by, how } => {
+                let outcome = match how {
+                    How::Well => result(false),
+                    How::ToolError => result(true),
+                    How::RpcError => Outcome::Error(RpcError::internal("broke")),
+                };
+                Event::Finished { fence: fence(by), outcome, message: None }
+            }
+            Self::Cancel => cancelled(),
+            Self::Expire => Event::Expired,
+            Self::Orphan { mine } => {
+                Event::Orphaned { incarnation: Incarnation(if *mine { FENCE.incarnation.0 } else { 99 }) }
+            }
+        }
+    }
+}
+
+/// The state machine again, in the fewest words: no times but the end of the ttl,
+/// no texts, one end.
+#[derive(Debug, Default)]
+struct Model {
+    begun: bool,
+    affected: bool,
+    /// Keys that were asked, and whether they were answered.
+    keys: BTreeMap<u8, bool>,
+    end: Option<TaskStatus>,
+}
+
+impl Model {
+    fn step(&mut self, action: &Action, now: i64) -> Result<(), Refusal> {
+        if self.end.is_some() {
+            return Err(Terminal);
+        }
+        match action {
+            Action::Start { by: Some(_) }
+            | Action::Say { by: Some(_) }
+            | Action::Affect { by: Some(_) }
+            | Action::Ask { by: Some(_), .. }
+            | Action::Finish { by: Some(_), .. }
+            | Action::Orphan { mine: false } => return Err(Fenced),
+            Action::Start { by: None } if self.begun => return Err(AlreadyStarted),
+            Action::Start { by: None } => self.begun = true,
+            Action::Say { by: None } => {}
+            Action::Affect { by: None } => self.affected = true,
+            Action::Ask { by: None, keys } => {
+                let mut all = self.keys.clone();
+                for key in keys {
+                    if all.insert(*key, false).is_some() {
+                        return Err(KeyReused);
+                    }
+                }
+                self.keys = all;
+            }
+            Action::Answer { key, .. } => match self.keys.get_mut(key) {
+                Some(answered @ false) => *answered = true,
+                _ => return Err(NotAsked),
+            },
+            Action::Finish { by: None, how: How::Well } => self.end = Some(Completed),
+            Action::Finish { by: None, .. } | Action::Orphan { mine: true } => self.end = Some(Failed),
+            Action::Cancel => self.end = Some(Cancelled),
+            Action::Expire if now < TOO_LATE => return Err(NotDue),
+            Action::Expire => self.end = Some(Failed),
+        }
+        Ok(())
+    }
+
+    fn status(&self) -> TaskStatus {
+        let open = self.keys.values().any(|answered| !answered);
+        self.end.unwrap_or(if open { InputRequired } else { Working })
+    }
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let by = || prop_oneof![4 => Just(None), 1 => (0..OTHERS.len()).prop_map(Some)];
+    let how = prop_oneof![Just(How::Well), Just(How::ToolError), Just(How::RpcError)];
+    // Ends are rare, so that sequences are long.
+    prop_oneof![
+        4 => by().prop_map(|by| Action::Start { by }),
+        4 => by().prop_map(|by| Action::Say { by }),
+        2 => by().prop_map(|by| Action::Affect { by }),
+        6 => (by(), vec(0..6_u8, 0..3)).prop_map(|(by, keys)| Action::Ask { by, keys }),
+        6 => (0..6_u8, any::<bool>()).prop_map(|(key, well)| Action::Answer { key, well }),
+        1 => (by(), how).prop_map(|(by, how)| Action::Finish { by, how }),
+        1 => Just(Action::Cancel),
+        3 => Just(Action::Expire),
+        1 => any::<bool>().prop_map(|mine| Action::Orphan { mine }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn t_17_t_18_t_20_t_35_apply_agrees_with_the_model(
+        steps in vec((action(), -50..120_i64), 1..60),
+    ) {
+        let mut task = task();
+        let mut model = Model::default();
+        let mut now = BEGIN;
+        for (action, passed) in steps {
+            now += passed;
+            let expected = model.step(&action, now);
+            let next = apply(&task, action.event(), Timestamp(now));
+            prop_assert_eq!(next.as_ref().map(drop), expected.as_ref().map(drop));
+            let Ok(next) = next else { continue };
+            prop_assert_eq!(next.version, task.version + 1);
+            prop_assert!(next.updated_at > task.updated_at);
+            prop_assert!(next.updated_at >= Timestamp(now));
+            prop_assert_eq!(next.status(), model.status());
+            prop_assert_eq!(next.is_live(), model.end.is_none());
+            prop_assert_eq!(next.started_at.is_some(), model.begun);
+            prop_assert_eq!(next.effects, model.affected);
+            let open = next.questions.iter().filter(|question| question.answer.is_none()).count();
+            prop_assert_eq!(open, model.keys.values().filter(|answered| !**answered).count());
+            prop_assert_eq!(next.questions.len(), model.keys.len());
+            // What no event may change.
+            let fixed = |task: &Task| (task.id, task.owner.clone(), task.fence, task.created_at, task.ttl_ms);
+            prop_assert_eq!(fixed(&next), fixed(&task));
+            task = next;
+        }
+    }
+}

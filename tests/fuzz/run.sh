@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Fuzzes what reads bytes from outside, each target for FUZZ_SECONDS (20):
+#
+#     tests/fuzz/run.sh             all targets
+#     tests/fuzz/run.sh decode      one
+#
+# libFuzzer with the stable toolchain: the flags below are what gives it the
+# coverage of the code and the values of its comparisons. Corpora grow in
+# target/fuzz/corpus; the seeds in tests/fuzz/corpus stay as they are. Where there
+# is no C++ compiler for libFuzzer itself, a person's machine goes without,
+# loudly; CI does not get away with it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+readonly ALL=(decode http_headers)
+readonly SECONDS_EACH=${FUZZ_SECONDS:-20}
+readonly CARGO=${CARGO:-cargo}
+readonly OUT=$PWD/target/fuzz
+readonly INSTRUMENTED=(
+  -Cpasses=sancov-module
+  -Cllvm-args=-sanitizer-coverage-level=4
+  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
+  -Cllvm-args=-sanitizer-coverage-pc-table
+  -Cllvm-args=-sanitizer-coverage-trace-compares
+)
+
+require_compiler() {
+  local compiler
+  for compiler in "${CXX:-c++}" g++ clang++; do
+    # CXX may carry arguments, or a wrapper before the compiler.
+    if command -v "${compiler%% *}" >/dev/null; then return; fi
+  done
+  {
+    echo "************************************************************************"
+    echo "SKIPPED: fuzzing"
+    echo "  It needs a C++ compiler: none of \$CXX, c++, g++ and clang++ is there."
+    echo "************************************************************************"
+  } >&2
+  if [ "${CI:-}" = true ]; then
+    echo "run.sh: CI=true, so this is an error" >&2
+    exit 1
+  fi
+  exit 0
+}
+
+build() {
+  # With a target named, build scripts and macros are not instrumented: they run
+  # in the compiler, which has no runtime for it.
+  env -u CARGO_ENCODED_RUSTFLAGS RUSTFLAGS="${INSTRUMENTED[*]}" \
+    "$CARGO" build --release --locked --manifest-path tests/fuzz/Cargo.toml \
+    --target "$TRIPLE" --target-dir "$OUT"
+}
+
+fuzz() { # TARGET
+  local target=$1
+  local binary=$OUT/$TRIPLE/release/$target corpus=$OUT/corpus/$target log=$OUT/$target.log
+  mkdir -p "$corpus" "$OUT/crashes"
+  cp tests/fuzz/corpus/"$target"/* "$corpus"/
+  echo "Fuzzing $target for $SECONDS_EACH s"
+  local status=0
+  "$binary" "$corpus" \
+    -dict="tests/fuzz/dictionaries/$target.txt" \
+    -artifact_prefix="$OUT/crashes/$target-" \
+    -max_total_time="$SECONDS_EACH" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
+    -print_final_stats=1 >"$log" 2>&1 || status=$?
+  if [ "$status" -ne 0 ]; then
+    tail -n 60 "$log" >&2
+    local artifact
+    artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+    {
+      echo
+      echo "$target failed with status $status; the whole log is $log"
+      if [ -n "$artifact" ]; then
+        echo "Once more, with this input:  $binary $artifact"
+        echo "As small as it can be:       $binary -minimize_crash=1 -runs=100000 $artifact"
+      fi
+    } >&2
+    exit 1
+  fi
+  report "$target" "$log"
+}
+
+report() { # TARGET, LOG
+  local target=$1 log=$2
+  local executions first last
+  executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  first=$(coverage "$log" | head -n 1)
+  last=$(coverage "$log" | tail -n 1)
+  # Without feedback it would run on and find nothing.
+  if [ -z "$last" ] || [ "$last" -eq 0 ]; then
+    tail -n 20 "$log" >&2
+    echo "$target: no coverage was measured; the instrumentation does not work" >&2
+    exit 1
+  fi
+  echo "  $executions executions, coverage $last (the first inputs: $first), $(inputs "$OUT/corpus/$target") inputs kept"
+}
+
+coverage() { # LOG
+  sed -n 's/^#[0-9].* cov: \([0-9]*\) .*/\1/p' "$1"
+}
+
+inputs() { # FOLDER
+  find "$1" -type f | wc -l | tr -d ' '
+}
+
+require_compiler
+TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
+readonly TRIPLE
+build
+for target in "${@:-${ALL[@]}}"; do
+  fuzz "$target"
+done

@@ -1,0 +1,39 @@
+//! The headers that decide how a request is read and answered.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use toolyard_transport::http::{EventId, accepts, is_json};
+
+fuzz_target!(|data: &[u8]| {
+    if let [stream @ .., _, _, _, _, _, _, _, _] = data
+        && let (Ok(stream), Some(number)) = (stream.try_into(), data.last_chunk())
+    {
+        let id = EventId { stream: u64::from_le_bytes(stream), number: u64::from_le_bytes(*number) };
+        assert_eq!(EventId::parse(&id.to_string()), Some(id));
+    }
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Some(id) = EventId::parse(text) {
+        assert_eq!(id.to_string(), text, "an id has one spelling");
+    }
+    if is_json(text) {
+        assert!(is_json(&text.to_ascii_uppercase()), "the case of a media type is free");
+        assert!(is_json(&format!("{text}; charset=utf-8")), "parameters do not matter");
+    }
+    for (kind, sub) in [("application", "json"), ("text", "event-stream")] {
+        accepted(text, kind, sub);
+    }
+});
+
+/// Each line is one header.
+fn accepted(text: &str, kind: &str, sub: &str) {
+    let admitted = accepts(text.lines(), kind, sub);
+    let joined = text.lines().collect::<Vec<_>>().join(",");
+    assert_eq!(accepts([joined.as_str()].into_iter(), kind, sub), admitted, "headers are one list: {joined:?}");
+    let upper = joined.to_ascii_uppercase();
+    assert_eq!(accepts([upper.as_str()].into_iter(), kind, sub), admitted, "case is free: {joined:?}");
+    let exact = format!("{kind}/{sub}");
+    assert!(accepts([joined.as_str(), &exact].into_iter(), kind, sub), "named plainly at the end: {joined:?}");
+    let refused = format!("{exact};q=0");
+    assert!(!accepts([joined.as_str(), &refused].into_iter(), kind, sub), "refused at the end: {joined:?}");
+}

@@ -1,0 +1,59 @@
+//! What the README and `examples/` show is built and run, so that it is true.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use tokio::process::Command;
+use toolyard_tests::guests::root;
+use toolyard_tests::host::{Setup, install};
+use toolyard_tests::{Host, Session, Stdio, guests};
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_readme_shows_the_first_plugin_as_it_is() {
+    let code = text("examples/first-plugin/src/lib.rs");
+    assert!(text("README.md").contains(&format!("```rust\n{code}```")), "README.md is behind the example");
+}
+
+#[tokio::test]
+async fn the_first_plugin_builds_is_served_and_greets() {
+    let folder = root().join("examples/first-plugin");
+    let flags = Command::new(root().join("plugins/wasip2-target.sh")).output().await.expect("the script runs");
+    assert!(flags.status.success(), "{}", String::from_utf8_lossy(&flags.stderr));
+    let target = root().join("target/guests");
+    let built = Command::new("cargo")
+        .args(["build", "--release", "--locked", "--target", "wasm32-wasip2", "--target-dir"])
+        .arg(&target)
+        .current_dir(&folder)
+        .env("CARGO_ENCODED_RUSTFLAGS", String::from_utf8(flags.stdout).expect("text"))
+        .output()
+        .await
+        .expect("cargo runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let host = Host::with(&[]).await;
+    let session = Session::open(host.port()).await;
+    let mut listening = session.listen().await;
+    listening.next().await.expect("the stream opens");
+    install(&target.join("wasm32-wasip2/release/greeter.wasm"), Path::new(&host.plugins()));
+    listening.message().await.expect("word of the new tool");
+    let greeting = session.call("greet", json!({"name": "world"})).await;
+    assert_eq!(greeting["content"][0]["text"], "Hello, world!");
+    let task = session.create("greet", json!({"name": "world"})).await;
+    session.until(&task, "completed").await;
+}
+
+#[tokio::test]
+async fn the_client_configurations_lead_to_a_server() {
+    let http: Value = serde_json::from_str(&text("examples/clients/http.json")).expect("JSON");
+    let server = &http["mcpServers"]["toolyard"];
+    assert_eq!((server["type"].as_str(), server["url"].as_str()), (Some("http"), Some("http://127.0.0.1:7420/mcp")));
+    let stdio: Value = serde_json::from_str(&text("examples/clients/stdio.json")).expect("JSON");
+    let server = &stdio["mcpServers"]["toolyard"];
+    assert_eq!(server["command"], "toolyard");
+    assert_eq!(server["args"], json!(["stdio", "--plugins", "./plugins/dist"]));
+    let mut client = Stdio::open(Setup::new().with(&[guests::plugin("probe")])).await;
+    let tools = client.request("tools/list", json!({})).await;
+    assert!(!tools["result"]["tools"].as_array().expect("tools").is_empty());
+}

@@ -1,0 +1,152 @@
+//! The servers that are measured, as processes of their own.
+
+use anyhow::Context as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use toolyard_tests::guests;
+
+/// How long a server may take to say its port; a hundred plugins may have to be
+/// compiled first.
+const START: Duration = Duration::from_secs(180);
+/// How long it may take to end when it is asked to.
+const END: Duration = Duration::from_secs(20);
+/// `USER_HZ`, which is 100 in every Linux: the unit of `/proc/PID/stat`.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// A server under measurement. Killed when dropped.
+pub struct Server {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+}
+
+/// Processor time that a process has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cpu {
+    /// In its own code.
+    pub user: Duration,
+    /// In the kernel for it.
+    pub system: Duration,
+}
+
+impl Cpu {
+    /// What was used since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(earlier.user),
+            system: self.system.saturating_sub(earlier.system),
+        }
+    }
+}
+
+impl Server {
+    /// `toolyard serve` over the folders `plugins` and `data` of `folder`.
+    pub async fn toolyard(folder: &Path) -> anyhow::Result<Self> {
+        let mut command = Command::new(guests::binary());
+        command.arg("serve").args(["--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "data"]);
+        Self::start(command, folder).await
+    }
+
+    /// The comparison.
+    pub async fn baseline(folder: &Path) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("baseline");
+        Self::start(command, folder).await
+    }
+
+    async fn start(mut command: Command, folder: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        // A file, not a pipe: reading what a server logs would cost this process
+        // time that belongs to the load.
+        let log = folder.join("log");
+        let child = command
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(&log)?)
+            .spawn()
+            .with_context(|| format!("{command:?} does not start"))?;
+        let mut server = Self { child, port: 0, log };
+        let until = Instant::now() + START;
+        loop {
+            let text = server.log()?;
+            if let Some(port) = port(&text) {
+                server.port = port;
+                return Ok(server);
+            }
+            let ended = server.child.try_wait()?;
+            anyhow::ensure!(ended.is_none() && Instant::now() < until, "a server did not start:\n{text}");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// The port it serves on.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The last it logged, for the message of a failure.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        let text = self.log().unwrap_or_default();
+        let lines: Vec<&str> = text.lines().rev().take(5).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    /// The processor time that it has used so far.
+    pub fn cpu(&self) -> anyhow::Result<Cpu> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name in parentheses may hold anything; fields 14 and 15 are the
+        // 12th and 13th after it.
+        let fields = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
+        let mut ticks = fields.split(' ').skip(11).map_while(|field| field.parse::<u64>().ok());
+        let mut next = || ticks.next().context("/proc/PID/stat has times");
+        let time = |ticks: u64| Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND);
+        Ok(Cpu { user: time(next()?), system: time(next()?) })
+    }
+
+    /// Asks it to end and waits for that.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let id = id.context("a process has an id")?;
+        rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+        let until = Instant::now() + END;
+        while self.child.try_wait()?.is_none() {
+            anyhow::ensure!(Instant::now() < until, "a server did not stop:\n{}", self.last_words());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
+    }
+
+    fn log(&self) -> anyhow::Result<String> {
+        Ok(String::from_utf8_lossy(&std::fs::read(&self.log)?).into_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn port(log: &str) -> Option<u16> {
+    let (_, rest) = log.split_once(" serves http://127.0.0.1:")?;
+    rest.split_once("/mcp")?.0.parse().ok()
+}
+
+/// Makes the folder of a server with these components as its plugins.
+pub fn folder(work: &Path, name: &str, components: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    let folder = work.join(name);
+    let plugins = folder.join("plugins");
+    std::fs::create_dir_all(&plugins)?;
+    for component in components {
+        let name = component.file_name().context("a component has a name")?;
+        std::fs::copy(component, plugins.join(name))?;
+    }
+    Ok(folder)
+}

@@ -1,0 +1,102 @@
+//! Quantiles and medians.
+
+use hdrhistogram::Histogram;
+use std::time::Duration;
+
+/// Durations, to three digits, from a nanosecond to a minute.
+#[derive(Debug, Clone)]
+pub struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        const MINUTE: u64 = 60_000_000_000;
+        Self(Histogram::new_with_bounds(1, MINUTE, 3).expect("these bounds are valid"))
+    }
+
+    /// Adds one; what is longer than a minute counts as a minute.
+    pub fn record(&mut self, took: Duration) {
+        self.0.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Adds those of another.
+    pub fn add(&mut self, other: &Self) {
+        self.0.add(&other.0).expect("all have the same bounds");
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// The quantile in milliseconds.
+    #[must_use]
+    pub fn ms(&self, quantile: f64) -> f64 {
+        self.0.value_at_quantile(quantile) as f64 / 1e6
+    }
+
+    /// The longest in milliseconds.
+    #[must_use]
+    pub fn max_ms(&self) -> f64 {
+        self.0.max() as f64 / 1e6
+    }
+}
+
+/// The median; the mean of the middle two where there is no middle one.
+#[must_use]
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => values[count / 2],
+        count => f64::midpoint(values[count / 2 - 1], values[count / 2]),
+    }
+}
+
+/// A number with as many digits as a reader can use.
+#[must_use]
+pub fn shown(value: f64) -> String {
+    match value.abs() {
+        large if large >= 1_000.0 => grouped(value),
+        middle if middle >= 100.0 => format!("{value:.0}"),
+        small if small >= 10.0 => format!("{value:.1}"),
+        tiny if tiny >= 0.1 || tiny == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn numbers_are_shown_with_few_digits() {
+        for (value, expected) in
+            [(1_234_567.8, "1,234,568"), (999.4, "999"), (12.34, "12.3"), (1.234, "1.23"), (0.0123, "0.012")]
+        {
+            assert_eq!(shown(value), expected);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! HTTP/1.1 as thin as it can be: a request is a block of bytes in which a few
+//! digits are rewritten, an answer is read with the little parsing that its end
+//! cannot be found without. The load generator shares the cores with the server,
+//! so what it does not do the server can.
+
+use anyhow::{Context as _, bail, ensure};
+use std::ops::Range;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolyard_tests::session::Session;
+
+/// Ids of requests have this many digits, so that a request keeps its length.
+const ID_DIGITS: usize = 12;
+const FIRST_ID: u64 = 100_000_000_000;
+/// Ids of one connection; no two requests of a session have the same.
+const IDS_PER_CONNECTION: u64 = 1_000_000_000;
+/// What stands where the id of a task will.
+const NO_TASK: &str = "00000000-0000-4000-8000-000000000000";
+
+/// A request that is sent again and again.
+#[derive(Debug, Clone)]
+pub struct Template {
+    bytes: Vec<u8>,
+    id: Range<usize>,
+    task: Option<Range<usize>>,
+    next: u64,
+}
+
+impl Template {
+    /// A request of this method; `params` is JSON.
+    pub fn new(session: &Session, method: &str, params: &str) -> Self {
+        let before = "{\"jsonrpc\":\"2.0\",\"id\":";
+        let body = format!("{before}{FIRST_ID},\"method\":\"{method}\",\"params\":{params}}}");
+        let mut head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\n".to_owned();
+        for (name, value) in session.headers() {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+        let id = head.len() + before.len();
+        let text = head + &body;
+        let task = text.find(NO_TASK).map(|start| start..start + NO_TASK.len());
+        Self { bytes: text.into_bytes(), id: id..id + ID_DIGITS, task, next: FIRST_ID }
+    }
+
+    /// As [`Template::new`], about a task that is named later.
+    pub fn about_task(session: &Session, method: &str) -> Self {
+        Self::new(session, method, &format!("{{\"taskId\":\"{NO_TASK}\"}}"))
+    }
+
+    /// The template of a connection of this number: its ids are its own.
+    #[must_use]
+    pub fn for_connection(&self, number: usize) -> Self {
+        Self { next: FIRST_ID + number as u64 * IDS_PER_CONNECTION, ..self.clone() }
+    }
+
+    /// Takes over the count of another template of the same connection.
+    pub fn after(&mut self, other: &Self) {
+        self.next = self.next.max(other.next);
+    }
+
+    /// The request with an id that was not used yet.
+    pub fn next(&mut self) -> &[u8] {
+        self.next += 1;
+        let mut rest = self.next;
+        for digit in self.bytes[self.id.clone()].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        &self.bytes
+    }
+
+    /// Names the task.
+    pub fn set_task(&mut self, id: &[u8]) -> anyhow::Result<()> {
+        let place = self.task.clone().context("a request about a task")?;
+        ensure!(id.len() == place.len(), "the id of a task has {} bytes", place.len());
+        self.bytes[place].copy_from_slice(id);
+        Ok(())
+    }
+
+    /// The digits of the latest id.
+    pub fn id(&self) -> &[u8] {
+        &self.bytes[self.id.clone()]
+    }
+}
+
+/// A connection that is kept alive.
+pub struct Wire {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// How the end of an answer is found.
+enum Length {
+    Known(usize),
+    Chunked,
+}
+
+impl Wire {
+    /// Connects to a port of this machine.
+    pub async fn open(port: u16) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: Vec::with_capacity(16 << 10) })
+    }
+
+    /// Sends a request and gives the body of its answer, as it came: a chunked
+    /// one with the lengths of its chunks in it.
+    pub async fn ask(&mut self, template: &mut Template) -> anyhow::Result<&[u8]> {
+        self.stream.write_all(template.next()).await?;
+        self.buffer.clear();
+        let mut head = None;
+        let body = loop {
+            let read = self.stream.read_buf(&mut self.buffer).await?;
+            ensure!(read > 0, "the server closed the connection");
+            if head.is_none() {
+                head = parse_head(&self.buffer)?;
+            }
+            match &head {
+                Some((start, Length::Known(length))) if self.buffer.len() >= start + length => {
+                    ensure!(self.buffer.len() == start + length, "more than one answer");
+                    break *start;
+                }
+                Some((start, Length::Chunked)) if is_whole(&self.buffer[*start..])? => break *start,
+                _ => {}
+            }
+        };
+        let body = &self.buffer[body..];
+        ensure!(contains(body, template.id()), "an answer to another request: {}", text(body));
+        Ok(body)
+    }
+}
+
+/// Where the body starts and how it ends; `None` if the head is not whole.
+fn parse_head(bytes: &[u8]) -> anyhow::Result<Option<(usize, Length)>> {
+    let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
+    let head = std::str::from_utf8(&bytes[..end])?;
+    ensure!(head.starts_with("HTTP/1.1 200 "), "refused: {}", text(bytes));
+    for line in head.split("\r\n").skip(1) {
+        let Some((name, value)) = line.split_once(": ") else { continue };
+        if name.eq_ignore_ascii_case("content-length") {
+            return Ok(Some((end + 4, Length::Known(value.parse()?))));
+        }
+        if name.eq_ignore_ascii_case("transfer-encoding") {
+            return Ok(Some((end + 4, Length::Chunked)));
+        }
+    }
+    bail!("an answer without a length: {head}")
+}
+
+/// Whether a chunked body is there to its last chunk.
+fn is_whole(mut body: &[u8]) -> anyhow::Result<bool> {
+    while let Some(end) = find(body, b"\r\n") {
+        let length = usize::from_str_radix(std::str::from_utf8(&body[..end])?, 16)?;
+        if length == 0 {
+            return Ok(body.len() >= end + 4);
+        }
+        match body.get(end + 2 + length + 2..) {
+            Some(rest) => body = rest,
+            None => return Ok(false),
+        }
+    }
+    Ok(false)
+}
+
+/// Where `part` begins.
+pub fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    let first = *part.first()?;
+    let mut from = 0;
+    loop {
+        from += bytes.get(from..)?.iter().position(|byte| *byte == first)?;
+        if bytes[from..].starts_with(part) {
+            return Some(from);
+        }
+        from += 1;
+    }
+}
+
+/// Whether `part` is in `bytes`.
+pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    find(bytes, part).is_some()
+}
+
+/// The beginning of an answer, for the message of a failure.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(600)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunked_body_is_whole_at_its_last_chunk_and_not_before() {
+        let body = b"2\r\nab\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n";
+        assert!(is_whole(body).expect("chunks"));
+        for end in 0..body.len() {
+            assert!(!is_whole(&body[..end]).expect("chunks"), "{end}");
+        }
+        assert!(is_whole(b"x\r\n").is_err());
+    }
+
+    #[test]
+    fn a_head_says_where_the_body_starts() {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+        assert!(matches!(parse_head(head), Ok(Some((38, Length::Known(3))))));
+        assert!(matches!(parse_head(&head[..30]), Ok(None)));
+        assert!(parse_head(b"HTTP/1.1 503 X\r\ncontent-length: 0\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn parts_are_found() {
+        assert_eq!(find(b"aaab", b"aab"), Some(1));
+        assert_eq!(find(b"aaab", b"b"), Some(3));
+        assert_eq!(find(b"aaab", b"ba"), None);
+    }
+}
