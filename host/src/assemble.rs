@@ -279,6 +279,7 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
         retry: limits.retry,
         replay_bytes: limits.replay_bytes.as_u64() as usize,
         replay_events: count(limits.replay_events),
+        replay_bytes_per_session: limits.replay_bytes_per_session.as_u64() as usize,
         replay_time: limits.replay_time,
         streams_per_session: count(limits.streams_per_session),
         sessions_in_memory: count(limits.sessions_in_memory),

@@ -82,21 +82,21 @@ fuzz() { # TARGET
 
 report() { # TARGET, LOG
   local target=$1 log=$2
-  local executions first last
+  local executions seeds last
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-  first=$(coverage "$log" | head -n 1)
-  last=$(coverage "$log" | tail -n 1)
+  seeds=$(coverage INITED "$log")
+  last=$(coverage DONE "$log")
   # Without feedback it would run on and find nothing.
-  if [ -z "$last" ] || [ "$last" -eq 0 ]; then
+  if [ "${last:-0}" -eq 0 ]; then
     tail -n 20 "$log" >&2
     echo "$target: no coverage was measured; the instrumentation does not work" >&2
     exit 1
   fi
-  echo "  $executions executions, coverage $last (the first inputs: $first), $(inputs "$OUT/corpus/$target") inputs kept"
+  echo "  $executions executions, coverage $seeds at first, $last at last, $(inputs "$OUT/corpus/$target") inputs kept"
 }
 
-coverage() { # LOG
-  sed -n 's/^#[0-9].* cov: \([0-9]*\) .*/\1/p' "$1"
+coverage() { # EVENT, LOG
+  sed -n "s/^#[0-9]*[[:space:]]*$1 *cov: \([0-9]*\) .*/\1/p" "$2"
 }
 
 inputs() { # FOLDER

@@ -20,7 +20,8 @@ fn the_readme_shows_the_first_plugin_as_it_is() {
 #[tokio::test]
 async fn the_first_plugin_builds_is_served_and_greets() {
     let folder = root().join("examples/first-plugin");
-    let flags = Command::new(root().join("plugins/wasip2-target.sh")).output().await.expect("the script runs");
+    let flags =
+        Command::new(root().join("plugins/wasip2-target.sh")).output().await.expect("the script runs");
     assert!(flags.status.success(), "{}", String::from_utf8_lossy(&flags.stderr));
     let target = root().join("target/guests");
     let built = Command::new("cargo")
@@ -48,7 +49,10 @@ async fn the_first_plugin_builds_is_served_and_greets() {
 async fn the_client_configurations_lead_to_a_server() {
     let http: Value = serde_json::from_str(&text("examples/clients/http.json")).expect("JSON");
     let server = &http["mcpServers"]["toolyard"];
-    assert_eq!((server["type"].as_str(), server["url"].as_str()), (Some("http"), Some("http://127.0.0.1:7420/mcp")));
+    assert_eq!(
+        (server["type"].as_str(), server["url"].as_str()),
+        (Some("http"), Some("http://127.0.0.1:7420/mcp"))
+    );
     let stdio: Value = serde_json::from_str(&text("examples/clients/stdio.json")).expect("JSON");
     let server = &stdio["mcpServers"]["toolyard"];
     assert_eq!(server["command"], "toolyard");

@@ -444,3 +444,27 @@ async fn questions_are_answered_for_a_client_that_cannot_be_asked() {
         session.until(&id, "failed").await;
     }
 }
+
+#[tokio::test]
+async fn t_15_t_13_the_manifest_says_what_the_model_is_told_and_how_often_to_ask() {
+    let manifest = "[task]\npoll-interval = \"3s\"\nimmediate-response = \"Started; ask later.\"";
+    let host = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).start().await;
+    let session = Session::open(host.port()).await;
+    let created = session.result("tools/call", as_task("wait", json!({"ms": 1}), json!({}))).await;
+    assert_eq!(created["_meta"]["io.modelcontextprotocol/model-immediate-response"], "Started; ask later.");
+    assert_eq!(created["task"]["pollInterval"], 3000);
+}
+
+#[tokio::test]
+async fn t_43_the_life_of_a_task_is_in_the_log_and_its_arguments_are_not() {
+    let (host, session) = probe().await;
+    let secret = "do-not-log-this";
+    let id = session.create("fail", json!({"message": secret})).await;
+    session.until(&id, "failed").await;
+    let log = eventually("the log", || async {
+        let log = host.log();
+        (log.contains("task created") && log.contains("task ended")).then_some(log)
+    })
+    .await;
+    assert!(log.contains(&id) && !log.contains(secret), "{log}");
+}

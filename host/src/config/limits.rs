@@ -129,6 +129,8 @@ limits! {
         "What one event stream keeps for a client that comes back; its latest message is kept in any case.";
     replay_events: u32 = "wire.replay-events", "1000",
         "Events that one event stream keeps.";
+    replay_bytes_per_session: ByteSize = "wire.replay-bytes-per-session", "16MiB",
+        "What the ended event streams of one session keep together; over it the oldest are let go.";
     replay_time: Duration = "wire.replay-time", "5min",
         "How long an ended event stream is kept.";
     streams_per_session: u32 = "wire.streams-per-session", "64",

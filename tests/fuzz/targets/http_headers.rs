@@ -29,11 +29,18 @@ fuzz_target!(|data: &[u8]| {
 fn accepted(text: &str, kind: &str, sub: &str) {
     let admitted = accepts(text.lines(), kind, sub);
     let joined = text.lines().collect::<Vec<_>>().join(",");
-    assert_eq!(accepts([joined.as_str()].into_iter(), kind, sub), admitted, "headers are one list: {joined:?}");
+    assert_eq!(
+        accepts([joined.as_str()].into_iter(), kind, sub),
+        admitted,
+        "headers are one list: {joined:?}"
+    );
     let upper = joined.to_ascii_uppercase();
     assert_eq!(accepts([upper.as_str()].into_iter(), kind, sub), admitted, "case is free: {joined:?}");
     let exact = format!("{kind}/{sub}");
-    assert!(accepts([joined.as_str(), &exact].into_iter(), kind, sub), "named plainly at the end: {joined:?}");
+    assert!(
+        accepts([joined.as_str(), &exact].into_iter(), kind, sub),
+        "named plainly at the end: {joined:?}"
+    );
     let refused = format!("{exact};q=0");
     assert!(!accepts([joined.as_str(), &refused].into_iter(), kind, sub), "refused at the end: {joined:?}");
 }

@@ -188,8 +188,15 @@ async fn drive<T>(
     let mut guest = pin!(guest);
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|cx| {
-        if timer.is_some() && context.stopped() {
-            return Poll::Ready(Driven::Stopped);
+        // From the second poll on: what ends the run comes before the guest, or
+        // a guest that wakes late could outlive its time.
+        if let Some(timer) = &mut timer {
+            if context.stopped() {
+                return Poll::Ready(Driven::Stopped);
+            }
+            if timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Driven::OutOfTime);
+            }
         }
         let polled = {
             let _ticking = engine.ticker.ticking();
@@ -201,8 +208,11 @@ async fn drive<T>(
         if let Poll::Ready(output) = polled {
             return Poll::Ready(Driven::Done(output));
         }
+        if timer.is_some() {
+            return Poll::Pending;
+        }
         let left = wall.saturating_sub(meter.born().elapsed());
-        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(left)));
+        let timer = timer.insert(Box::pin(tokio::time::sleep(left)));
         timer.as_mut().poll(cx).map(|()| Driven::OutOfTime)
     })
     .await

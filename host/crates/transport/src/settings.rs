@@ -28,6 +28,8 @@ pub struct Settings {
     pub replay_bytes: usize,
     /// Events that one stream keeps.
     pub replay_events: usize,
+    /// Bytes that the ended streams of one session keep together.
+    pub replay_bytes_per_session: usize,
     /// How long an ended stream is kept.
     pub replay_time: Duration,
     /// Ended streams of one session that are kept.

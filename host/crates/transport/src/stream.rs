@@ -92,6 +92,11 @@ impl Stream {
         self.changed.notify_waiters();
     }
 
+    /// Bytes that its log holds.
+    pub fn bytes(&self) -> usize {
+        self.lock().log_bytes
+    }
+
     /// When it ended.
     pub fn ended(&self) -> Option<Instant> {
         self.lock().ended

@@ -93,6 +93,20 @@ fn a_folder_that_cannot_be_used_is_named() {
     assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
 }
 
+#[test]
+fn a_new_folder_may_be_opened_by_several_at_a_time() {
+    for _ in 0..5 {
+        let folder = folder();
+        let open = || SqliteStore::open(folder.path(), SqliteOptions::new(ManualClock::at(START)));
+        std::thread::scope(|scope| {
+            let opened: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            for store in opened {
+                store.join().expect("does not panic").expect("opens");
+            }
+        });
+    }
+}
+
 #[tokio::test]
 async fn nobody_else_can_read_the_files_and_nothing_is_locked_before_it_must() {
     let outer = folder();

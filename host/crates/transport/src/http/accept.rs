@@ -29,7 +29,7 @@ pub async fn serve(
     let connections = TaskTracker::new();
     let requests = TaskTracker::new();
     let endpoint = Arc::new(Endpoint::new(server, guard, requests.clone()));
-    let announcer = tokio::spawn(endpoint.clone().announce_catalogs(stop.clone()));
+    let attendant = tokio::spawn(endpoint.clone().attend(stop.clone()));
     loop {
         // The permit comes first: over the limit, clients wait in the kernel's
         // queue instead of in our memory.
@@ -74,7 +74,7 @@ pub async fn serve(
     if tokio::time::timeout(LINGER, requests.wait()).await.is_err() {
         tracing::debug!("requests were left because the server stops");
     }
-    announcer.abort();
+    attendant.abort();
 }
 
 async fn connection(stream: TcpStream, endpoint: Arc<Endpoint>, mut stop: watch::Receiver<bool>) {

@@ -9,6 +9,7 @@ use http::{HeaderMap, Method, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::Fault;
@@ -17,6 +18,8 @@ use toolyard_protocol::{Revision, RpcError, notification};
 
 /// The one path that is served (H-1).
 const PATH: &str = "/mcp";
+/// How often streams that were kept long enough are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Endpoint {
     pub server: Arc<Server>,
@@ -49,17 +52,22 @@ impl Endpoint {
         answered.unwrap_or_else(|refusal| *refusal)
     }
 
-    /// Tells every client of every new catalog, once (TL-1).
-    pub async fn announce_catalogs(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    /// Tells every client of every new catalog, once (TL-1), and lets go of old
+    /// streams.
+    pub async fn attend(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut catalogs = self.server.dispatch.catalogs();
         catalogs.mark_unchanged();
+        let mut sweep = tokio::time::interval(SWEEP_EVERY);
         loop {
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                changed = catalogs.changed() => if changed.is_err() { return },
+                changed = catalogs.changed() => match changed {
+                    Ok(()) => self.hub.tell_all(&notification::tools_list_changed()),
+                    Err(_) => return,
+                },
+                _ = sweep.tick() => self.hub.forget_old(),
             }
-            self.hub.tell_all(&notification::tools_list_changed());
         }
     }
 

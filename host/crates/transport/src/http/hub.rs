@@ -31,6 +31,7 @@ struct Bounds {
     log: LogBounds,
     streams: usize,
     replay: Duration,
+    replay_bytes: usize,
 }
 
 struct Streams {
@@ -136,6 +137,7 @@ impl Hub {
                         log: LogBounds { bytes: settings.replay_bytes, events: settings.replay_events },
                         streams: settings.streams_per_session,
                         replay: settings.replay_time,
+                        replay_bytes: settings.replay_bytes_per_session,
                     },
                     streams: Mutex::new(Streams { kept: Vec::new(), used: now, touched: now }),
                     session,
@@ -163,6 +165,14 @@ impl Hub {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
             session.tell(message.clone());
+        }
+    }
+
+    /// Lets go of what was kept long enough.
+    pub fn forget_old(&self) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for session in all {
+            session.forget_old();
         }
     }
 
@@ -197,13 +207,28 @@ impl LiveSession {
     /// oldest that has ended goes, and of the GET streams the oldest; streams of
     /// requests under way are as many as those requests.
     pub fn keep(&self, stream: &Arc<Stream>, purpose: Purpose) {
+        self.forget_old();
         let mut streams = self.lock();
-        streams
-            .kept
-            .retain(|kept| kept.stream.ended().is_none_or(|ended| ended.elapsed() < self.bounds.replay));
         streams.drop_over(self.bounds.streams, |kept| kept.stream.ended().is_some());
         streams.drop_over(STANDALONE, |kept| kept.purpose == Purpose::Standalone);
         streams.kept.push(Kept { stream: stream.clone(), purpose });
+    }
+
+    /// Lets go of ended streams that were kept long enough, or that are too much
+    /// to keep: the oldest first.
+    fn forget_old(&self) {
+        let mut streams = self.lock();
+        let ended = |kept: &Kept| kept.stream.ended();
+        let mut bytes: usize =
+            streams.kept.iter().filter(|kept| ended(kept).is_some()).map(|kept| kept.stream.bytes()).sum();
+        streams.kept.retain(|kept| {
+            let Some(since) = ended(kept) else { return true };
+            let stays = since.elapsed() < self.bounds.replay && bytes <= self.bounds.replay_bytes;
+            if !stays {
+                bytes -= kept.stream.bytes();
+            }
+            stays
+        });
     }
 
     /// The stream that an event belongs to, if it is still kept.
