@@ -10,8 +10,14 @@ cd "$(dirname "$0")"
 
 readonly NODE_AT_LEAST=18
 readonly PYTHON_AT_LEAST=3.11
+# What tells an installation that is complete, and from what it was made.
+readonly TYPESCRIPT=node_modules/.installed
+readonly PYTHON=.venv/.installed
 
-without() { # CLIENT, WHY
+without() { # STAMP, CLIENT, WHY
+  # What was installed once may need what has gone since.
+  rm -f "$1"
+  shift
   {
     echo "************************************************************************"
     echo "SKIPPED: $1"
@@ -43,29 +49,29 @@ is_current() { # STAMP, FINGERPRINT
 install_typescript() {
   local client="the TypeScript client"
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-    without "$client" "It needs Node.js $NODE_AT_LEAST or newer, with npm: node or npm is not on the PATH."
+    without "$TYPESCRIPT" "$client" "It needs Node.js $NODE_AT_LEAST or newer, with npm: node or npm is not on the PATH."
     return
   fi
   local version
   version=$(node --version)
   local major=${version#v}
   if [ "${major%%.*}" -lt "$NODE_AT_LEAST" ]; then
-    without "$client" "It needs Node.js $NODE_AT_LEAST or newer; this is $version."
+    without "$TYPESCRIPT" "$client" "It needs Node.js $NODE_AT_LEAST or newer; this is $version."
     return
   fi
-  local stamp=node_modules/.installed print
+  local print
   # The major version alone: nothing that is installed is compiled.
   print=$(fingerprint "${major%%.*}" package.json package-lock.json)
-  if is_current "$stamp" "$print"; then return; fi
+  if is_current "$TYPESCRIPT" "$print"; then return; fi
   echo "Installing the TypeScript client into tests/clients/node_modules"
   npm ci --ignore-scripts --loglevel=error
-  echo "$print" >"$stamp"
+  echo "$print" >"$TYPESCRIPT"
 }
 
 install_python() {
   local client="the Python client"
   if ! command -v python3 >/dev/null; then
-    without "$client" "It needs Python $PYTHON_AT_LEAST or newer: python3 is not on the PATH."
+    without "$PYTHON" "$client" "It needs Python $PYTHON_AT_LEAST or newer: python3 is not on the PATH."
     return
   fi
   # One start of the interpreter, which is most of the time of a run with nothing to do.
@@ -82,22 +88,22 @@ print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
   local version can prefix
   read -r version can prefix <<<"$found"
   if [ "${version%%.*}" -lt 3 ] || [ "${version#*.}" -lt "${PYTHON_AT_LEAST#*.}" ]; then
-    without "$client" "It needs Python $PYTHON_AT_LEAST or newer; this is $version."
+    without "$PYTHON" "$client" "It needs Python $PYTHON_AT_LEAST or newer; this is $version."
     return
   fi
   if [ "$can" != venv ]; then
-    without "$client" "This Python has no venv and ensurepip (on Debian: the package python3-venv)."
+    without "$PYTHON" "$client" "This Python has no venv and ensurepip (on Debian: the package python3-venv)."
     return
   fi
-  local stamp=.venv/.installed print
+  local print
   print=$(fingerprint "$version $prefix" requirements.txt)
   # An interpreter that was taken away leaves a dangling link.
-  if is_current "$stamp" "$print" && [ -x .venv/bin/python ]; then return; fi
+  if is_current "$PYTHON" "$print" && [ -x .venv/bin/python ]; then return; fi
   echo "Installing the Python client into tests/clients/.venv"
   rm -rf .venv
   python3 -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
-  echo "$print" >"$stamp"
+  echo "$print" >"$PYTHON"
 }
 
 install_typescript

@@ -6,6 +6,7 @@ mod baseline;
 mod calls;
 mod cancel;
 mod disk;
+mod load;
 mod machine;
 mod parts;
 mod pipe;

@@ -7,7 +7,6 @@ use anyhow::{Context as _, bail, ensure};
 use std::ops::Range;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use toolyard_tests::session::Session;
 
 /// Ids of requests have this many digits, so that a request keeps its length.
 const ID_DIGITS: usize = 12;
@@ -27,12 +26,13 @@ pub struct Template {
 }
 
 impl Template {
-    /// A request of this method; `params` is JSON.
-    pub fn new(session: &Session, method: &str, params: &str) -> Self {
+    /// A request of this method with these headers; `params` is JSON.
+    #[must_use]
+    pub fn new(headers: &[(&str, &str)], method: &str, params: &str) -> Self {
         let before = "{\"jsonrpc\":\"2.0\",\"id\":";
         let body = format!("{before}{FIRST_ID},\"method\":\"{method}\",\"params\":{params}}}");
         let mut head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\n".to_owned();
-        for (name, value) in session.headers() {
+        for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
@@ -43,19 +43,15 @@ impl Template {
     }
 
     /// As [`Template::new`], about a task that is named later.
-    pub fn about_task(session: &Session, method: &str) -> Self {
-        Self::new(session, method, &format!("{{\"taskId\":\"{NO_TASK}\"}}"))
+    #[must_use]
+    pub fn about_task(headers: &[(&str, &str)], method: &str) -> Self {
+        Self::new(headers, method, &format!("{{\"taskId\":\"{NO_TASK}\"}}"))
     }
 
     /// The template of a connection of this number: its ids are its own.
     #[must_use]
     pub fn for_connection(&self, number: usize) -> Self {
         Self { next: FIRST_ID + number as u64 * IDS_PER_CONNECTION, ..self.clone() }
-    }
-
-    /// Takes over the count of another template of the same connection.
-    pub fn after(&mut self, other: &Self) {
-        self.next = self.next.max(other.next);
     }
 
     /// The request with an id that was not used yet.

@@ -49,6 +49,6 @@ pub trait KeyStore: Send + Sync + 'static {
     async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError>;
 
     /// Makes a new key that signs from now on, and forgets all but the newest
-    /// `keep`.
+    /// `keep`, of which one always stays. No number is given twice.
     async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError>;
 }

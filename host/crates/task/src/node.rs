@@ -14,6 +14,7 @@ pub trait NodeStore: Send + Sync + 'static {
     /// Incarnations that were registered and live no longer.
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError>;
 
-    /// Forgets a dead incarnation whose tasks were seen to.
+    /// Forgets a dead incarnation whose tasks were seen to. One that lives, or
+    /// still holds live tasks, stays known.
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError>;
 }

@@ -122,14 +122,15 @@ pub trait Hints: Send {
 #[async_trait]
 pub trait TaskStore: Send + Sync + 'static {
     /// Stores a new task. The store's clock sets `created_at` and `updated_at`
-    /// (and `started_at`, where it is given); the task is returned so.
+    /// (and `started_at`, where it is given); the task is returned so. An id that
+    /// exists is refused as [`StoreError::Corrupt`]: ids are random.
     async fn create(&self, task: Task, quota: Quota) -> Result<Task, CreateError>;
 
     /// Reads a task, whoever owns it and however old it is.
     async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError>;
 
     /// Writes `task`, which has the next version, if the stored version is still
-    /// the one before.
+    /// the one before. Its arguments stay as they were created.
     async fn commit(&self, task: &Task) -> Result<Committed, StoreError>;
 
     /// Lists tasks that are not gone (`Task::is_gone`), in the order of

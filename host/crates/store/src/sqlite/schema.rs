@@ -177,13 +177,19 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     step.commit().map_err(fault)
 }
 
+/// In one statement, so that all three are of one moment: another process may be
+/// making the tables just now.
+const VERSION: &str = "
+    SELECT (SELECT count(*) FROM sqlite_schema),
+           (SELECT application_id FROM pragma_application_id),
+           (SELECT user_version FROM pragma_user_version)";
+
 /// The schema that the file has: 0 for a new one.
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
-    let fault = |source| OpenError::of(path.to_owned(), source);
-    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(fault);
-    let application = number("PRAGMA application_id")?;
-    let found = number("PRAGMA user_version")?;
-    if application != APPLICATION_ID && number("SELECT count(*) FROM sqlite_schema")? + found > 0 {
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (tables, application, found): (i64, i64, i64) =
+        connection.query_row(VERSION, [], row).map_err(|source| OpenError::of(path.to_owned(), source))?;
+    if application != APPLICATION_ID && (tables > 0 || found != 0) {
         return Err(OpenError::Foreign { path: path.to_owned() });
     }
     let known = MIGRATIONS.len() as i64;

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# `make bench`: criterion for the parts, the load generator for the whole. The
+# report goes to target/bench/. BENCH_FULL=1 measures longer; further arguments
+# go to the load generator (`--only calls,cancel`).
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/../.."
+cargo=${CARGO:-cargo}
+out=target/bench
+mkdir -p "$out"
+
+# A folder that an earlier run left behind because it was killed.
+rm -rf "$out"/run-*
+
+quick=(--warm-up-time 0.3 --measurement-time 1 --sample-size 20)
+options=(--out "$out")
+if [[ ${BENCH_FULL:-} == 1 ]]; then
+    quick=(--warm-up-time 2 --measurement-time 5)
+    options+=(--full)
+fi
+
+"$cargo" build --release --locked -p toolyard
+"$cargo" build --release --locked -p toolyard-load
+
+packages=()
+benches=()
+for source in host/crates/*/benches/*.rs; do
+    crate=${source#host/crates/}
+    packages+=(-p "toolyard-${crate%%/*}")
+    benches+=(--bench "$(basename "$source" .rs)")
+done
+
+if [[ " $* " != *" --only "* ]]; then
+    # Built first, so that compiling is not taken for something that hangs.
+    "$cargo" bench --locked --no-run "${packages[@]}" "${benches[@]}"
+    options+=(--parts-since "$(date +%s)")
+    echo "… criterion (its output: $out/criterion.log)"
+    "$cargo" bench --locked "${packages[@]}" "${benches[@]}" -- --noplot "${quick[@]}" \
+        >"$out/criterion.log" 2>&1 || {
+        tail -n 40 "$out/criterion.log" >&2
+        exit 1
+    }
+fi
+
+# In a process group of its own, so that whatever it started goes with it even if
+# it is killed itself.
+set -m
+target/release/toolyard-load run "${options[@]}" "$@" &
+load=$!
+trap 'kill -- "-$load" 2>/dev/null || true; rm -rf "$out"/run-*' EXIT
+trap 'exit 130' INT TERM
+wait "$load"

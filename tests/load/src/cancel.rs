@@ -1,0 +1,227 @@
+//! How long a guest that computes without pause outlives the acknowledgement of
+//! its cancellation.
+//!
+//! Measured within this process, because the moment in which the guest's store is
+//! dropped cannot be seen from outside. What a run holds falls in a fixed order:
+//! the store first, then the run, and with it the outlet that its caller gave it.
+//! So the outlet notes the time when it is dropped, and the engine's own count of
+//! instances confirms that the store was gone by then.
+
+use crate::Effort;
+use crate::report::{Aim, Section};
+use crate::stats::{Latencies, shown};
+use anyhow::Context as _;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{oneshot, watch};
+use toolyard_dispatch::{
+    Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Ids, NoOutlet, Outlet, ProgressNotice, RawJson,
+    Settings, Stop, Stores, Timestamp, ToolCall,
+};
+use toolyard_engine::{Engine, Plugins};
+use toolyard_store::MemoryStore;
+use toolyard_tests::guests;
+
+/// Other guests that compute meanwhile.
+const OTHERS: [u32; 2] = [0, 20];
+/// For the 99th percentile when nothing else runs.
+const AIM_MS: f64 = 5.0;
+/// However slow the machine, a guest starts and ends within this time.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// An hour: longer than anybody waits.
+const SPIN: &str = r#"{"name":"spin","arguments":{"ms":3600000},"task":{"ttl":3600000}}"#;
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64))
+    }
+}
+
+struct RandomIds;
+
+impl Ids for RandomIds {
+    fn uuid(&self) -> uuid::Uuid {
+        uuid::Uuid::new_v4()
+    }
+}
+
+/// Tells when it is dropped.
+struct Witness(Option<oneshot::Sender<Instant>>);
+
+impl Outlet for Witness {
+    fn progress(&self, _: ProgressNotice) {}
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        if let Some(tell) = self.0.take() {
+            // Nobody listens if the measurement was broken off.
+            let _ = tell.send(now);
+        }
+    }
+}
+
+struct Bench {
+    engine: Arc<Engine>,
+    dispatch: Arc<Dispatch>,
+    caller: Caller,
+    _stop: watch::Sender<bool>,
+}
+
+struct Row {
+    others: u32,
+    after_answer: Latencies,
+    after_request: Latencies,
+}
+
+/// Measures it. Blocks.
+pub fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
+    // The two runtimes of the host.
+    let runtime = || Builder::new_multi_thread().enable_all().build();
+    let (guests, serving): (Runtime, Runtime) = (runtime()?, runtime()?);
+    let handle = guests.handle().clone();
+    let work = work.to_owned();
+    let done = serving.block_on(async move {
+        // On a worker, where the host's requests are answered.
+        tokio::spawn(async move {
+            let bench = Bench::start(&work, handle).await?;
+            let mut rows = Vec::new();
+            for others in OTHERS {
+                rows.push(bench.row(others, effort.cancels).await?);
+            }
+            anyhow::Ok(rows)
+        })
+        .await?
+    });
+    serving.shutdown_background();
+    guests.shutdown_background();
+    Ok(section(&done?))
+}
+
+impl Bench {
+    async fn start(work: &Path, guests: tokio::runtime::Handle) -> anyhow::Result<Self> {
+        let folder = crate::server::folder(work, "cancel", &[guests::plugin("probe")])?;
+        let engine = Engine::start(&toolyard_engine::Settings::default())?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let stores =
+            Stores { tasks: store.clone(), nodes: store.clone(), sessions: store.clone(), keys: store };
+        let dispatch = Dispatch::new(settings(), stores, clock, Arc::new(RandomIds), guests);
+        let snapshot = Plugins::open(engine.clone(), folder.join("plugins")).load().await;
+        dispatch.publish(snapshot.catalog);
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(dispatch.clone().keep_time(stopped));
+        Ok(Self { engine, dispatch, caller: Caller::local(RawJson::empty_object()), _stop: stop })
+    }
+
+    async fn row(&self, others: u32, cancels: usize) -> anyhow::Result<Row> {
+        let mut kept = Vec::new();
+        for _ in 0..others {
+            kept.push(self.spin(Arc::new(NoOutlet)).await?);
+        }
+        let mut row = Row { others, after_answer: Latencies::new(), after_request: Latencies::new() };
+        for number in 0..cancels {
+            let (tell, told) = oneshot::channel();
+            let task = self.spin(Arc::new(Witness(Some(tell)))).await?;
+            self.until_running(others + 1).await?;
+            // Spread over the ticks of the epoch, one millisecond each.
+            tokio::time::sleep(Duration::from_micros(2_000 + (number as u64 * 619) % 2_000)).await;
+            let asked = Instant::now();
+            self.dispatch.cancel_task(&self.caller, &task).await?;
+            let answered = Instant::now();
+            let gone = tokio::time::timeout(PATIENCE, told).await.context("a cancelled guest goes on")??;
+            anyhow::ensure!(self.engine.running() == others, "the store is gone when the run is");
+            row.after_answer.record(gone.saturating_duration_since(answered));
+            row.after_request.record(gone.saturating_duration_since(asked));
+        }
+        for task in kept {
+            self.dispatch.cancel_task(&self.caller, &task).await?;
+        }
+        self.until_running(0).await?;
+        Ok(row)
+    }
+
+    /// Starts a task that spins; gives its id.
+    async fn spin(&self, outlet: Arc<dyn Outlet>) -> anyhow::Result<String> {
+        let params = CallParams::decode(Some(&RawJson::trusted(SPIN)))?;
+        let call = ToolCall {
+            params,
+            client_has_tasks: true,
+            stop: Arc::new(Stop::default()),
+            outlet: Arc::new(NoOutlet),
+            task_outlet: outlet,
+        };
+        let CallReply::Created(created) = self.dispatch.call(&self.caller, call).await? else {
+            anyhow::bail!("a call as a task gives a task");
+        };
+        let created: serde_json::Value = created.decode()?;
+        Ok(created["task"]["taskId"].as_str().context("a task has an id")?.to_owned())
+    }
+
+    async fn until_running(&self, count: u32) -> anyhow::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while self.engine.running() != count {
+            anyhow::ensure!(Instant::now() < until, "{} guests run, not {count}", self.engine.running());
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+        Ok(())
+    }
+}
+
+/// The defaults of the host, as far as they matter here.
+fn settings() -> Settings {
+    Settings {
+        tasks: true,
+        ttl_default_ms: 3_600_000,
+        ttl_cap_ms: 86_400_000,
+        poll_interval_ms: 1_000,
+        admission: Bounds { running: 1_000, running_per_principal: 64, waiting_per_principal: 1_000 },
+        live_tasks: 20_000,
+        retry_after_ms: 1_000,
+        page: 200,
+        sessions: 10_000,
+        session_idle_ms: 172_800_000,
+    }
+}
+
+fn section(rows: &[Row]) -> Section {
+    let mut section = Section::new(
+        "Cancelling a guest that computes",
+        "From the acknowledgement of `tasks/cancel` (0 if the guest was gone by then) to the guest's store dropped; \
+         dispatcher and engine with the memory store, in one process.",
+        &["other computing guests", "cancels", "p50 ms", "p99 ms", "most ms", "from the request: p50 ms", "p99 ms"],
+    );
+    let mut data = Vec::new();
+    for Row { others, after_answer, after_request } in rows {
+        let figures = [
+            after_answer.ms(0.5),
+            after_answer.ms(0.99),
+            after_answer.max_ms(),
+            after_request.ms(0.5),
+            after_request.ms(0.99),
+        ];
+        let mut row = vec![others.to_string(), after_answer.count().to_string()];
+        row.extend(figures.map(shown));
+        section.row(row);
+        data.push(json!({
+            "others": others, "cancels": after_answer.count(), "p50_ms": figures[0], "p99_ms": figures[1],
+            "max_ms": figures[2], "from_request_p50_ms": figures[3], "from_request_p99_ms": figures[4],
+        }));
+        if *others == 0 {
+            section.aims.push(Aim {
+                what: "cancel, idle, p99".to_owned(),
+                aim: format!("under {AIM_MS} ms"),
+                reached: format!("{} ms", shown(figures[1])),
+                met: figures[1] < AIM_MS,
+            });
+        }
+    }
+    section.data = json!({ "cancel": data });
+    section
+}

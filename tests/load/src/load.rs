@@ -1,0 +1,95 @@
+//! A closed loop: so many clients, each of which asks again as soon as it has its
+//! answer, for so long.
+
+use crate::Effort;
+use crate::server::Server;
+use crate::stats::Latencies;
+use anyhow::Context as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+/// One client.
+pub trait Client: Send + 'static {
+    /// Does what is measured, once. Gives how long it took to its first answer,
+    /// where there are more.
+    fn once(&mut self) -> impl Future<Output = anyhow::Result<Duration>> + Send;
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// How often a second.
+    pub per_second: f64,
+    /// How long each took to its first answer.
+    pub first: Latencies,
+    /// How long each took.
+    pub whole: Latencies,
+    /// Processor time of the server for each, in its own code (microseconds).
+    pub user_us: f64,
+    /// Processor time of the server for each, in the kernel (microseconds).
+    pub system_us: f64,
+}
+
+impl Measured {
+    /// Processor time of the server for each (microseconds).
+    #[must_use]
+    pub fn cpu_us(&self) -> f64 {
+        self.user_us + self.system_us
+    }
+}
+
+/// Lets the clients at the server. An answer that is not right ends it.
+pub async fn drive<C: Client>(server: &Server, clients: Vec<C>, effort: Effort) -> anyhow::Result<Measured> {
+    let count = Arc::new(AtomicU64::new(0));
+    let from = Instant::now() + effort.warm_up;
+    let until = from + effort.measure;
+    let mut running = JoinSet::new();
+    for client in clients {
+        running.spawn(repeat(client, from, until, count.clone()));
+    }
+    let look = || anyhow::Ok((Instant::now(), count.load(Ordering::Relaxed), server.cpu()?));
+    tokio::time::sleep_until(from.into()).await;
+    let (began, before, cpu_before) = look()?;
+    tokio::time::sleep_until(until.into()).await;
+    let (ended, after, cpu_after) = look()?;
+    let (mut first, mut whole) = (Latencies::new(), Latencies::new());
+    while let Some(done) = running.join_next().await {
+        let (more_first, more_whole) = done?.with_context(|| server.last_words())?;
+        first.add(&more_first);
+        whole.add(&more_whole);
+    }
+    let done = (after - before) as f64;
+    anyhow::ensure!(done > 0.0, "nothing was done in {:?}", effort.measure);
+    let cpu = cpu_after.since(cpu_before);
+    Ok(Measured {
+        per_second: done / (ended - began).as_secs_f64(),
+        first,
+        whole,
+        user_us: cpu.user.as_secs_f64() * 1e6 / done,
+        system_us: cpu.system.as_secs_f64() * 1e6 / done,
+    })
+}
+
+async fn repeat<C: Client>(
+    mut client: C,
+    from: Instant,
+    until: Instant,
+    count: Arc<AtomicU64>,
+) -> anyhow::Result<(Latencies, Latencies)> {
+    let (mut first, mut whole) = (Latencies::new(), Latencies::new());
+    loop {
+        let began = Instant::now();
+        if began >= until {
+            return Ok((first, whole));
+        }
+        let to_first = client.once().await?;
+        let took = began.elapsed();
+        count.fetch_add(1, Ordering::Relaxed);
+        if began >= from {
+            first.record(to_first);
+            whole.record(took);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Tasks from their creation to their result: two commits that are on the disk
+//! before they are acknowledged, beside what the disk and a plain use of SQLite
+//! give at the same time.
+
+use crate::load::{Client, Measured, drive};
+use crate::report::Section;
+use crate::server::{Server, folder};
+use crate::stats::{median, shown};
+use crate::wire::{Template, Wire, contains, find, text};
+use crate::{Effort, disk};
+use anyhow::Context as _;
+use serde_json::json;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use toolyard_tests::guests;
+use toolyard_tests::session::Session;
+
+const CLIENTS: [usize; 2] = [1, 64];
+
+struct Creator {
+    wire: Wire,
+    create: Template,
+    result: Template,
+}
+
+impl Client for Creator {
+    async fn once(&mut self) -> anyhow::Result<Duration> {
+        const KEY: &[u8] = b"\"taskId\":\"";
+        const UUID: usize = 36;
+        let began = Instant::now();
+        let body = self.wire.ask(&mut self.create).await?;
+        let acknowledged = began.elapsed();
+        let start = find(body, KEY).with_context(|| format!("no task: {}", text(body)))? + KEY.len();
+        let id = body.get(start..start + UUID).context("the id of a task is a UUID")?;
+        self.result.set_task(id)?;
+        let body = self.wire.ask(&mut self.result).await?;
+        anyhow::ensure!(contains(body, b"\"text\":\"42\""), "not what was expected: {}", text(body));
+        Ok(acknowledged)
+    }
+}
+
+struct Round {
+    clients: Vec<(usize, Measured)>,
+    syncs: f64,
+    commits: f64,
+}
+
+/// Measures it.
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
+    let toolyard = Server::toolyard(&folder(work, "tasks", &[guests::fixture("add")])?).await?;
+    let mut rounds = Vec::new();
+    for _ in 0..effort.rounds {
+        let span = effort.measure / 4;
+        let mut round =
+            Round { clients: Vec::new(), syncs: disk::syncs(work, span)?, commits: disk::commits(work, span)? };
+        for clients in CLIENTS {
+            let session = Session::open(toolyard.port()).await;
+            let creators = creators(toolyard.port(), &session, clients).await?;
+            round.clients.push((clients, drive(&toolyard, creators, effort).await?));
+        }
+        rounds.push(round);
+    }
+    toolyard.stop().await?;
+    Ok(vec![section(&rounds)])
+}
+
+async fn creators(port: u16, session: &Session, clients: usize) -> anyhow::Result<Vec<Creator>> {
+    let headers = session.headers();
+    let create = r#"{"name":"add","arguments":{"a":19,"b":23},"task":{"ttl":60000}}"#;
+    let create = Template::new(&headers, "tools/call", create);
+    let result = Template::about_task(&headers, "tasks/result");
+    let mut creators = Vec::new();
+    for number in 0..clients {
+        creators.push(Creator {
+            wire: Wire::open(port).await?,
+            create: create.for_connection(number),
+            result: result.for_connection(clients + number),
+        });
+    }
+    Ok(creators)
+}
+
+fn section(rounds: &[Round]) -> Section {
+    let mut section = Section::new(
+        "Tasks, from creation to result",
+        "Each client creates a task of `add` and waits in `tasks/result`: one durable creation and one durable end, \
+         each acknowledged after its commit is on the disk. Median of the rounds.",
+        &["what", "clients", "per s", "created p50 ms", "p99 ms", "completed p50 ms", "p99 ms", "CPU µs a task"],
+    );
+    let mut rows = Vec::new();
+    for clients in CLIENTS {
+        let these = || rounds.iter().flat_map(|round| &round.clients).filter(|(with, _)| *with == clients);
+        let of = |figure: &dyn Fn(&Measured) -> f64| median(these().map(|(_, measured)| figure(measured)));
+        let figures = [
+            of(&|measured| measured.per_second),
+            of(&|measured| measured.first.ms(0.5)),
+            of(&|measured| measured.first.ms(0.99)),
+            of(&|measured| measured.whole.ms(0.5)),
+            of(&|measured| measured.whole.ms(0.99)),
+            of(&Measured::cpu_us),
+        ];
+        let mut row = vec!["toolyard, tasks completed".to_owned(), clients.to_string()];
+        row.extend(figures.map(shown));
+        section.row(row);
+        rows.push(json!({
+            "clients": clients, "per_second": figures[0], "created_p50_ms": figures[1],
+            "created_p99_ms": figures[2], "completed_p50_ms": figures[3], "completed_p99_ms": figures[4],
+            "cpu_us": figures[5],
+            "rounds_per_second": these().map(|(_, measured)| measured.per_second).collect::<Vec<_>>(),
+        }));
+    }
+    let syncs = median(rounds.iter().map(|round| round.syncs));
+    let commits = median(rounds.iter().map(|round| round.commits));
+    for (what, rate) in [
+        ("the disk: append 4 KiB, fdatasync", syncs),
+        ("plain SQLite: one row a commit, WAL, FULL", commits),
+    ] {
+        let mut row = vec![what.to_owned(), "1".to_owned(), shown(rate)];
+        row.resize(8, "—".to_owned());
+        section.row(row);
+    }
+    section.data = json!({ "tasks": rows, "fdatasyncs_per_second": syncs, "sqlite_commits_per_second": commits });
+    section
+}
