@@ -1,4 +1,7 @@
-//! The commands, one file each.
+//! The commands, one file each. All but `stdio` print on stdout what they were
+//! asked for; there it belongs to the protocol.
+
+#![allow(clippy::print_stdout, reason = "this is where the program talks to its user")]
 
 pub mod call;
 pub mod check;

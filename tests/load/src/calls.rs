@@ -101,7 +101,17 @@ fn section(rounds: &[(Target, usize, Measured)]) -> Section {
         "Plain tools/call",
         "JSON answers, HTTP/1.1 kept alive, one session; the load generator has one thread on the same cores. \
          Median of the rounds. CPU is that of the server's process.",
-        &["server", "connections", "per s", "of bare hyper", "p50 ms", "p99 ms", "CPU µs a call", "user", "kernel"],
+        &[
+            "server",
+            "connections",
+            "per s",
+            "of bare hyper",
+            "p50 ms",
+            "p99 ms",
+            "CPU µs a call",
+            "user",
+            "kernel",
+        ],
     );
     let over = |target, connections, figure: &dyn Fn(&Measured) -> f64| {
         let these = rounds.iter().filter(|(of, with, _)| *of == target && *with == connections);
@@ -113,7 +123,8 @@ fn section(rounds: &[(Target, usize, Measured)]) -> Section {
         for target in Target::ALL {
             let of = |figure: &dyn Fn(&Measured) -> f64| over(target, connections, figure);
             let rate = of(&|measured| measured.per_second);
-            let (p50, p99) = (of(&|measured| measured.whole.ms(0.5)), of(&|measured| measured.whole.ms(0.99)));
+            let (p50, p99) =
+                (of(&|measured| measured.whole.ms(0.5)), of(&|measured| measured.whole.ms(0.99)));
             let (cpu, user, system) =
                 (of(&Measured::cpu_us), of(&|measured| measured.user_us), of(&|measured| measured.system_us));
             section.row([

@@ -75,14 +75,8 @@ enum Scenario {
     Parts,
 }
 
-const ALL: [Scenario; 6] = [
-    Scenario::Calls,
-    Scenario::Tasks,
-    Scenario::Cancel,
-    Scenario::Start,
-    Scenario::Stdio,
-    Scenario::Parts,
-];
+const ALL: [Scenario; 6] =
+    [Scenario::Calls, Scenario::Tasks, Scenario::Cancel, Scenario::Start, Scenario::Stdio, Scenario::Parts];
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
@@ -150,7 +144,10 @@ async fn run(options: &Options) -> anyhow::Result<()> {
     say(&report.head())?;
     let wanted = if options.only.is_empty() { &ALL[..] } else { &options.only };
     for scenario in wanted {
-        say(&format!("… {}\n", scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())))?;
+        say(&format!(
+            "… {}\n",
+            scenario.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+        ))?;
         let sections = measure(*scenario, effort, work.path(), options).await?;
         for section in sections {
             say(&section.table())?;

@@ -103,9 +103,8 @@ impl Report {
             all.extend(section.data.as_object().cloned().unwrap_or_default());
         }
         let aims = self.sections.iter().flat_map(|section| &section.aims);
-        let aims = aims.map(
-            |aim| json!({"what": aim.what, "aim": aim.aim, "reached": aim.reached, "met": aim.met}),
-        );
+        let aims =
+            aims.map(|aim| json!({"what": aim.what, "aim": aim.aim, "reached": aim.reached, "met": aim.met}));
         all.insert("aims".to_owned(), aims.collect());
         Ok(std::fs::write(folder.join("report.json"), serde_json::to_vec_pretty(&all)?)?)
     }

@@ -50,7 +50,7 @@ fn plugins(folder: &Path) -> anyhow::Result<()> {
         let mut component = component.clone();
         component.extend(custom_section("toolyard-load", format!("{number:04}").as_bytes()));
         std::fs::write(folder.join(format!("add{number}.wasm")), component)?;
-        std::fs::write(folder.join(format!("add{number}.toml")), format!("prefix = \"p{number}.\"\n"))?;
+        std::fs::write(folder.join(format!("add{number}.toml")), format!("prefix = \"p{number}\"\n"))?;
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ async fn start(folder: &Path) -> anyhow::Result<Start> {
     let shown = tools["tools"].as_array().map_or(0, Vec::len);
     anyhow::ensure!(shown == PLUGINS, "{shown} tools are listed:\n{}", server.last_words());
     let listed = since();
-    let result = session.call(&format!("p{}.add", PLUGINS - 1), json!({"a": 19, "b": 23})).await;
+    let result = session.call(&format!("p{}_add", PLUGINS - 1), json!({"a": 19, "b": 23})).await;
     let called = since();
     anyhow::ensure!(result["content"][0]["text"] == "42", "not what was expected: {result}");
     let cpu = server.cpu()?;
@@ -93,8 +93,12 @@ fn section(rows: &[(&str, Start)]) -> Section {
     for cache in ["cold", "warm"] {
         let these = || rows.iter().filter(|(of, _)| *of == cache).map(|(_, start)| start);
         let of = |figure: &dyn Fn(&Start) -> f64| median(these().map(figure));
-        let figures =
-            [of(&|start| start.listening), of(&|start| start.listed), of(&|start| start.called), of(&|start| start.cpu)];
+        let figures = [
+            of(&|start| start.listening),
+            of(&|start| start.listed),
+            of(&|start| start.called),
+            of(&|start| start.cpu),
+        ];
         let mut row = vec![cache.to_owned(), these().count().to_string()];
         row.extend(figures.map(shown));
         section.row(row);

@@ -51,8 +51,11 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
     let mut rounds = Vec::new();
     for _ in 0..effort.rounds {
         let span = effort.measure / 4;
-        let mut round =
-            Round { clients: Vec::new(), syncs: disk::syncs(work, span)?, commits: disk::commits(work, span)? };
+        let mut round = Round {
+            clients: Vec::new(),
+            syncs: disk::syncs(work, span)?,
+            commits: disk::commits(work, span)?,
+        };
         for clients in CLIENTS {
             let session = Session::open(toolyard.port()).await;
             let creators = creators(toolyard.port(), &session, clients).await?;
@@ -85,7 +88,16 @@ fn section(rounds: &[Round]) -> Section {
         "Tasks, from creation to result",
         "Each client creates a task of `add` and waits in `tasks/result`: one durable creation and one durable end, \
          each acknowledged after its commit is on the disk. Median of the rounds.",
-        &["what", "clients", "per s", "created p50 ms", "p99 ms", "completed p50 ms", "p99 ms", "CPU µs a task"],
+        &[
+            "what",
+            "clients",
+            "per s",
+            "created p50 ms",
+            "p99 ms",
+            "completed p50 ms",
+            "p99 ms",
+            "CPU µs a task",
+        ],
     );
     let mut rows = Vec::new();
     for clients in CLIENTS {
@@ -111,14 +123,14 @@ fn section(rounds: &[Round]) -> Section {
     }
     let syncs = median(rounds.iter().map(|round| round.syncs));
     let commits = median(rounds.iter().map(|round| round.commits));
-    for (what, rate) in [
-        ("the disk: append 4 KiB, fdatasync", syncs),
-        ("plain SQLite: one row a commit, WAL, FULL", commits),
-    ] {
+    for (what, rate) in
+        [("the disk: append 4 KiB, fdatasync", syncs), ("plain SQLite: one row a commit, WAL, FULL", commits)]
+    {
         let mut row = vec![what.to_owned(), "1".to_owned(), shown(rate)];
         row.resize(8, "—".to_owned());
         section.row(row);
     }
-    section.data = json!({ "tasks": rows, "fdatasyncs_per_second": syncs, "sqlite_commits_per_second": commits });
+    section.data =
+        json!({ "tasks": rows, "fdatasyncs_per_second": syncs, "sqlite_commits_per_second": commits });
     section
 }

@@ -231,7 +231,9 @@ fn busy(engine: &Engine) -> RunEnd {
 
 fn rpc_error(tool: &str, error: GuestError) -> RpcError {
     let data = error.data.and_then(|data| match RawJson::parse(data) {
-        Ok(data) => Some(data),
+        // Stored and read again, `null` would be no data: so it is none from the
+        // start.
+        Ok(data) => (data.as_str() != "null").then_some(data),
         Err(error) => {
             tracing::debug!(tool, "the data of a guest's JSON-RPC error is left out: {error}");
             None

@@ -1,0 +1,139 @@
+//! What the dispatcher adds to a call: with a tool that does nothing and a store
+//! in memory, what is left is resolving, checking, admitting, running and
+//! committing.
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use futures_util::future::{self, BoxFuture, FutureExt as _};
+use std::sync::Arc;
+use toolyard_dispatch::{
+    Bounds, CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Ids, NoOutlet, RawJson, Settings, Stop,
+    Stores, Timestamp, ToolCall,
+};
+use toolyard_store::MemoryStore;
+use toolyard_task::tool::ToolSpec;
+use toolyard_task::wire::{TaskSupport, ToolDescription};
+use toolyard_task::{Digest, RunContext, RunEnd, Tool};
+use uuid::Uuid;
+
+const RESULT: &str = r#"{"content":[{"type":"text","text":"42"}],"isError":false}"#;
+
+/// Ends in its first poll.
+struct Idle(ToolSpec);
+
+impl Tool for Idle {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn check(&self, _: &RawJson) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn run(self: Arc<Self>, _: RawJson, _: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+        let end = RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None };
+        future::ready(end).boxed()
+    }
+
+    fn interrupt(&self) {}
+}
+
+struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64))
+    }
+}
+
+struct RandomIds;
+
+impl Ids for RandomIds {
+    fn uuid(&self) -> Uuid {
+        Uuid::new_v4()
+    }
+}
+
+fn catalog() -> Arc<Catalog> {
+    let description = ToolDescription {
+        name: "idle".to_owned(),
+        title: None,
+        description: None,
+        icons: None,
+        input_schema: RawJson::trusted(r#"{"type":"object"}"#),
+        output_schema: None,
+        annotations: None,
+        execution: None,
+        meta: None,
+    };
+    let tool: Arc<dyn Tool> = Arc::new(Idle(ToolSpec {
+        description,
+        task_support: TaskSupport::Optional,
+        digest: Digest("0".repeat(64)),
+        plugin: "idle.wasm".to_owned(),
+        poll_interval_ms: None,
+        immediate_response: None,
+        concurrency: None,
+    }));
+    Arc::new(Catalog::new([tool]).expect("one tool collides with none"))
+}
+
+fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
+    let settings = Settings {
+        tasks: true,
+        // Short, so that what one iteration leaves behind is gone before it
+        // slows a later one.
+        ttl_default_ms: 1_000,
+        ttl_cap_ms: 60_000,
+        poll_interval_ms: 1_000,
+        admission: Bounds { running: 1_000, running_per_principal: 64, waiting_per_principal: 1_000 },
+        live_tasks: 20_000,
+        retry_after_ms: 1_000,
+        page: 200,
+        sessions: 100,
+        session_idle_ms: 60_000,
+    };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let stores = Stores { tasks: store.clone(), nodes: store.clone(), sessions: store.clone(), keys: store };
+    let dispatch = Dispatch::new(settings, stores, clock, Arc::new(RandomIds), guests);
+    dispatch.publish(catalog());
+    dispatch
+}
+
+async fn call(dispatch: &Arc<Dispatch>, caller: &Caller, params: &str) -> CallReply {
+    let call = ToolCall {
+        params: CallParams::decode(Some(&RawJson::trusted(params.to_owned()))).expect("params"),
+        client_has_tasks: true,
+        stop: Arc::new(Stop::default()),
+        outlet: Arc::new(NoOutlet),
+        task_outlet: Arc::new(NoOutlet),
+    };
+    dispatch.call(caller, call).await.expect("a reply")
+}
+
+async fn create_and_wait(dispatch: &Arc<Dispatch>, caller: &Caller) {
+    let CallReply::Created(created) = call(dispatch, caller, r#"{"name":"idle","task":{}}"#).await else {
+        panic!("a task");
+    };
+    let created: serde_json::Value = created.decode().expect("JSON");
+    let id = created["task"]["taskId"].as_str().expect("a task has an id");
+    dispatch.task_result(caller, id).await.expect("it is there").expect("its result");
+}
+
+fn calls(criterion: &mut Criterion) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("starts");
+    let dispatch = dispatch(runtime.handle().clone());
+    let caller = Caller::local(RawJson::empty_object());
+    let (_stop, stopped) = tokio::sync::watch::channel(false);
+    runtime.spawn(dispatch.clone().keep_time(stopped));
+    criterion.bench_function("dispatch/call inline", |bencher| {
+        bencher.to_async(&runtime).iter(|| call(&dispatch, &caller, r#"{"name":"idle"}"#));
+    });
+    criterion.bench_function("dispatch/create to result", |bencher| {
+        bencher.to_async(&runtime).iter(|| create_and_wait(&dispatch, &caller));
+    });
+}
+
+criterion_group!(benches, calls);
+criterion_main!(benches);
