@@ -45,9 +45,10 @@ require_compiler() {
 
 build() {
   # With a target named, build scripts and macros are not instrumented: they run
-  # in the compiler, which has no runtime for it.
+  # in the compiler, which has no runtime for it. Not --locked: what the crates of
+  # the host depend on changes with them, and Cargo.lock here follows.
   env -u CARGO_ENCODED_RUSTFLAGS RUSTFLAGS="${INSTRUMENTED[*]}" \
-    "$CARGO" build --release --locked --manifest-path tests/fuzz/Cargo.toml \
+    "$CARGO" build --release --manifest-path tests/fuzz/Cargo.toml \
     --target "$TRIPLE" --target-dir "$OUT"
 }
 

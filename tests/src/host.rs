@@ -111,6 +111,14 @@ pub fn install_as(component: &Path, folder: &Path, name: &str) {
     std::fs::rename(partial, folder.join(name)).expect("a rename");
 }
 
+/// A command of the binary on the plugin and data folders in `folder`.
+pub(crate) fn command(name: &str, folder: &Path, args: &[String]) -> Command {
+    let mut command = Command::new(guests::binary());
+    command.arg(name).arg("--plugins").arg(folder.join("plugins")).arg("--data").arg(folder.join("data"));
+    command.args(args).current_dir(folder).kill_on_drop(true);
+    command
+}
+
 impl Host {
     /// A host with these components.
     pub async fn with(components: &[PathBuf]) -> Self {
@@ -123,19 +131,11 @@ impl Host {
     }
 
     async fn start(folder: Arc<TempDir>, args: Vec<String>) -> Self {
-        let mut child = Command::new(guests::binary())
-            .arg("serve")
+        let mut child = command("serve", folder.path(), &args)
             .args(["--listen", "127.0.0.1:0"])
-            .arg("--plugins")
-            .arg(folder.path().join("plugins"))
-            .arg("--data")
-            .arg(folder.path().join("data"))
-            .args(&args)
-            .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
-            .kill_on_drop(true)
             .spawn()
             .expect("the host starts");
         let stderr = child.stderr.take().expect("stderr is piped");

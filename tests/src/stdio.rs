@@ -1,7 +1,6 @@
 //! A real `toolyard stdio` at the other end of a pipe.
 
-use crate::guests;
-use crate::host::Setup;
+use crate::host::{Setup, command};
 use crate::session::{LATEST, initialize};
 use serde_json::{Value, json};
 use std::process::ExitStatus;
@@ -9,7 +8,7 @@ use std::process::Stdio as Pipe;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStdin, ChildStdout};
 
 /// The process and its pipes.
 pub struct Stdio {
@@ -41,18 +40,10 @@ impl Stdio {
     }
 
     fn spawn(folder: Arc<TempDir>, args: Vec<String>) -> Self {
-        let mut child = Command::new(guests::binary())
-            .arg("stdio")
-            .arg("--plugins")
-            .arg(folder.path().join("plugins"))
-            .arg("--data")
-            .arg(folder.path().join("data"))
-            .args(&args)
-            .current_dir(folder.path())
+        let mut child = command("stdio", folder.path(), &args)
             .stdin(Pipe::piped())
             .stdout(Pipe::piped())
             .stderr(Pipe::null())
-            .kill_on_drop(true)
             .spawn()
             .expect("the host starts");
         let output = BufReader::new(child.stdout.take().expect("piped")).lines();

@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
@@ -42,11 +43,13 @@ impl Clock for SystemClock {
     }
 }
 
-struct RandomIds;
+/// Nobody has to guess at these ids.
+#[derive(Default)]
+struct CountedIds(AtomicU64);
 
-impl Ids for RandomIds {
+impl Ids for CountedIds {
     fn uuid(&self) -> uuid::Uuid {
-        uuid::Uuid::new_v4()
+        uuid::Uuid::from_u128(self.0.fetch_add(1, Ordering::Relaxed).into())
     }
 }
 
@@ -112,7 +115,7 @@ impl Bench {
         let store = Arc::new(MemoryStore::new(clock.clone()));
         let stores =
             Stores { tasks: store.clone(), nodes: store.clone(), sessions: store.clone(), keys: store };
-        let dispatch = Dispatch::new(settings(), stores, clock, Arc::new(RandomIds), guests);
+        let dispatch = Dispatch::new(settings(), stores, clock, Arc::<CountedIds>::default(), guests);
         let snapshot = Plugins::open(engine.clone(), folder.join("plugins")).load().await;
         dispatch.publish(snapshot.catalog);
         let (stop, stopped) = watch::channel(false);

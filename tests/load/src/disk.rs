@@ -1,32 +1,72 @@
 //! What the disk gives: the bound of everything that is durable.
 
 use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often a second 4 KiB can be appended to a file of this folder and be on
-/// the disk.
-pub fn syncs(folder: &Path, span: Duration) -> anyhow::Result<f64> {
+const BLOCK: [u8; 4096] = [0x5a; 4096];
+/// As long as SQLite's log grows before it is begun again from its start.
+const BLOCKS: u64 = 1_000;
+
+/// Rates a second.
+#[derive(Debug, Clone, Copy)]
+pub struct Disk {
+    /// 4 KiB appended and on the disk: the file's new length is written too.
+    pub appends: f64,
+    /// 4 KiB written over others and on the disk, as in a log that is used again.
+    pub overwrites: f64,
+    /// One row committed by SQLite, as durably as the host's store does it, one
+    /// commit after the other.
+    pub commits: f64,
+}
+
+/// Measures the disk that this folder is on, so long for each rate.
+pub fn measure(folder: &Path, span: Duration) -> anyhow::Result<Disk> {
+    Ok(Disk {
+        appends: appends(folder, span)?,
+        overwrites: overwrites(folder, span)?,
+        commits: commits(folder, span)?,
+    })
+}
+
+fn appends(folder: &Path, span: Duration) -> anyhow::Result<f64> {
     let mut file = tempfile::tempfile_in(folder)?;
-    let block = [0x5a_u8; 4096];
     rate(span, || {
-        file.write_all(&block)?;
+        file.write_all(&BLOCK)?;
         Ok(file.sync_data()?)
     })
 }
 
-/// How often a second SQLite commits one row there, as durably as the host's
-/// store does, one commit after the other.
-pub fn commits(folder: &Path, span: Duration) -> anyhow::Result<f64> {
+fn overwrites(folder: &Path, span: Duration) -> anyhow::Result<f64> {
+    let mut file = tempfile::tempfile_in(folder)?;
+    for _ in 0..BLOCKS {
+        file.write_all(&BLOCK)?;
+    }
+    file.sync_all()?;
+    let mut next = (0..BLOCKS).cycle();
+    rate(span, || {
+        let block = next.next().unwrap_or_default();
+        file.write_all_at(&BLOCK, block * BLOCK.len() as u64)?;
+        Ok(file.sync_data()?)
+    })
+}
+
+fn commits(folder: &Path, span: Duration) -> anyhow::Result<f64> {
     let folder = tempfile::tempdir_in(folder)?;
     let database = rusqlite::Connection::open(folder.path().join("plain.sqlite"))?;
     database.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;
          CREATE TABLE task (id INTEGER PRIMARY KEY, record TEXT NOT NULL);",
     )?;
     let mut insert = database.prepare("INSERT INTO task (record) VALUES (?1)")?;
     // About as long as the record of a task.
     let record = "x".repeat(600);
+    // Once around, so that the log has its length.
+    for _ in 0..BLOCKS {
+        insert.execute([&record])?;
+    }
+    database.execute_batch("PRAGMA synchronous = FULL;")?;
     rate(span, || {
         insert.execute([&record])?;
         Ok(())

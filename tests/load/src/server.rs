@@ -28,6 +28,8 @@ pub struct Cpu {
     pub user: Duration,
     /// In the kernel for it.
     pub system: Duration,
+    /// Of its children that have ended.
+    pub children: Duration,
 }
 
 impl Cpu {
@@ -37,6 +39,7 @@ impl Cpu {
         Self {
             user: self.user.saturating_sub(earlier.user),
             system: self.system.saturating_sub(earlier.system),
+            children: self.children.saturating_sub(earlier.children),
         }
     }
 }
@@ -99,13 +102,15 @@ impl Server {
     /// The processor time that it has used so far.
     pub fn cpu(&self) -> anyhow::Result<Cpu> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name in parentheses may hold anything; fields 14 and 15 are the
-        // 12th and 13th after it.
+        // The name in parentheses may hold anything; fields 14 to 17 are the
+        // 12th and following after it.
         let fields = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
         let mut ticks = fields.split(' ').skip(11).map_while(|field| field.parse::<u64>().ok());
-        let mut next = || ticks.next().context("/proc/PID/stat has times");
-        let time = |ticks: u64| Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND);
-        Ok(Cpu { user: time(next()?), system: time(next()?) })
+        let mut next = || {
+            let ticks = ticks.next().context("/proc/PID/stat has times")?;
+            anyhow::Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
+        };
+        Ok(Cpu { user: next()?, system: next()?, children: next()? + next()? })
     }
 
     /// Asks it to end and waits for that.

@@ -2,6 +2,7 @@
 //! before they are acknowledged, beside what the disk and a plain use of SQLite
 //! give at the same time.
 
+use crate::disk::Disk;
 use crate::load::{Client, Measured, drive};
 use crate::report::Section;
 use crate::server::{Server, folder};
@@ -41,8 +42,7 @@ impl Client for Creator {
 
 struct Round {
     clients: Vec<(usize, Measured)>,
-    syncs: f64,
-    commits: f64,
+    disk: Disk,
 }
 
 /// Measures it.
@@ -50,12 +50,8 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
     let toolyard = Server::toolyard(&folder(work, "tasks", &[guests::fixture("add")])?).await?;
     let mut rounds = Vec::new();
     for _ in 0..effort.rounds {
-        let span = effort.measure / 4;
-        let mut round = Round {
-            clients: Vec::new(),
-            syncs: disk::syncs(work, span)?,
-            commits: disk::commits(work, span)?,
-        };
+        let disk = disk::measure(work, effort.measure / 4)?;
+        let mut round = Round { clients: Vec::new(), disk };
         for clients in CLIENTS {
             let session = Session::open(toolyard.port()).await;
             let creators = creators(toolyard.port(), &session, clients).await?;
@@ -117,20 +113,26 @@ fn section(rounds: &[Round]) -> Section {
         rows.push(json!({
             "clients": clients, "per_second": figures[0], "created_p50_ms": figures[1],
             "created_p99_ms": figures[2], "completed_p50_ms": figures[3], "completed_p99_ms": figures[4],
-            "cpu_us": figures[5],
+            "cpu_us": figures[5], "user_us": of(&|measured| measured.user_us),
+            "system_us": of(&|measured| measured.system_us),
             "rounds_per_second": these().map(|(_, measured)| measured.per_second).collect::<Vec<_>>(),
         }));
     }
-    let syncs = median(rounds.iter().map(|round| round.syncs));
-    let commits = median(rounds.iter().map(|round| round.commits));
-    for (what, rate) in
-        [("the disk: append 4 KiB, fdatasync", syncs), ("plain SQLite: one row a commit, WAL, FULL", commits)]
-    {
+    let of = |figure: &dyn Fn(&Disk) -> f64| median(rounds.iter().map(|round| figure(&round.disk)));
+    let (appends, overwrites, commits) =
+        (of(&|disk| disk.appends), of(&|disk| disk.overwrites), of(&|disk| disk.commits));
+    for (what, rate) in [
+        ("the disk: 4 KiB appended, fdatasync", appends),
+        ("the disk: 4 KiB overwritten, fdatasync", overwrites),
+        ("plain SQLite: one row a commit, WAL, FULL", commits),
+    ] {
         let mut row = vec![what.to_owned(), "1".to_owned(), shown(rate)];
         row.resize(8, "—".to_owned());
         section.row(row);
     }
-    section.data =
-        json!({ "tasks": rows, "fdatasyncs_per_second": syncs, "sqlite_commits_per_second": commits });
+    section.data = json!({
+        "tasks": rows, "fdatasync_appends_per_second": appends,
+        "fdatasync_overwrites_per_second": overwrites, "sqlite_commits_per_second": commits,
+    });
     section
 }

@@ -5,6 +5,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::future::{self, BoxFuture, FutureExt as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_dispatch::{
     Bounds, CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Ids, NoOutlet, RawJson, Settings, Stop,
     Stores, Timestamp, ToolCall,
@@ -45,11 +46,13 @@ impl Clock for SystemClock {
     }
 }
 
-struct RandomIds;
+/// Nobody has to guess at these ids.
+#[derive(Default)]
+struct CountedIds(AtomicU64);
 
-impl Ids for RandomIds {
+impl Ids for CountedIds {
     fn uuid(&self) -> Uuid {
-        Uuid::new_v4()
+        Uuid::from_u128(self.0.fetch_add(1, Ordering::Relaxed).into())
     }
 }
 
@@ -95,7 +98,7 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store = Arc::new(MemoryStore::new(clock.clone()));
     let stores = Stores { tasks: store.clone(), nodes: store.clone(), sessions: store.clone(), keys: store };
-    let dispatch = Dispatch::new(settings, stores, clock, Arc::new(RandomIds), guests);
+    let dispatch = Dispatch::new(settings, stores, clock, Arc::<CountedIds>::default(), guests);
     dispatch.publish(catalog());
     dispatch
 }

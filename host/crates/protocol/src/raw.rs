@@ -9,8 +9,9 @@ use serde_json::value::RawValue;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Bytes);
 
-/// Deeper nesting than this is refused wherever JSON is taken from outside, so
-/// that no later recursive parser can be driven into the ground.
+/// Text nested deeper than this is not taken by [`RawJson::parse`], which is what
+/// guests' JSON goes through. Params of a client are carried unread; whoever reads
+/// them does so with serde_json, which stops at the same depth.
 pub const MAX_DEPTH: usize = 128;
 
 /// Why a text is not taken as JSON.

@@ -3,10 +3,12 @@
 use crate::Server;
 use crate::conversation::{Conversation, NotTaken};
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_dispatch::{CallReply, Fault, Outlet, ToolCall};
 use toolyard_protocol::tools::CallParams;
-use toolyard_protocol::{Id, RawJson, RpcError, notification, response, tasks};
+use toolyard_protocol::{DecodeError, Id, Message, RawJson, RpcError, notification, response, tasks};
 
 /// A request of a client that has initialized.
 pub(crate) struct Request {
@@ -68,6 +70,47 @@ pub(crate) async fn answer(
         other => Err(RpcError::method_not_found(other)),
     };
     Some(response::outcome(&id, &outcome))
+}
+
+/// The answers to a batch, to be awaited together (J-6).
+///
+/// # Errors
+/// `-32600` where the revision has no batches, or this one is too long.
+pub(crate) fn batch(
+    server: &Arc<Server>,
+    conversation: &Arc<Conversation>,
+    members: Vec<Result<Message, DecodeError>>,
+    outlet: &Arc<dyn Outlet>,
+) -> Result<Vec<BoxFuture<'static, Option<Bytes>>>, RpcError> {
+    let most = server.settings.batch;
+    if !conversation.revision.has_batches() {
+        return Err(RpcError::invalid_request(
+            "batches are not part of this protocol revision: send one message",
+        ));
+    }
+    if members.len() > most {
+        let error = format!("a batch has at most {most} messages (wire.batch)");
+        return Err(RpcError::invalid_request(error));
+    }
+    let refused =
+        |id: Option<Id>, error: RpcError| async move { Some(response::error(id.as_ref(), &error)) }.boxed();
+    let mut answering = Vec::new();
+    for member in members {
+        match member {
+            Ok(Message::Request { id, method, .. }) if method == "initialize" => {
+                let error = RpcError::invalid_request("initialize cannot be part of a batch");
+                answering.push(refused(Some(id), error));
+            }
+            Ok(Message::Request { id, method, params }) => {
+                let request = Request { id, method, params };
+                answering.push(answer(server.clone(), conversation.clone(), request, outlet.clone()).boxed());
+            }
+            Ok(Message::Notification { method, params }) => notified(conversation, &method, params.as_ref()),
+            Ok(Message::Response { .. }) => {}
+            Err(fault) => answering.push(refused(fault.id, fault.error)),
+        }
+    }
+    Ok(answering)
 }
 
 /// Takes a notification in. What is unknown is ignored.

@@ -8,6 +8,7 @@ use crate::conversation::{Conversation, Inflight};
 use crate::methods::{self, Request, one_line};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 pub use lines::{Line, LineReader};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
@@ -176,45 +177,22 @@ impl Client {
         response::result(id, &self.server.identity.initialize_result(revision))
     }
 
-    /// J-6: only where the revision has batches.
+    /// The answers to a batch leave together (J-6).
     async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
-        let most = self.server.settings.batch;
-        let has_batches = self.conversation.as_ref().is_some_and(|known| known.revision.has_batches());
-        if !has_batches || members.len() > most {
-            let why = if has_batches {
-                format!("a batch has at most {most} messages (wire.batch)")
-            } else {
-                "batches are not part of this protocol revision: send one message".to_owned()
-            };
-            return self.send(response::error(None, &RpcError::invalid_request(why))).await;
-        }
-        let mut answering = Vec::new();
-        for member in members {
-            match member {
-                Ok(Message::Request { id, method, params }) if method != "initialize" => {
-                    answering.push(match self.answering(id, method, params) {
-                        Ok(answering) => answering.boxed(),
-                        Err(refusal) => async move { Some(refusal) }.boxed(),
-                    });
-                }
-                Ok(Message::Request { id, .. }) => {
-                    let error = RpcError::invalid_request("initialize cannot be part of a batch");
-                    answering.push(async move { Some(response::error(Some(&id), &error)) }.boxed());
-                }
-                Ok(Message::Notification { method, params }) => {
-                    if let Some(conversation) = &self.conversation {
-                        methods::notified(conversation, &method, params.as_ref());
-                    }
-                }
-                Ok(Message::Response { .. }) => {}
-                Err(fault) => answering
-                    .push(async move { Some(response::error(fault.id.as_ref(), &fault.error)) }.boxed()),
+        let outlet: Arc<dyn Outlet> = Arc::new(LineOutlet { outbox: self.outbox.clone() });
+        let answering = match &self.conversation {
+            Some(conversation) => methods::batch(&self.server, conversation, members, &outlet),
+            None => {
+                Err(RpcError::invalid_request("the first request must be initialize, and not in a batch"))
             }
-        }
+        };
+        let answering = match answering {
+            Ok(answering) => answering,
+            Err(error) => return self.send(response::error(None, &error)).await,
+        };
         let outbox = self.outbox.clone();
         self.requests.spawn(async move {
-            let answers: Vec<Bytes> =
-                futures_util::future::join_all(answering).await.into_iter().flatten().collect();
+            let answers: Vec<Bytes> = join_all(answering).await.into_iter().flatten().collect();
             if !answers.is_empty() {
                 drop(outbox.send(one_line(response::batch(&answers))).await);
             }

@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
-use toolyard_dispatch::{Fault, NewSession, NoOutlet};
+use toolyard_dispatch::{Fault, NewSession, NoOutlet, Outlet};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
@@ -142,40 +142,9 @@ impl Endpoint {
         session: Arc<LiveSession>,
         members: Vec<Result<Message, DecodeError>>,
     ) -> Result<Reply, Refused> {
-        let most = self.server.settings.batch;
-        let refusal = if !session.conversation.revision.has_batches() {
-            Some("batches are not part of this protocol revision: send one message".to_owned())
-        } else {
-            (members.len() > most).then(|| format!("a batch has at most {most} messages (wire.batch)"))
-        };
-        if let Some(refusal) = refusal {
-            return Err(reply::refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request(refusal)).into());
-        }
-        let mut answering = Vec::new();
-        for member in members {
-            let session = session.clone();
-            let server = self.server.clone();
-            match member {
-                Ok(Message::Request { id, method, .. }) if method == "initialize" => {
-                    let error = RpcError::invalid_request("initialize cannot be part of a batch");
-                    answering.push(async move { Some(response::error(Some(&id), &error)) }.boxed());
-                }
-                Ok(Message::Request { id, method, params }) => {
-                    let request = McpRequest { id, method, params };
-                    let conversation = session.conversation.clone();
-                    answering
-                        .push(methods::answer(server, conversation, request, Arc::new(NoOutlet)).boxed());
-                }
-                Ok(Message::Notification { method, params }) => {
-                    methods::notified(&session.conversation, &method, params.as_ref());
-                }
-                Ok(Message::Response { .. }) => {}
-                Err(fault) => {
-                    answering
-                        .push(async move { Some(response::error(fault.id.as_ref(), &fault.error)) }.boxed());
-                }
-            }
-        }
+        let outlet: Arc<dyn Outlet> = Arc::new(NoOutlet);
+        let answering = methods::batch(&self.server, &session.conversation, members, &outlet)
+            .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
         if answering.is_empty() {
             return Ok(reply::empty(StatusCode::ACCEPTED));
         }
