@@ -20,6 +20,8 @@ use toolyard_task::{Event, Fence, RunContext, RunEnd, TaskId, Tool};
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 /// At most four status messages a second are stored (`host.status`).
 const STATUS_EVERY: Duration = Duration::from_millis(250);
+/// What one run may write to the host's log by `host.log`, in bytes.
+const LOG_BYTES: usize = 64 << 10;
 
 /// What a run is for, from the moment that it is set up.
 pub(crate) struct Run {
@@ -45,6 +47,7 @@ struct Reports {
     progress_sent: Option<Instant>,
     status: Option<String>,
     status_stored: Option<Instant>,
+    logged: usize,
 }
 
 impl Run {
@@ -153,6 +156,23 @@ impl Run {
         }
     }
 
+    /// Writes to the log what the guest wants written, in bounds.
+    fn log(&self, level: &'static str, logger: &str, data: &str) {
+        let tool = self.tool.spec().name();
+        let before = {
+            let mut reports = self.lock();
+            let before = reports.logged;
+            reports.logged = before.saturating_add(data.len() + logger.len() + 1);
+            before
+        };
+        if before < LOG_BYTES {
+            tracing::info!(target: "guest", tool, level, logger, "{data}");
+            if before + data.len() >= LOG_BYTES {
+                tracing::info!(target: "guest", tool, "this run has logged {LOG_BYTES} bytes; the rest is left out");
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Reports> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -194,14 +214,7 @@ impl RunContext for Run {
                 self.lock().status = Some(message);
             }
             Report::Log { level, logger, data } => {
-                tracing::info!(
-                    target: "guest",
-                    tool = self.tool.spec().name(),
-                    level,
-                    logger = logger.as_deref().unwrap_or_default(),
-                    "{}",
-                    data.as_str()
-                );
+                self.log(level, logger.as_deref().unwrap_or_default(), data.as_str());
                 return;
             }
             // Tools of a component are listed once a version; nothing that could
