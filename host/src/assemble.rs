@@ -71,7 +71,7 @@ impl Assembled {
         let mut interrupted = stop.clone();
         let snapshot = tokio::select! {
             biased;
-            snapshot = plugins.load() => snapshot,
+            snapshot = patiently(plugins.load(), config) => snapshot,
             _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => {
                 anyhow::bail!("stopped while the tools were being loaded")
             }
@@ -156,6 +156,19 @@ impl Assembled {
         }
         out
     }
+}
+
+/// Says on stderr what takes so long, where it does.
+async fn patiently<T>(loading: impl Future<Output = T>, config: &Config) -> T {
+    tokio::pin!(loading);
+    if let Ok(loaded) = tokio::time::timeout(Duration::from_secs(1), &mut loading).await {
+        return loaded;
+    }
+    eprintln!(
+        "toolyard: compiling the tools in {}; the next start finds them compiled",
+        config.plugins.display()
+    );
+    loading.await
 }
 
 fn shown(names: &[&str]) -> String {
