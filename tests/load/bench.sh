@@ -41,6 +41,10 @@ if [[ " $* " != *" --only "* ]]; then
         tail -n 40 "$out/criterion.log" >&2
         exit 1
     }
+    # The store's own benchmark prints a table instead of criterion's figures.
+    printf '\n## Store: durable transitions by SQLite\n\n'
+    grep -A 7 'fdatasync: .* a second' "$out/criterion.log" || true
+    echo
 fi
 
 # In a process group of its own, so that whatever it started goes with it even if
@@ -48,6 +52,16 @@ fi
 set -m
 target/release/toolyard-load run "${options[@]}" "$@" &
 load=$!
-trap 'kill -- "-$load" 2>/dev/null || true; rm -rf "$out"/run-*' EXIT
+clean_up() {
+    kill -- "-$load" 2>/dev/null || true
+    # Removed only when nobody writes there any more.
+    for _ in {1..50}; do
+        kill -0 -- "-$load" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -9 -- "-$load" 2>/dev/null || true
+    rm -rf "$out"/run-*
+}
+trap clean_up EXIT
 trap 'exit 130' INT TERM
 wait "$load"
