@@ -3,6 +3,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +86,7 @@ async fn a_cancel_from_another_process_stops_the_guest() {
     // The run lets go of its slot when its guest is gone.
     eventually("the guest to be stopped", || async { host.log().contains("run stopped").then_some(()) })
         .await;
-    println!("woken {} ms after the acknowledgement", acknowledged.elapsed().as_millis());
+    say(&format!("woken {} ms after the acknowledgement", acknowledged.elapsed().as_millis()));
 }
 
 #[tokio::test]
@@ -132,6 +133,12 @@ async fn an_unusable_data_folder_stops_the_start_and_says_why() {
     assert!(kept.starts_with("this is not"), "it was left as it was");
 }
 
+/// Says something that is seen whether the test passes or not: the harness only
+/// keeps back what the macros print.
+fn say(what: &str) {
+    writeln!(std::io::stderr(), "{what}").expect("stderr is open");
+}
+
 /// The ledger of what the host has acknowledged.
 #[derive(Default)]
 struct Ledger {
@@ -168,7 +175,7 @@ async fn kill_9_twenty_times_under_load_loses_no_acknowledged_task() {
         let (live, finished) = count();
         host.kill().await;
         while workers.join_next().await.is_some() {}
-        println!("kill {kill}: {live} live, {finished} finished tasks");
+        say(&format!("kill {kill} of {KILLS}: {live} live, {finished} finished tasks"));
         assert!(live >= EACH && finished >= EACH);
 
         host = host.another().await;
