@@ -30,8 +30,14 @@ async fn bites(manifest: &str, tool: &str, arguments: Value, says: &[&str]) {
 
 #[tokio::test]
 async fn memory() {
-    let (plain, _) = limited("[limits]\nmemory = \"8MiB\"", "grow", json!({"mib": 64})).await;
+    let manifest = "[limits]\nmemory = \"8MiB\"";
+    let (plain, task) = limited(manifest, "grow", json!({"mib": 64})).await;
     assert_eq!(plain["isError"], true, "{plain}");
+    let said = plain["content"].to_string();
+    for phrase in ["8.0 MiB", "limits.memory"] {
+        assert!(said.contains(phrase), "{phrase}: {said}");
+        assert!(task["statusMessage"].as_str().expect("a message").contains(phrase), "{task}");
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
-use toolyard_transport::http::{self, Guard};
+use toolyard_transport::http;
 
 /// The options of `serve`.
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let address = listener.local_addr()?;
         let assembled = Assembled::start(&config, guests, stop.clone()).await?;
         greet(&config, &assembled, address);
-        http::serve(assembled.server.clone(), listener, Guard::loopback(), stop).await;
+        http::serve(assembled.server.clone(), listener, stop).await;
         assembled.shut_down(config.limits.drain).await;
         Ok(ExitCode::SUCCESS)
     })

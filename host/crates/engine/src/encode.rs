@@ -71,10 +71,18 @@ pub(crate) fn error(text: &str) -> RunEnd {
 }
 
 fn first_words(content: &[Content]) -> Option<String> {
-    content.iter().find_map(|block| match block {
+    let texts = content.iter().filter_map(|block| match block {
         Content::Text(block) if !block.text.is_empty() => Some(clip(&block.text, STATUS_CHARS)),
         _ => None,
-    })
+    });
+    // Two say enough: what failed, and which limit had to do with it.
+    let words: Vec<String> = texts.take(2).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// A block of text.
+pub(crate) fn text(text: String) -> Content {
+    Content::Text(TextBlock { text, annotations: None, meta: None })
 }
 
 /// About how long the encoding will be, so that it rarely has to be moved.

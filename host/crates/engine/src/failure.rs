@@ -30,6 +30,20 @@ pub(crate) enum Failure {
     Host,
 }
 
+fn bytes(bytes: u64) -> String {
+    ByteSize::b(bytes).display().iec().to_string()
+}
+
+impl Denied {
+    /// Which limit it was, its value and its key.
+    pub fn sentence(self, limits: &Limits) -> String {
+        match self {
+            Self::Memory => format!("memory limit of {} reached (`limits.memory`)", bytes(limits.memory)),
+            Self::Table => format!("table limit of {} elements reached (`limits.table`)", limits.table),
+        }
+    }
+}
+
 impl Failure {
     /// Tells why wasmtime ended a run, before or after the guest's function had
     /// been `entered`.
@@ -62,19 +76,13 @@ impl Failure {
 
     /// The sentence.
     pub fn sentence(&self, tool: &str, limits: &Limits) -> String {
-        let bytes = |bytes: u64| ByteSize::b(bytes).display().iec().to_string();
         let time = |time: Duration| {
             SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), |time| format!("{time:#}"))
         };
         match self {
-            Self::Denied(Denied::Memory, how) => format!(
-                "The tool `{tool}` was stopped: memory limit of {} reached (`limits.memory`), then it ended with: {how}",
-                bytes(limits.memory)
-            ),
-            Self::Denied(Denied::Table, how) => format!(
-                "The tool `{tool}` was stopped: table limit of {} elements reached (`limits.table`), then it ended \
-                 with: {how}",
-                limits.table
+            Self::Denied(denied, how) => format!(
+                "The tool `{tool}` was stopped: {}, then it ended with: {how}",
+                denied.sentence(limits)
             ),
             Self::Cpu => format!(
                 "The tool `{tool}` was stopped: processor time limit of {} reached (`limits.cpu`)",

@@ -83,11 +83,18 @@ pub(crate) async fn run(tool: Arc<GuestTool>, arguments: RawJson, context: Arc<d
     match drive(engine, &meter, limits.wall, &context, call).await {
         Driven::Stopped => RunEnd::Stopped,
         Driven::OutOfTime => fail(Failure::Wall),
-        Driven::Done(Ok((Ok(result),))) => {
+        Driven::Done(Ok(((Ok(mut result),), denied))) => {
+            if let (true, Some(denied)) = (result.is_error, denied) {
+                // A guest that was refused memory and fails in its own words does
+                // not know what the limit was.
+                result.content.push(encode::text(denied.sentence(limits)));
+            }
             encode::result(result, tool.declared.output.as_deref(), limits.output).unwrap_or_else(fail)
         }
-        Driven::Done(Ok((Err(CallError::Rpc(error)),))) => RunEnd::Error(rpc_error(name, error)),
-        Driven::Done(Ok((Err(CallError::MissingCapability(what)),))) => encode::error(&missing(name, what)),
+        Driven::Done(Ok(((Err(CallError::Rpc(error)),), _))) => RunEnd::Error(rpc_error(name, error)),
+        Driven::Done(Ok(((Err(CallError::MissingCapability(what)),), _))) => {
+            encode::error(&missing(name, what))
+        }
         Driven::Done(Err(broken)) => {
             let interrupted = matches!(broken.error.downcast_ref(), Some(Trap::Interrupt));
             if interrupted && context.stopped() {
@@ -130,7 +137,7 @@ pub(crate) async fn list(
     let state = Run::new(Limiter::new(&limits), context.clone(), about);
     let call = guest::<(), (Vec<GuestDeclaration>,)>(engine, export, &limits, &meter, state, ());
     match drive(engine, &meter, limits.wall, &context, call).await {
-        Driven::Done(Ok((tools,))) => Ok(tools),
+        Driven::Done(Ok(((tools,), _))) => Ok(tools),
         Driven::Done(Err(broken)) if !meter.is_over() => {
             Err(Refusal::List(match Failure::of(&broken.error, broken.denied, broken.entered) {
                 // Whoever looks after the folder may see it all.
@@ -142,7 +149,8 @@ pub(crate) async fn list(
     }
 }
 
-/// One call of an exported function in a store of its own.
+/// One call of an exported function in a store of its own, and which limit it was
+/// refused more of.
 async fn guest<P, R>(
     engine: &Engine,
     (pre, export): (&InstancePre<Run>, &ComponentExportIndex),
@@ -150,7 +158,7 @@ async fn guest<P, R>(
     meter: &Arc<Meter>,
     state: Run,
     params: P,
-) -> Result<R, Broken>
+) -> Result<(R, Option<Denied>), Broken>
 where
     P: ComponentNamedList + Lower + Send + Sync,
     R: ComponentNamedList + Lift + Send + Sync + 'static,
@@ -173,7 +181,11 @@ where
         function.call_async(&mut store, params).await
     };
     let called = called.await;
-    called.map_err(|error| Broken { error, denied: store.data().limiter.denied, entered })
+    let denied = store.data().limiter.denied;
+    match called {
+        Ok(value) => Ok((value, denied)),
+        Err(error) => Err(Broken { error, denied, entered }),
+    }
 }
 
 /// Polls a guest's future to its end, counting the time, with the epoch ticking

@@ -12,6 +12,5 @@ mod reply;
 mod sse;
 
 pub use accept::serve;
-pub use guard::Guard;
 pub use media::{accepts, is_json};
 pub use sse::EventId;

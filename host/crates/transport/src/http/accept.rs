@@ -2,7 +2,6 @@
 //! the end.
 
 use super::endpoint::Endpoint;
-use super::guard::Guard;
 use crate::Server;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,16 +18,11 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Serves `listener` until `stop` turns true, then lets answers under way be
 /// written and returns.
-pub async fn serve(
-    server: Arc<Server>,
-    listener: TcpListener,
-    guard: Guard,
-    mut stop: watch::Receiver<bool>,
-) {
+pub async fn serve(server: Arc<Server>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
     let permits = Arc::new(Semaphore::new(server.settings.connections));
     let connections = TaskTracker::new();
     let requests = TaskTracker::new();
-    let endpoint = Arc::new(Endpoint::new(server, guard, requests.clone()));
+    let endpoint = Arc::new(Endpoint::new(server, requests.clone()));
     let attendant = tokio::spawn(endpoint.clone().attend(stop.clone()));
     loop {
         // The permit comes first: over the limit, clients wait in the kernel's

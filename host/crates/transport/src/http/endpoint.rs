@@ -1,6 +1,6 @@
 //! The endpoint: what every request passes before its method is looked at.
 
-use super::guard::Guard;
+use super::guard;
 use super::hub::{Hub, LiveSession};
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
@@ -24,18 +24,17 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 pub(crate) struct Endpoint {
     pub server: Arc<Server>,
     pub hub: Arc<Hub>,
-    guard: Guard,
     /// Requests that go on though their connection may be gone.
     pub requests: TaskTracker,
 }
 
 impl Endpoint {
-    pub fn new(server: Arc<Server>, guard: Guard, requests: TaskTracker) -> Self {
-        Self { hub: Hub::new(server.clone()), server, guard, requests }
+    pub fn new(server: Arc<Server>, requests: TaskTracker) -> Self {
+        Self { hub: Hub::new(server.clone()), server, requests }
     }
 
     pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Reply {
-        if let Err(why) = self.guard.check(request.uri().authority(), request.headers()) {
+        if let Err(why) = guard::check(request.uri().authority(), request.headers()) {
             return why.into();
         }
         if request.uri().path() != PATH {

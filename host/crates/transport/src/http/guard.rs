@@ -7,13 +7,6 @@ use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 
-/// Whom requests may be addressed to, and which pages they may come from.
-#[derive(Debug, Clone)]
-pub struct Guard {
-    /// Whether only names of this machine's loopback are served.
-    loopback_only: bool,
-}
-
 /// Why a request is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnedAway {
@@ -21,36 +14,21 @@ pub(crate) enum TurnedAway {
     Origin,
 }
 
-impl Guard {
-    /// For a listener on a loopback address.
-    #[must_use]
-    pub const fn loopback() -> Self {
-        Self { loopback_only: true }
+/// Only names of this machine's loopback are served, and only pages of it may
+/// call.
+pub(crate) fn check(authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), TurnedAway> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
+    let named = authority.or(header.as_ref());
+    // No host, or two: nothing that a client of ours sends.
+    if hosts.next().is_some() || !named.is_some_and(|named| is_loopback(named.host())) {
+        return Err(TurnedAway::Host);
     }
-
-    /// For a listener that others reach by names we do not know. Pages of other
-    /// origins are turned away all the same.
-    #[must_use]
-    pub const fn any_host() -> Self {
-        Self { loopback_only: false }
-    }
-
-    pub(crate) fn check(&self, authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), TurnedAway> {
-        if self.loopback_only {
-            let mut hosts = headers.get_all(HOST).iter();
-            let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
-            let named = authority.or(header.as_ref());
-            // No host, or two: nothing that a client of ours sends.
-            if hosts.next().is_some() || !named.is_some_and(|named| is_loopback(named.host())) {
-                return Err(TurnedAway::Host);
-            }
-        }
-        let mut origins = headers.get_all(ORIGIN).iter();
-        match (origins.next(), origins.next()) {
-            (None, _) => Ok(()),
-            (Some(origin), None) if origin.to_str().is_ok_and(is_local_origin) => Ok(()),
-            _ => Err(TurnedAway::Origin),
-        }
+    let mut origins = headers.get_all(ORIGIN).iter();
+    match (origins.next(), origins.next()) {
+        (None, _) => Ok(()),
+        (Some(origin), None) if origin.to_str().is_ok_and(is_local_origin) => Ok(()),
+        _ => Err(TurnedAway::Origin),
     }
 }
 
@@ -78,7 +56,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().expect("test header"));
         }
-        Guard::loopback().check(None, &headers)
+        check(None, &headers)
     }
 
     #[test]
