@@ -219,12 +219,13 @@ async fn h_23_h_24_sessions_are_required_known_and_can_be_ended() {
 
 #[tokio::test]
 async fn h_12_h_13_quick_answers_are_json_and_slow_ones_streams_that_open_with_an_id() {
-    let host = Host::with_probe().await;
+    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let host = setup.set("wire.stream-after", "2s").start().await;
     let session = Session::open(host.port()).await;
     let call = |tool: &str, arguments: Value| json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
     let quick = session.post(&call("echo", json!({"text": "x"}))).await;
     assert_eq!(quick.header("content-type"), "application/json");
-    let slow = session.post(&call("wait", json!({"ms": 1500}))).await;
+    let slow = session.post(&call("wait", json!({"ms": 4000}))).await;
     assert!(slow.is_events());
     assert!(slow.header("cache-control").contains("no-cache"));
     let mut events = slow.events();
@@ -240,7 +241,7 @@ async fn h_12_h_13_quick_answers_are_json_and_slow_ones_streams_that_open_with_a
     assert_eq!(session.post(&get).await.header("content-type"), "application/json");
     // H-13: older clients choke on an event without data.
     let older = Session::open_as(host.port(), "2025-06-18", json!({})).await.session;
-    let mut events = older.post(&call("wait", json!({"ms": 1500}))).await.events();
+    let mut events = older.post(&call("wait", json!({"ms": 4000}))).await.events();
     assert!(events.next().await.expect("an event").data.contains("\"id\":5"));
 }
 

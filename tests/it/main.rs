@@ -7,6 +7,7 @@ mod examples;
 mod http_endpoint;
 mod lifecycle;
 mod limits;
+mod raw_bytes;
 mod recovery;
 mod refusals;
 mod reload;

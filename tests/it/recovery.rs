@@ -38,7 +38,7 @@ async fn a_restart_loses_neither_session_nor_task() {
 
 #[tokio::test]
 async fn an_orderly_stop_waits_for_runs_then_ends_what_is_left_honestly() {
-    let setup = Setup::new().with(&[guests::plugin("probe")]).set("shutdown.drain", "1500ms");
+    let setup = Setup::new().with(&[guests::plugin("probe")]).set("shutdown.drain", "4s");
     let mut host = setup.set("calls.running-per-principal", "2").start().await;
     let session = Session::open(host.port()).await;
     let quick = session.create("wait", json!({"ms": 700})).await;

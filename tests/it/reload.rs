@@ -74,8 +74,8 @@ async fn a_run_keeps_the_version_that_it_started_with() {
     install_as(&guests::fixture("versioned_v1"), &host.plugins(), "tool.wasm");
     let session = Session::open(host.port()).await;
     until_tools(&session, &V).await;
-    let task = session.create("slow_version", json!({"ms": 4000})).await;
-    let call = json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "slow_version", "arguments": {"ms": 4000}}});
+    let task = session.create("slow_version", json!({"ms": 8000})).await;
+    let call = json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "slow_version", "arguments": {"ms": 8000}}});
     let mut call = session.post(&call).await.events();
     install_as(&guests::fixture("versioned_v2"), &host.plugins(), "tool.wasm");
     until_version(&session, "v2").await;

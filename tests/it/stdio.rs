@@ -84,7 +84,7 @@ async fn j_6_batches_are_answered_in_sessions_of_2025_03_26() {
 
 #[tokio::test]
 async fn s_3_at_the_end_of_input_answers_under_way_are_written_and_the_process_ends() {
-    let mut stdio = Stdio::open(setup()).await;
+    let mut stdio = Stdio::open(setup().set("shutdown.eof-grace", "30s")).await;
     stdio.send("tools/call", json!({"name": "wait", "arguments": {"ms": 300}})).await;
     let (status, rest) = stdio.close().await;
     assert!(status.success());

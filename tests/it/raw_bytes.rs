@@ -1,0 +1,82 @@
+//! Bytes that no client of ours sends: refused by name, and the server goes on.
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Session, guests};
+
+/// The status line and what follows, as far as it is sent before the end.
+async fn sent(port: u16, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("the host listens");
+    // The host may answer and hang up before it has read all.
+    drop(stream.write_all(bytes).await);
+    let mut answer = vec![0; 4096];
+    let read = tokio::time::timeout(toolyard_tests::wait::PATIENCE, stream.read(&mut answer)).await;
+    let length = read.expect("an answer or the end").unwrap_or_default();
+    String::from_utf8_lossy(&answer[..length]).into_owned()
+}
+
+#[tokio::test]
+async fn h_7_hostile_requests_are_refused_and_harm_nobody() {
+    const FIELDS: &str = "host: localhost\r\ncontent-type: application/json\r\naccept: */*\r\n";
+    let setup = Setup::new().with(&[guests::plugin("probe")]).set("wire.message", "64KiB");
+    let host = setup.set("wire.body-time", "300ms").set("wire.head-time", "300ms").start().await;
+    let post = |more: &str| format!("POST /mcp HTTP/1.1\r\n{FIELDS}{more}").into_bytes();
+    let chunk = format!("11000\r\n{}\r\n", "x".repeat(0x11000));
+    let many: String = (0..500).map(|n| format!("x{n}: y\r\n")).collect();
+    for (bytes, status) in [
+        (b"\x00\x01\x02 nonsense\r\n\r\n".to_vec(), "400"),
+        (format!("GET /{} HTTP/1.1\r\n{FIELDS}\r\n", "a".repeat(200_000)).into_bytes(), "431"),
+        (post(&format!("{many}\r\n")), "431"),
+        (post("content-length: 100\r\n\r\n{"), "408"),
+        (post("content-length: 99999999999\r\n\r\n{"), "413"),
+        (post(&format!("transfer-encoding: chunked\r\n\r\n{chunk}0\r\n\r\n")), "413"),
+        (post("content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"), "400"),
+        (post("host: localhost\r\ncontent-length: 2\r\n\r\n{}"), "403"),
+        (
+            format!("POST http://evil.example/mcp HTTP/1.1\r\n{FIELDS}content-length: 2\r\n\r\n{{}}")
+                .into_bytes(),
+            "403",
+        ),
+        (b"POST /mcp HTTP/1.0\r\ncontent-length: 2\r\n\r\n{}".to_vec(), "403"),
+    ] {
+        let answer = sent(host.port(), &bytes).await;
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(80)]).into_owned();
+        assert_eq!(answer.split(' ').nth(1), Some(status), "{shown:?}: {answer}");
+    }
+    // A head that never ends, and another protocol, are hung up on.
+    assert_eq!(sent(host.port(), b"POST /mcp HTTP/1.1\r\nhost: loc").await, "");
+    assert_eq!(sent(host.port(), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await, "");
+    let session = Session::open(host.port()).await;
+    assert_eq!(session.request("ping", json!({})).await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn clients_that_vanish_leave_nothing_behind() {
+    let host = Setup::new().with(&[guests::plugin("probe")]).start().await;
+    let session = Session::open(host.port()).await;
+    let call =
+        r#"{"jsonrpc":"2.0","id":ID,"method":"tools/call","params":{"name":"wait","arguments":{"ms":500}}}"#;
+    for id in 0..30 {
+        let body = call.replace("ID", &id.to_string());
+        let fields: String =
+            session.headers().iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\n{fields}content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(("127.0.0.1", host.port())).await.expect("the host listens");
+        stream.write_all(request.as_bytes()).await.expect("the host reads");
+        drop(stream);
+    }
+    // Their calls go on to their end (H-16), and then every slot is free again.
+    for id in 0..30 {
+        toolyard_tests::eventually("the request to be over", || async {
+            let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+            let answer = session.post(&ping).await.json().await;
+            (answer["result"] == json!({})).then_some(())
+        })
+        .await;
+    }
+}
