@@ -8,7 +8,6 @@ use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use toolyard_dispatch::TaskSupport;
 use toolyard_engine::CheckReport;
 
 /// The options of `check`.
@@ -37,14 +36,6 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn support(support: TaskSupport) -> &'static str {
-    match support {
-        TaskSupport::Forbidden => "forbidden",
-        TaskSupport::Optional => "optional",
-        TaskSupport::Required => "required",
-    }
-}
-
 fn size(bytes: u64) -> String {
     ByteSize(bytes).display().iec().to_string().replace(".0 ", " ")
 }
@@ -68,7 +59,7 @@ fn as_text(report: &CheckReport) -> String {
     );
     for (index, tool) in report.tools.iter().enumerate() {
         let description = tool.description.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
-        let text = format!("{} (tasks {}): {description}", tool.name, support(tool.task_support));
+        let text = format!("{} (tasks {}): {description}", tool.name, tool.task_support.as_str());
         line(if index == 0 { "tools" } else { "" }, text);
     }
     for (index, import) in report.imports.iter().enumerate() {
@@ -109,7 +100,7 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
             "name": tool.name,
             "title": tool.title,
             "description": tool.description,
-            "taskSupport": support(tool.task_support),
+            "taskSupport": tool.task_support.as_str(),
         })).collect::<Vec<_>>(),
         "imports": report.imports,
         "exports": report.exports,

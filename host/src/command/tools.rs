@@ -6,7 +6,6 @@ use crate::assemble;
 use crate::config::Flags;
 use clap::Args;
 use std::process::ExitCode;
-use toolyard_dispatch::TaskSupport;
 use toolyard_engine::{PluginState, Plugins};
 
 /// The options of `tools`.
@@ -29,11 +28,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let mut table = table(&["TOOL", "TASKS", "PLUGIN", "DIGEST", "DESCRIPTION"]);
         for tool in snapshot.catalog.tools() {
             let spec = tool.spec();
-            let support = match spec.task_support {
-                TaskSupport::Forbidden => "forbidden",
-                TaskSupport::Optional => "optional",
-                TaskSupport::Required => "required",
-            };
+            let support = spec.task_support.as_str();
             let description = spec.description.description.as_deref().unwrap_or_default();
             if options.json {
                 let line = serde_json::json!({

@@ -65,7 +65,7 @@ struct Waiting {
 /// The right to run. Given back when it is dropped; the next in line gets it.
 pub(crate) struct Slot {
     admission: Arc<Admission>,
-    claim: Option<Claim>,
+    claim: Claim,
 }
 
 /// A place in line. Dropping it leaves the line.
@@ -103,7 +103,7 @@ impl Admission {
             return Err(full);
         }
         state.take(&claim);
-        Ok(Slot { admission: self.clone(), claim: Some(claim) })
+        Ok(Slot { admission: self.clone(), claim })
     }
 
     /// A place in line.
@@ -138,7 +138,7 @@ impl Admission {
             match state.next_of(&self.bounds, &owner) {
                 Some(waiting) => {
                     state.take(&waiting.claim);
-                    let slot = Slot { admission: self.clone(), claim: Some(waiting.claim) };
+                    let slot = Slot { admission: self.clone(), claim: waiting.claim };
                     granted.push((waiting.grant, slot));
                     passed = 0;
                 }
@@ -219,9 +219,8 @@ impl State {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Some(claim) = self.claim.take() else { return };
         let mut state = self.admission.lock();
-        state.give_back(&claim);
+        state.give_back(&self.claim);
         let granted = self.admission.grant(&mut state);
         drop(state);
         deliver(granted);

@@ -65,11 +65,8 @@ impl Dispatch {
         let due = self.stores.tasks.due(DUE_AT_ONCE).await?;
         let mut over = Vec::new();
         for id in due {
-            match self.change(id, &Event::Expired).await? {
-                Changed::Done(task) => {
-                    self.runs.stop(id);
-                    tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
-                }
+            match self.expire(id).await? {
+                Changed::Done(_) => {}
                 Changed::Refused(..) | Changed::Gone => over.push(id),
             }
         }
@@ -81,6 +78,16 @@ impl Dispatch {
             self.stores.sessions.sweep(self.settings.session_idle_ms).await?;
         }
         Ok(())
+    }
+
+    /// Ends a task whose ttl has passed, and stops its guest.
+    pub(crate) async fn expire(&self, id: TaskId) -> Result<Changed, StoreError> {
+        let changed = self.change(id, &Event::Expired).await?;
+        if let Changed::Done(task) = &changed {
+            self.runs.stop(id);
+            tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
+        }
+        Ok(changed)
     }
 
     /// Another process, or another host, changed something.

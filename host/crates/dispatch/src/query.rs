@@ -164,23 +164,12 @@ impl Dispatch {
             return Err(Fault::UnknownTask);
         }
         if task.is_live() && now >= task.expires_at() {
-            return self.expire(id).await?.ok_or(Fault::UnknownTask);
+            return match self.expire(id).await? {
+                Changed::Done(task) | Changed::Refused(task, _) => Ok(task),
+                Changed::Gone => Err(Fault::UnknownTask),
+            };
         }
         Ok(task)
-    }
-
-    /// Ends a live task whose ttl has passed and stops its guest. Gives the task
-    /// as it is then, or nothing if it is gone.
-    pub(crate) async fn expire(&self, id: TaskId) -> Result<Option<Task>, Fault> {
-        match self.change(id, &Event::Expired).await? {
-            Changed::Done(task) => {
-                self.runs.stop(id);
-                tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
-                Ok(Some(task))
-            }
-            Changed::Refused(task, _) => Ok(Some(task)),
-            Changed::Gone => Ok(None),
-        }
     }
 
     pub(crate) fn tasks_on(&self) -> Result<(), Fault> {

@@ -137,6 +137,11 @@ fn depth(text: &[u8]) -> usize {
     most
 }
 
+/// Unlike `Option`'s own decoding, tells `null` from an absent member.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
 impl std::fmt::Debug for RawJson {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())

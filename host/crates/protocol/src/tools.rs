@@ -16,6 +16,18 @@ pub enum TaskSupport {
     Required,
 }
 
+impl TaskSupport {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::Optional => "optional",
+            Self::Required => "required",
+        }
+    }
+}
+
 /// One tool, as `tools/list` shows it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -127,7 +139,7 @@ struct CallWire<'a> {
     name: String,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(borrow, default, deserialize_with = "crate::raw::present")]
     task: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
     meta: Option<MetaWire<'a>>,
@@ -137,11 +149,6 @@ struct CallWire<'a> {
 struct MetaWire<'a> {
     #[serde(borrow, rename = "progressToken")]
     progress_token: Option<&'a RawValue>,
-}
-
-/// Unlike `Option`'s own decoding, tells `null` from an absent member.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
-    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl CallParams {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use toolyard_dispatch::{CallReply, Fault, Outlet, ToolCall};
+use toolyard_dispatch::{CallReply, Fault, Outlet, ProgressNotice, ToolCall};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{DecodeError, Id, Message, RawJson, RpcError, notification, response, tasks};
 
@@ -220,6 +220,12 @@ fn not_taken(why: NotTaken, server: &Server) -> RpcError {
             retry_after_ms: server.dispatch.settings().retry_after_ms,
         }),
     }
+}
+
+/// The notification for a notice.
+pub(crate) fn progress_message(notice: &ProgressNotice) -> Bytes {
+    let task = notice.task.map(|task| task.to_string());
+    notification::progress(&notice.token, task.as_deref(), &notice.progress)
 }
 
 /// One line of text: the newlines that JSON allows between its tokens become

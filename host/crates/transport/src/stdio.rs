@@ -5,7 +5,7 @@ mod lines;
 
 use crate::Server;
 use crate::conversation::{Conversation, Inflight};
-use crate::methods::{self, Request, one_line};
+use crate::methods::{self, Request, one_line, progress_message};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -212,9 +212,7 @@ struct LineOutlet {
 
 impl Outlet for LineOutlet {
     fn progress(&self, notice: ProgressNotice) {
-        let task = notice.task.map(|task| task.to_string());
-        let message = notification::progress(&notice.token, task.as_deref(), &notice.progress);
         // Full: a client that does not read loses notices, never answers.
-        drop(self.outbox.try_send(one_line(message)));
+        drop(self.outbox.try_send(one_line(progress_message(&notice))));
     }
 }

@@ -4,6 +4,7 @@
 use super::sse::EventId;
 use crate::Server;
 use crate::conversation::{Conversation, Inflight};
+use crate::methods::progress_message;
 use crate::stream::{LogBounds, Stream};
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use toolyard_dispatch::{Caller, Fault, Outlet, ProgressNotice, Session, SessionId, TaskId};
-use toolyard_protocol::{Revision, notification};
+use toolyard_protocol::Revision;
 
 /// How often the store is told that a session is in use.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
@@ -302,8 +303,7 @@ impl Outlet for SessionOutlet {
         let Some(hub) = self.hub.upgrade() else { return };
         let session = hub.lock().get(&self.id).cloned();
         let (Some(session), Some(task)) = (session, notice.task) else { return };
-        let message = notification::progress(&notice.token, Some(&task.to_string()), &notice.progress);
-        session.tell_of_task(task, message);
+        session.tell_of_task(task, progress_message(&notice));
     }
 }
 
@@ -312,7 +312,6 @@ pub(crate) struct CallOutlet(pub Arc<Stream>);
 
 impl Outlet for CallOutlet {
     fn progress(&self, notice: ProgressNotice) {
-        let task = notice.task.map(|task| task.to_string());
-        self.0.push(notification::progress(&notice.token, task.as_deref(), &notice.progress));
+        self.0.push(progress_message(&notice));
     }
 }

@@ -1,6 +1,6 @@
 //! POST: one message, or a batch where the revision has them (H-9 to H-18).
 
-use super::endpoint::{Endpoint, broken, check_accept, check_version};
+use super::endpoint::{Endpoint, check_accept, check_version};
 use super::get::manner;
 use super::hub::{CallOutlet, LiveSession, Purpose};
 use super::reply::{self, Refused, Reply, SESSION_ID};
@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
-use toolyard_dispatch::{Fault, NewSession, NoOutlet, Outlet};
+use toolyard_dispatch::{NewSession, NoOutlet, Outlet};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
@@ -83,10 +83,8 @@ impl Endpoint {
         tracing::debug!(session = %session.id, client = session.client, %revision, "session opened");
         let result = self.server.identity.initialize_result(revision);
         let mut reply = reply::json(response::result(id, &result));
-        match HeaderValue::from_str(&session.id.0) {
-            Ok(value) => reply.headers_mut().insert(SESSION_ID, value),
-            Err(_) => return broken(&Fault::Closing),
-        };
+        let named = HeaderValue::from_str(&session.id.0).expect("a session id is hexadecimal digits");
+        reply.headers_mut().insert(SESSION_ID, named);
         self.hub.hold(session);
         reply
     }
