@@ -219,7 +219,7 @@ impl RunContext for Run {
             }
             // Tools of a component are listed once a version; nothing that could
             // be told has changed. Streams are released by the transport.
-            Report::Changed(_) | Report::ReleaseStream { .. } => return,
+            Report::Changed(_) | Report::ElicitationComplete { .. } | Report::ReleaseStream { .. } => return,
         }
         self.reported.notify_one();
     }

@@ -5,11 +5,14 @@
 //! session or a task. Everything is a function from bytes to values or back, so
 //! it is tested and fuzzed without a server.
 
+pub mod completion;
 pub mod error;
 pub mod initialize;
 pub mod message;
 pub mod notification;
+pub mod prompts;
 pub mod raw;
+pub mod resources;
 pub mod response;
 pub mod revision;
 pub mod tasks;

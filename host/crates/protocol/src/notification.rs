@@ -1,9 +1,10 @@
 //! Notifications, in and out (P-1, T-38, C-1, TL-1).
 
 use crate::response::{RELATED_TASK, notification};
-use crate::{Id, RawJson};
+use crate::{Id, RawJson, RpcError};
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// `notifications/tools/list_changed` (TL-1).
 #[must_use]
@@ -37,6 +38,36 @@ pub fn progress(token: &RawJson, task_id: Option<&str>, progress: &Progress) -> 
         params["_meta"] = serde_json::json!({RELATED_TASK: {"taskId": id}});
     }
     notification("notifications/progress", Some(&RawJson::of(&params)))
+}
+
+/// The token that a request wants progress under: a string or an integer (P-1).
+///
+/// # Errors
+/// `-32602` if it is something else.
+pub fn progress_token(params: &RawJson) -> Result<Option<RawJson>, RpcError> {
+    #[derive(Deserialize)]
+    struct Wire<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<Meta<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        progress_token: Option<&'a RawValue>,
+    }
+    let wire: Wire<'_> = params.decode().map_err(|error| RpcError::invalid_params(error.to_string()))?;
+    let Some(token) = wire.meta.and_then(|meta| meta.progress_token) else { return Ok(None) };
+    checked_token(token)?;
+    Ok(Some(RawJson::within(&params.bytes(), token)))
+}
+
+/// Whether a progress token is a string or an integer.
+pub(crate) fn checked_token(token: &RawValue) -> Result<(), RpcError> {
+    let text = token.get();
+    if text.parse::<i64>().is_ok() || text.starts_with('"') {
+        return Ok(());
+    }
+    Err(RpcError::invalid_params("`_meta.progressToken` must be a string or an integer"))
 }
 
 /// The request that a `notifications/cancelled` names; `None` where it is

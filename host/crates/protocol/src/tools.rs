@@ -87,7 +87,8 @@ pub fn list_result<'a>(tools: impl Iterator<Item = &'a RawJson>, next_cursor: Op
 }
 
 /// A page of anything: `{"NAME":[…],"nextCursor":…}` (N-1).
-pub(crate) fn list<'a>(
+#[must_use]
+pub fn list<'a>(
     name: &str,
     members: impl Iterator<Item = &'a RawJson>,
     next_cursor: Option<&str>,
@@ -167,13 +168,7 @@ impl CallParams {
         }
         let progress_token = wire.meta.and_then(|meta| meta.progress_token);
         if let Some(token) = progress_token {
-            let text = token.get();
-            let integer = text.parse::<i64>().is_ok();
-            if !integer && !text.starts_with('"') {
-                return Err(RpcError::invalid_params(
-                    "tools/call: `_meta.progressToken` must be a string or an integer",
-                ));
-            }
+            crate::notification::checked_token(token)?;
         }
         Ok(Self {
             name: wire.name,

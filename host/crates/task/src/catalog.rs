@@ -1,20 +1,26 @@
-//! The tools that are on offer: an immutable value, built completely and then
-//! swapped whole.
+//! What is on offer: an immutable value, built completely and then swapped whole.
 
+use crate::provider::Provider;
 use crate::tool::Tool;
+use crate::wire::PromptDescription;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Tools by name.
+/// Tools and prompts by name, and the plugins that have resources.
 #[derive(Clone, Default)]
 pub struct Catalog {
     tools: BTreeMap<String, Arc<dyn Tool>>,
+    providers: Vec<Arc<dyn Provider>>,
+    /// The provider and the place in its list.
+    prompts: BTreeMap<String, (usize, usize)>,
 }
 
-/// Two tools of one name.
+/// Two tools, or two prompts, of one name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the tool `{name}` is offered by both {first} and {second}")]
+#[error("the {kind} `{name}` is offered by both {first} and {second}")]
 pub struct Collision {
+    /// `tool` or `prompt`.
+    pub kind: &'static str,
     /// The name.
     pub name: String,
     /// The plugin that had it.
@@ -34,6 +40,7 @@ impl Catalog {
             let name = tool.spec().name().to_owned();
             if let Some(other) = by_name.get(&name) {
                 return Err(Collision {
+                    kind: "tool",
                     name,
                     first: other.spec().plugin.clone(),
                     second: tool.spec().plugin.clone(),
@@ -41,7 +48,50 @@ impl Catalog {
             }
             by_name.insert(name, tool);
         }
-        Ok(Self { tools: by_name })
+        Ok(Self { tools: by_name, ..Self::default() })
+    }
+
+    /// The same catalog with these providers, in the order of their plugins'
+    /// names.
+    ///
+    /// # Errors
+    /// [`Collision`] if two prompts have one name.
+    pub fn with(mut self, providers: impl IntoIterator<Item = Arc<dyn Provider>>) -> Result<Self, Collision> {
+        self.providers.extend(providers);
+        self.providers.sort_by(|one, other| one.spec().plugin.cmp(&other.spec().plugin));
+        self.prompts.clear();
+        for (place, provider) in self.providers.iter().enumerate() {
+            for (index, prompt) in provider.spec().prompts.iter().enumerate() {
+                if let Some((other, _)) = self.prompts.insert(prompt.name.clone(), (place, index)) {
+                    return Err(Collision {
+                        kind: "prompt",
+                        name: prompt.name.clone(),
+                        first: self.providers[other].spec().plugin.clone(),
+                        second: provider.spec().plugin.clone(),
+                    });
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// The plugins that offer more than tools, by name.
+    #[must_use]
+    pub fn providers(&self) -> &[Arc<dyn Provider>] {
+        &self.providers
+    }
+
+    /// The prompt of this name and whose it is.
+    #[must_use]
+    pub fn prompt(&self, name: &str) -> Option<(&Arc<dyn Provider>, &PromptDescription)> {
+        let &(place, index) = self.prompts.get(name)?;
+        let provider = &self.providers[place];
+        Some((provider, &provider.spec().prompts[index]))
+    }
+
+    /// All prompts, by name.
+    pub fn prompts(&self) -> impl Iterator<Item = &PromptDescription> {
+        self.prompts.values().map(|&(place, index)| &self.providers[place].spec().prompts[index])
     }
 
     /// The tool of this name.

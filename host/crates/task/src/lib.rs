@@ -11,6 +11,7 @@ pub mod clock;
 pub mod id;
 pub mod keys;
 pub mod node;
+pub mod provider;
 pub mod session;
 pub mod store;
 pub mod task;
@@ -20,15 +21,19 @@ pub use apply::{Event, Refusal, apply};
 pub use catalog::Catalog;
 pub use clock::{Clock, Ids};
 pub use id::{Digest, Incarnation, Owner, SessionId, TaskId};
+pub use provider::Provider;
 pub use store::{StoreError, TaskStore};
 pub use task::{Fence, Outcome, Task};
 pub use tool::{RunContext, RunEnd, Tool};
 
 /// What the crates that may not see `protocol` need of it.
 pub mod wire {
+    pub use toolyard_protocol::completion::{MOST_VALUES, Reference};
     pub use toolyard_protocol::error;
     pub use toolyard_protocol::notification::Progress;
+    pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};
     pub use toolyard_protocol::raw::MAX_DEPTH;
+    pub use toolyard_protocol::resources::{URI_BYTES, is_uri};
     pub use toolyard_protocol::response::RELATED_TASK;
     pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
     pub use toolyard_protocol::tools::{Execution, RequestedTtl, TaskSupport, ToolDescription, text_result};

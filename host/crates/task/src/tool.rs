@@ -131,6 +131,12 @@ pub enum Report {
     },
     /// What the plugin offers has changed.
     Changed(Change),
+    /// What the user was sent to do for the question of this key, in URL mode, is
+    /// done (E-6).
+    ElicitationComplete {
+        /// The key of the question.
+        key: String,
+    },
     /// The client's connection may be closed for so many milliseconds.
     ReleaseStream {
         /// When the client should come back.

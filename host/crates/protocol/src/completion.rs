@@ -1,0 +1,109 @@
+//! `completion/complete` (CO-1 to CO-3).
+
+use crate::{RawJson, RpcError};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The most values of one answer (CO-2).
+pub const MOST_VALUES: usize = 100;
+
+/// What is being completed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "type")]
+pub enum Reference {
+    /// An argument of a prompt.
+    #[serde(rename = "ref/prompt")]
+    Prompt {
+        /// The prompt.
+        name: String,
+    },
+    /// A variable of a resource template.
+    #[serde(rename = "ref/resource")]
+    Template {
+        /// The URI template.
+        uri: String,
+    },
+}
+
+/// The params of `completion/complete`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompleteParams {
+    /// What is being completed.
+    pub reference: Reference,
+    /// The name of the argument or variable.
+    pub name: String,
+    /// What is typed so far.
+    pub value: String,
+    /// The arguments that are settled already: an object of strings.
+    pub settled: BTreeMap<String, String>,
+}
+
+impl CompleteParams {
+    /// Decodes the params.
+    ///
+    /// # Errors
+    /// `-32602` that says what is missing or of the wrong type.
+    pub fn decode(params: Option<&RawJson>) -> Result<Self, RpcError> {
+        #[derive(Deserialize)]
+        struct Wire {
+            #[serde(rename = "ref")]
+            reference: Reference,
+            argument: Argument,
+            #[serde(default)]
+            context: Option<Context>,
+        }
+        #[derive(Deserialize)]
+        struct Argument {
+            name: String,
+            value: String,
+        }
+        #[derive(Deserialize)]
+        struct Context {
+            #[serde(default)]
+            arguments: BTreeMap<String, String>,
+        }
+        let params = params.ok_or_else(|| RpcError::invalid_params("completion/complete needs params"))?;
+        // An enum told by a member goes through a value of its own.
+        let value: serde_json::Value = params
+            .decode()
+            .map_err(|error| RpcError::invalid_params(format!("completion/complete: {error}")))?;
+        let wire: Wire = serde_json::from_value(value)
+            .map_err(|error| RpcError::invalid_params(format!("completion/complete: {error}")))?;
+        Ok(Self {
+            reference: wire.reference,
+            name: wire.argument.name,
+            value: wire.argument.value,
+            settled: wire.context.map(|context| context.arguments).unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn co_2_a_reference_is_to_a_prompt_or_to_a_template() {
+        let decode =
+            |text: &str| CompleteParams::decode(Some(&RawJson::parse(text.to_owned()).expect("JSON")));
+        let params = decode(
+            r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"x"},
+                "context":{"arguments":{"b":"c"}}}"#,
+        )
+        .expect("fits");
+        assert_eq!(params.reference, Reference::Prompt { name: "p".into() });
+        assert_eq!((params.name.as_str(), params.value.as_str()), ("a", "x"));
+        assert_eq!(params.settled["b"], "c");
+        let template =
+            decode(r#"{"ref":{"type":"ref/resource","uri":"t://{id}"},"argument":{"name":"id","value":""}}"#);
+        assert_eq!(template.expect("fits").reference, Reference::Template { uri: "t://{id}".into() });
+        for wrong in [
+            "{}",
+            r#"{"ref":{"type":"ref/tool","name":"p"},"argument":{"name":"a","value":"x"}}"#,
+            r#"{"ref":{"type":"ref/prompt"},"argument":{"name":"a","value":"x"}}"#,
+            r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a"}}"#,
+        ] {
+            assert_eq!(decode(wrong).expect_err(wrong).code, -32602, "CO-3");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a plugin offers besides tools: resources, prompts, completion.
+
+use crate::id::Digest;
+use crate::tool::RunContext;
+use crate::wire::{PromptDescription, RawJson, Reference, RpcError};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// The resources, prompts and completion of one plugin. Like a
+/// [`Tool`](crate::Tool), an object that a request resolved stays as it is when
+/// its plugin is loaded anew.
+pub trait Provider: Send + Sync + 'static {
+    /// What is on offer.
+    fn spec(&self) -> &ProviderSpec;
+
+    /// Serves one request. As with [`Tool::run`](crate::Tool::run), nothing
+    /// happens before the first poll, and dropping the future ends the run.
+    fn serve(
+        self: Arc<Self>,
+        request: Retrieval,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RetrievalEnd>;
+
+    /// Makes runs that are computing look at [`RunContext::stopped`] at once.
+    fn interrupt(&self);
+}
+
+/// What is fixed about a provider.
+#[derive(Debug, Clone)]
+pub struct ProviderSpec {
+    /// The plugin's file name, for people.
+    pub plugin: String,
+    /// The component.
+    pub digest: Digest,
+    /// How many runs of the plugin may be under way at once.
+    pub concurrency: Option<u32>,
+    /// The prompts, under the names that clients use; listed once a component
+    /// version, as tools are.
+    pub prompts: Vec<PromptDescription>,
+    /// Whether there are prompts at all, be the list empty now.
+    pub has_prompts: bool,
+    /// Whether there are resources.
+    pub has_resources: bool,
+    /// Whether arguments can be completed.
+    pub has_completion: bool,
+}
+
+/// A request to a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Retrieval {
+    /// A page of its resources.
+    Resources {
+        /// Where the page begins, in the plugin's own words.
+        cursor: Option<String>,
+    },
+    /// Its resource templates.
+    Templates,
+    /// What a resource holds.
+    Read {
+        /// Its URI.
+        uri: String,
+    },
+    /// A prompt, made.
+    Prompt {
+        /// Its name, as clients use it.
+        name: String,
+        /// An object of strings.
+        arguments: RawJson,
+    },
+    /// Values for an argument.
+    Complete {
+        /// Of what; a prompt by the name that clients use.
+        reference: Reference,
+        /// The argument.
+        name: String,
+        /// The beginning of its value.
+        value: String,
+        /// What is settled already: an object of strings.
+        settled: RawJson,
+    },
+}
+
+/// What a provider gave, encoded as MCP shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Retrieved {
+    /// A page of resources.
+    Resources {
+        /// `Resource` objects.
+        entries: Vec<RawJson>,
+        /// Where the next page begins.
+        next: Option<String>,
+    },
+    /// Templates: each with its `uriTemplate`, and the `ResourceTemplate` object.
+    Templates(Vec<(String, RawJson)>),
+    /// A `ReadResourceResult`; none if there is no such resource.
+    Contents(Option<RawJson>),
+    /// A `GetPromptResult`.
+    Prompt(RawJson),
+    /// A `CompleteResult`.
+    Completion(RawJson),
+}
+
+/// How a request to a provider ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RetrievalEnd {
+    /// With what was asked for.
+    Done(Retrieved),
+    /// With an error. Traps, limits and malformed output arrive so too, as
+    /// `-32603` with a message that says what it was.
+    Failed(RpcError),
+    /// It was stopped because [`RunContext::stopped`] turned true.
+    Stopped,
+}
