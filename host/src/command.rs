@@ -12,6 +12,7 @@ pub mod tasks;
 pub mod tools;
 
 mod table;
+mod terminal;
 
 use crate::config::{Config, Flags};
 use std::io::IsTerminal as _;

@@ -1,19 +1,17 @@
 //! `toolyard call`: one tool, from the shell.
 
+use super::terminal::Terminal;
 use super::{WrongUsage, configure, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Flags, StoreChoice};
 use crate::signals::stop_signal;
 use anyhow::Context as _;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::{
-    CallParams, CallReply, Caller, Fault, Outlet, ProgressNotice, RawJson, Stop, ToolCall,
-};
+use toolyard_dispatch::{CallParams, CallReply, Caller, Fault, RawJson, Stop, ToolCall};
 
 /// The options of `call`.
 #[derive(Debug, Args)]
@@ -44,7 +42,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if assembled.server.dispatch.catalog().get(&options.tool).is_none() {
             return Err(WrongUsage(unknown_tool(&options.tool, &assembled, &config)).into());
         }
-        let bar = Arc::new(Bar::new(&options.tool));
+        let terminal = Terminal::new(&options.tool);
         let stop = Arc::new(Stop::default());
         let call = ToolCall {
             params: CallParams {
@@ -55,8 +53,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             },
             client_has_tasks: false,
             stop: stop.clone(),
-            outlet: bar.clone(),
-            task_outlet: bar.clone(),
+            outlet: terminal.clone(),
+            task_outlet: terminal.clone(),
         };
         let caller = Caller::local(RawJson::empty_object());
         let dispatch = assembled.server.dispatch.clone();
@@ -70,7 +68,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                 calling.await
             }
         };
-        bar.clear();
+        terminal.clear();
         let code = show(reply, options.json)?;
         assembled.shut_down(Duration::ZERO).await;
         Ok(code)
@@ -165,44 +163,4 @@ fn as_text(result: &serde_json::Value) -> String {
         out.push('\n');
     }
     out
-}
-
-/// Progress on stderr: a bar where there is a terminal, else nothing.
-struct Bar(Option<ProgressBar>);
-
-impl Bar {
-    fn new(tool: &str) -> Self {
-        if !std::io::stderr().is_terminal() {
-            return Self(None);
-        }
-        let bar = ProgressBar::new_spinner();
-        bar.set_message(tool.to_owned());
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Self(Some(bar))
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-impl Outlet for Bar {
-    fn progress(&self, notice: ProgressNotice) {
-        let Some(bar) = &self.0 else { return };
-        let progress = notice.progress;
-        if let Some(total) = progress.total.filter(|total| *total > 0.0) {
-            // A bar has whole steps; a thousand are enough for any unit.
-            bar.set_style(
-                ProgressStyle::with_template("{wide_bar} {percent}% {elapsed} {msg}")
-                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            bar.set_length(1000);
-            bar.set_position((progress.progress / total * 1000.0).clamp(0.0, 1000.0) as u64);
-        }
-        if let Some(message) = progress.message {
-            bar.set_message(message);
-        }
-    }
 }

@@ -84,7 +84,15 @@ limits! {
     retry_after: Duration = "calls.retry-after", "1s",
         "When a client that was told `busy` is advised to try again.";
     page: u32 = "lists.page", "200",
-        "Entries on one page of `tools/list` and `tasks/list`.";
+        "Entries on one page of a listing; a page of `resources/list` may be longer, because it holds whole pages of plugins.";
+    question_wait: Duration = "questions.wait", "5min",
+        "How long a question that a tool asks waits for the client's answer.";
+    question_settle: Duration = "questions.settle", "1s",
+        "How long a question of a task waits for the client to ask for the task's result, before it goes out on any open stream.";
+    questions_per_call: u32 = "questions.per-call", "64",
+        "Questions that one call may ask, all together.";
+    question_related_task: bool = "questions.related-task", "true",
+        "Whether questions of a task name it, as the protocol wants; some clients that run tasks themselves mistake it for one of theirs and never answer.";
     memory: ByteSize = "guest.memory", "64MiB",
         "Linear memory of one run; a manifest may set another (`limits.memory`).";
     cpu: Duration = "guest.cpu", "30s",
@@ -119,6 +127,8 @@ limits! {
         "Messages in one batch (2025-03-26 only).";
     requests_per_session: u32 = "wire.requests-per-session", "512",
         "Requests of one session under way at once.";
+    subscriptions: u32 = "wire.subscriptions", "1000",
+        "Resources that one session may be subscribed to.";
     stream_after: Duration = "wire.stream-after", "250ms",
         "A call that takes longer than this is answered as a stream of events instead of one JSON object.";
     keep_alive: Duration = "wire.keep-alive", "15s",

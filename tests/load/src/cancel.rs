@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use toolyard_dispatch::{
-    Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Ids, NoOutlet, Outlet, ProgressNotice, RawJson,
-    Settings, Stop, Stores, Timestamp, ToolCall,
+    Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Ids, Line, NoOutlet, Notice, Outlet, Place,
+    RawJson, Settings, Stop, Stores, Timestamp, ToolCall,
 };
 use toolyard_engine::{Engine, Plugins};
 use toolyard_store::MemoryStore;
@@ -57,7 +57,13 @@ impl Ids for CountedIds {
 struct Witness(Option<oneshot::Sender<Instant>>);
 
 impl Outlet for Witness {
-    fn progress(&self, _: ProgressNotice) {}
+    fn notify(&self, _: Option<TaskId>, _: Notice) {}
+
+    fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+        None
+    }
+
+    fn release(&self, _: Duration) {}
 }
 
 impl Drop for Witness {
@@ -186,6 +192,10 @@ fn settings() -> Settings {
         poll_interval_ms: 1_000,
         admission: Bounds { running: 1_000, running_per_principal: 64, waiting_per_principal: 1_000 },
         live_tasks: 20_000,
+        question_ms: 60_000,
+        question_settle_ms: 0,
+        questions_per_call: 64,
+        related_task: true,
         retry_after_ms: 1_000,
         page: 200,
         sessions: 10_000,

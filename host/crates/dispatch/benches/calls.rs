@@ -90,6 +90,10 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         poll_interval_ms: 1_000,
         admission: Bounds { running: 1_000, running_per_principal: 64, waiting_per_principal: 1_000 },
         live_tasks: 20_000,
+        question_ms: 60_000,
+        question_settle_ms: 0,
+        questions_per_call: 64,
+        related_task: true,
         retry_after_ms: 1_000,
         page: 200,
         sessions: 100,
@@ -120,7 +124,7 @@ async fn create_and_wait(dispatch: &Arc<Dispatch>, caller: &Caller) {
     };
     let created: serde_json::Value = created.decode().expect("JSON");
     let id = created["task"]["taskId"].as_str().expect("a task has an id");
-    dispatch.task_result(caller, id).await.expect("it is there").expect("its result");
+    dispatch.task_result(caller, id, &outlet).await.expect("it is there").expect("its result");
 }
 
 fn calls(criterion: &mut Criterion) {

@@ -4,7 +4,7 @@ use crate::admit::{Claim, Full, Slot, Ticket};
 use crate::change::Changed;
 use crate::outlet::Outlet;
 use crate::query::Caller;
-use crate::run::{Run, RunGuard, Runs};
+use crate::run::{Client, Run, RunGuard, Runs, Work};
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
@@ -88,42 +88,44 @@ impl Dispatch {
             // The model can mend this, so it is a result (TL-9).
             return Ok(CallReply::Result(text_result(&wrong, true)));
         }
-        let slot = self.admission.admit(claim(caller, &*tool)).map_err(|full| self.busy(full))?;
-        let run = Arc::new(Run::new(
-            self.clone(),
-            tool,
-            call.stop,
-            call.outlet,
-            caller.capabilities.clone(),
-            call.params.progress_token,
-        ));
-        let mut drive = Box::pin(run.clone().drive(call.params.arguments));
-        // Most calls end here, in their first poll, without crossing a thread.
-        let end = match (&mut drive).now_or_never() {
-            Some(end) => {
-                drop(slot);
-                end
-            }
-            None => {
-                let (tell, told) = oneshot::channel();
-                let guard = Runs::register(self, None, &run, false);
-                tracing::debug!(tool = run.tool.spec().name(), "call goes on after its first poll");
-                let moved = async move {
-                    let end = drive.await;
-                    drop((guard, slot));
-                    // Nobody listens if the caller went away.
-                    drop(tell.send(end));
-                };
-                self.tracker.spawn_on(moved, &self.guests);
-                told.await.unwrap_or(RunEnd::Stopped)
-            }
-        };
+        let slot = self.admission.admit(tool_claim(caller, &*tool)).map_err(|full| self.busy(full))?;
+        let client = client(caller, call.outlet, call.params.progress_token);
+        let run = Arc::new(Run::new(self.clone(), Work::Tool(tool.clone()), call.stop, client));
+        let drive = run.clone().drive_tool(tool, call.params.arguments);
+        let end = self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped);
         match end {
             RunEnd::Result { result, .. } => Ok(CallReply::Result(result)),
             RunEnd::Error(error) => Ok(CallReply::Error(error)),
             RunEnd::Stopped if self.closing.is_set() => Err(Fault::Closing),
             RunEnd::Stopped => Err(Fault::Cancelled),
         }
+    }
+
+    /// Drives work that is no task to its end. Most of it ends in its first poll,
+    /// without crossing a thread; the rest goes on elsewhere even if this future is
+    /// dropped. None if it was lost with its runtime.
+    pub(crate) async fn to_end<T: Send + 'static>(
+        self: &Arc<Self>,
+        run: &Arc<Run>,
+        slot: Slot,
+        drive: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let mut drive = Box::pin(drive);
+        if let Some(end) = (&mut drive).now_or_never() {
+            drop(slot);
+            return Some(end);
+        }
+        let (tell, told) = oneshot::channel();
+        let guard = Runs::register(self, None, run, false);
+        tracing::debug!(of = run.work.name(), "call goes on after its first poll");
+        let moved = async move {
+            let end = drive.await;
+            drop((guard, slot));
+            // Nobody listens if the caller went away.
+            drop(tell.send(end));
+        };
+        self.tracker.spawn_on(moved, &self.guests);
+        told.await.ok()
     }
 
     async fn call_as_task(
@@ -136,7 +138,7 @@ impl Dispatch {
         // T-14: what is wrong with the call is said before a task exists.
         tool.check(&call.params.arguments).map_err(Fault::InvalidParams)?;
         let incarnation = self.incarnation().await?;
-        let claim = claim(caller, &*tool);
+        let claim = tool_claim(caller, &*tool);
         let place = match self.admission.admit(claim.clone()) {
             Ok(slot) => Place::Slot(slot),
             Err(_) => Place::InLine(self.admission.line_up(claim)),
@@ -144,15 +146,10 @@ impl Dispatch {
         let waiting = matches!(place, Place::InLine(_));
         let fence = Fence { incarnation, attempt: 1 };
         let task = self.new_task(caller, &*tool, &call.params, ttl, fence, waiting);
-        let mut run = Run::new(
-            self.clone(),
-            tool.clone(),
-            // A task is stopped as a task, not by the request that made it (C-3).
-            Arc::new(Stop::default()),
-            call.task_outlet,
-            caller.capabilities.clone(),
-            call.params.progress_token,
-        );
+        let client = client(caller, call.task_outlet, call.params.progress_token);
+        // A task is stopped as a task, not by the request that made it (C-3).
+        let stop = Arc::new(Stop::default());
+        let mut run = Run::new(self.clone(), Work::Tool(tool.clone()), stop, client);
         run.task = Some((task.id, fence));
         run.deadline = Some(task.expires_at());
         let run = Arc::new(run);
@@ -164,10 +161,11 @@ impl Dispatch {
         guard.stored();
         tracing::info!(task = %task.id, tool = task.tool, owner = task.owner.key(), waiting, "task created");
         let reply = create_result(&task.view().render(), tool.spec().immediate_response.as_deref());
+        self.runs.tell_status(&task);
         let this = self.clone();
         self.tracker.spawn_on(
             async move {
-                this.run_task(task, run, place, &guard).await;
+                this.run_task(task, tool, run, place, &guard).await;
                 drop(guard);
             },
             &self.guests,
@@ -218,7 +216,14 @@ impl Dispatch {
     }
 
     /// The life of a task after its creation, in one spawned future.
-    async fn run_task(self: &Arc<Self>, task: Task, run: Arc<Run>, place: Place, guard: &RunGuard) {
+    async fn run_task(
+        self: &Arc<Self>,
+        task: Task,
+        tool: Arc<dyn Tool>,
+        run: Arc<Run>,
+        place: Place,
+        guard: &RunGuard,
+    ) {
         let (id, fence, expires_at) = (task.id, task.fence, task.expires_at());
         let slot = match place {
             Place::Slot(slot) => slot,
@@ -238,7 +243,7 @@ impl Dispatch {
                 }
             }
         };
-        let end = run.drive(task.arguments).await;
+        let end = run.drive_tool(tool, task.arguments).await;
         let (outcome, message) = match end {
             RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
             RunEnd::Error(error) => {
@@ -291,7 +296,7 @@ impl Dispatch {
         }
     }
 
-    fn busy(&self, full: Full) -> Fault {
+    pub(crate) fn busy(&self, full: Full) -> Fault {
         let bounds = &self.settings.admission;
         let (what, limit) = match full {
             Full::Host => (format!("this host runs {} calls, its most", bounds.running), "calls.running"),
@@ -325,12 +330,26 @@ impl Dispatch {
     }
 }
 
-fn claim(caller: &Caller, tool: &dyn Tool) -> Claim {
-    let spec = tool.spec();
+fn tool_claim(caller: &Caller, tool: &dyn Tool) -> Claim {
+    claim(caller, &tool.spec().plugin, tool.spec().concurrency)
+}
+
+/// What a run of this plugin takes of the host's room.
+pub(crate) fn claim(caller: &Caller, plugin: &str, plugin_limit: Option<u32>) -> Claim {
     Claim {
         owner: caller.owner.as_ref().unwrap_or(&Owner::Local).key(),
-        plugin: spec.plugin.clone(),
-        plugin_limit: spec.concurrency,
+        plugin: plugin.to_owned(),
+        plugin_limit,
+    }
+}
+
+/// The client of a run, from who calls.
+pub(crate) fn client(caller: &Caller, outlet: Arc<dyn Outlet>, progress_token: Option<RawJson>) -> Client {
+    Client {
+        outlet,
+        session: caller.session.clone(),
+        capabilities: caller.capabilities.clone(),
+        progress_token,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Dispatch;
 use toolyard_task::store::{Committed, StoreError};
+use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Event, Refusal, Task, TaskId, apply};
 
 /// What came of a change.
@@ -32,7 +33,12 @@ impl Dispatch {
             };
             match self.stores.tasks.commit(&next).await? {
                 Committed::Done => {
-                    // Durable before visible: the wake-up comes after the commit.
+                    // Durable before visible: who is told is told after the commit.
+                    // First what is out is taken back, while its line still is.
+                    self.desk.settle(&next);
+                    if shown(&read.task) != shown(&next) {
+                        self.runs.tell_status(&next);
+                    }
                     self.waiters.wake(id);
                     return Ok(Changed::Done(next));
                 }
@@ -40,4 +46,9 @@ impl Dispatch {
             }
         }
     }
+}
+
+/// What a client sees of a task, but for the times.
+fn shown(task: &Task) -> (TaskStatus, Option<&str>) {
+    (task.status(), task.status_message.as_deref())
 }

@@ -120,6 +120,10 @@ impl Dispatch {
         let held: std::collections::HashSet<TaskId> =
             self.stores.tasks.held_by(me).await?.into_iter().collect();
         for id in running.iter().filter(|id| !held.contains(id)) {
+            if let Some(read) = self.stores.tasks.read(*id).await? {
+                self.desk.settle(&read.task);
+                self.runs.tell_status(&read.task);
+            }
             self.runs.stop(*id);
         }
         Ok(())

@@ -50,6 +50,15 @@ pub enum Fault {
     /// The store failed; the reason is in the log.
     #[error("The task store is not available; nothing was changed")]
     Store(#[from] StoreError),
+    /// There is no such prompt (PR-4).
+    #[error("Unknown prompt: {0}")]
+    UnknownPrompt(String),
+    /// What is to be completed does not exist (CO-3).
+    #[error("completion/complete: {0}")]
+    NothingToComplete(String),
+    /// What the client gets is said by the plugin, or about it.
+    #[error("{0}")]
+    Answered(RpcError),
     /// The request was cancelled by its sender and gets no answer (C-1).
     #[error("The request was cancelled")]
     Cancelled,
@@ -61,6 +70,7 @@ impl Fault {
     pub fn rpc(&self) -> RpcError {
         let error = RpcError::new(self.code(), self.to_string());
         match self {
+            Self::Answered(error) => error.clone(),
             Self::Busy { limit, retry_after_ms, .. } => {
                 error.with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms}))
             }
@@ -70,10 +80,13 @@ impl Fault {
 
     const fn code(&self) -> i32 {
         match self {
+            Self::Answered(error) => error.code,
             Self::TaskForbidden(_) | Self::TaskRequired(_) | Self::TasksOff => METHOD_NOT_FOUND,
             Self::UnknownTool(_)
             | Self::InvalidParams(_)
             | Self::UnknownTask
+            | Self::UnknownPrompt(_)
+            | Self::NothingToComplete(_)
             | Self::AlreadyOver(_)
             | Self::InvalidCursor => INVALID_PARAMS,
             Self::Busy { .. } | Self::Closing | Self::Store(_) | Self::Cancelled => INTERNAL_ERROR,

@@ -6,15 +6,21 @@
 //! ports, so everything here runs in tests without any of them.
 
 mod admit;
+mod ask;
 mod call;
 mod change;
 mod cursor;
+mod desk;
 mod drain;
 mod due;
 mod error;
+mod follow;
 mod listing;
+mod offered;
 mod outlet;
 mod query;
+mod requests;
+mod retrieve;
 mod run;
 mod sessions;
 mod settings;
@@ -24,8 +30,10 @@ mod wake;
 pub use admit::Bounds;
 pub use call::{CallReply, ToolCall};
 pub use error::Fault;
-pub use outlet::{NoOutlet, Outlet, ProgressNotice};
+pub use offered::{Lists, Offers};
+pub use outlet::{Line, NoOutlet, Notice, Outlet, Place, Presence};
 pub use query::Caller;
+pub use retrieve::Request;
 pub use sessions::NewSession;
 pub use settings::Settings;
 pub use stop::Stop;
@@ -38,7 +46,7 @@ pub use toolyard_task::{Catalog, Clock, Ids, Outcome, Owner, SessionId, Task, Ta
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
@@ -67,8 +75,12 @@ pub struct Dispatch {
     /// Where guests run that do not end in their first poll.
     guests: tokio::runtime::Handle,
     offer: ArcSwap<listing::Offer>,
-    /// Counts the catalogs; who follows it tells its clients.
-    generation: watch::Sender<u64>,
+    /// Whoever follows these tells its clients.
+    feeds: offered::Feeds,
+    /// Questions of tasks that are out.
+    desk: desk::Desk,
+    /// Our own requests that wait for responses.
+    requests: requests::Requests,
     admission: Arc<admit::Admission>,
     runs: run::Runs,
     tracker: TaskTracker,
@@ -99,7 +111,9 @@ impl Dispatch {
             ids,
             guests,
             offer: ArcSwap::from_pointee(listing::Offer::default()),
-            generation: watch::Sender::new(0),
+            feeds: offered::Feeds::default(),
+            desk: desk::Desk::default(),
+            requests: requests::Requests::default(),
             runs: run::Runs::default(),
             tracker: TaskTracker::new(),
             waiters: wake::Waiters::default(),
@@ -112,14 +126,8 @@ impl Dispatch {
     /// Puts a new catalog in place of the old. Calls under way keep the tools
     /// that they resolved.
     pub fn publish(&self, catalog: Arc<Catalog>) {
-        self.offer.store(Arc::new(listing::Offer::of(catalog)));
-        self.generation.send_modify(|generation| *generation += 1);
-    }
-
-    /// Follows the catalogs: the value rises by one with each.
-    #[must_use]
-    pub fn catalogs(&self) -> watch::Receiver<u64> {
-        self.generation.subscribe()
+        let former = self.offer.swap(Arc::new(listing::Offer::of(catalog.clone())));
+        self.feeds.compare(&former.catalog, &catalog);
     }
 
     /// The catalog in force.

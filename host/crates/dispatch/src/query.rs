@@ -1,8 +1,11 @@
 //! Questions about tasks: get, result, list, cancel. What is not yours reads as
 //! unknown, and so does what has expired (T-23, T-40).
 
+use crate::ask::Addressee;
 use crate::change::Changed;
+use crate::outlet::{Outlet, Place};
 use crate::{Dispatch, Fault};
+use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::tasks::list_result;
@@ -58,12 +61,18 @@ impl Dispatch {
     }
 
     /// Waits until the task is over, and gives what the plain call would have
-    /// given (T-24 to T-28). May be called by many and again; dropping it ends
-    /// this wait only.
+    /// given (T-24 to T-28). Meanwhile the questions of the task go out through
+    /// `outlet`, unless they are out elsewhere (IR-3, IR-7). May be called by many
+    /// and again; dropping it ends this wait only.
     ///
     /// # Errors
     /// As [`Dispatch::task`].
-    pub async fn task_result(&self, caller: &Caller, id: &str) -> Result<Result<RawJson, RpcError>, Fault> {
+    pub async fn task_result(
+        &self,
+        caller: &Caller,
+        id: &str,
+        outlet: &Arc<dyn Outlet>,
+    ) -> Result<Result<RawJson, RpcError>, Fault> {
         self.tasks_on()?;
         self.recover_once().await?;
         let id = TaskId::parse(id).ok_or(Fault::UnknownTask)?;
@@ -77,6 +86,15 @@ impl Dispatch {
             if let Some(outcome) = plain_outcome(&task) {
                 return Ok(outcome);
             }
+            // Who asks for the result anew has given up any line that broke.
+            let to = Addressee {
+                session: caller.session.as_ref(),
+                capabilities: &caller.capabilities,
+                outlet,
+                place: Place::Expected,
+                patience: Duration::ZERO,
+            };
+            self.offer_questions(&task, to).await?;
             let left = Duration::from_millis(task.expires_at().since(self.clock.now()) + 50);
             tokio::select! {
                 biased;
@@ -156,7 +174,7 @@ impl Dispatch {
     }
 
     /// The caller's own task, its ttl seen to.
-    async fn visible(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
+    pub(crate) async fn visible(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
         let Some(Read { task, now }) = self.stores.tasks.read(id).await? else {
             return Err(Fault::UnknownTask);
         };

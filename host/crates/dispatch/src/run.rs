@@ -1,10 +1,12 @@
 //! One run of a tool: what its guest may ask of us, and the loop that drives it.
 
-use crate::outlet::{Outlet, ProgressNotice};
+use crate::ask::Asked;
+use crate::outlet::{Notice, Outlet};
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use toolyard_protocol::ClientCapabilities;
+use toolyard_protocol::tools::text_result;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
-use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, RunContext, RunEnd, TaskId, Tool};
+use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
+use toolyard_task::wire::{LogLevel, Progress, RawJson, RpcError, Timestamp};
+use toolyard_task::{Event, Fence, Provider, RunContext, RunEnd, SessionId, Task, TaskId, Tool};
 
 /// At most 20 progress messages a second leave the host (`host.progress`).
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
@@ -22,6 +27,48 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 const STATUS_EVERY: Duration = Duration::from_millis(250);
 /// What one run may write to the host's log by `host.log`, in bytes.
 const LOG_BYTES: usize = 64 << 10;
+/// What one run may log to its client.
+const LOGS_A_SECOND: u32 = 50;
+/// The longest time for which a stream is released.
+const LONGEST_RELEASE: Duration = Duration::from_secs(60);
+
+/// What a run runs.
+#[derive(Clone)]
+pub(crate) enum Work {
+    /// A tool.
+    Tool(Arc<dyn Tool>),
+    /// A resource, a prompt or a completion.
+    Provider(Arc<dyn Provider>),
+}
+
+impl Work {
+    /// For logs: the tool, or the plugin.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Tool(tool) => tool.spec().name(),
+            Self::Provider(provider) => &provider.spec().plugin,
+        }
+    }
+
+    fn interrupt(&self) {
+        match self {
+            Self::Tool(tool) => tool.interrupt(),
+            Self::Provider(provider) => provider.interrupt(),
+        }
+    }
+}
+
+/// For whom a run is.
+pub(crate) struct Client {
+    /// Where notices and questions go.
+    pub outlet: Arc<dyn Outlet>,
+    /// The session that may answer them.
+    pub session: Option<SessionId>,
+    /// What the client can do: an object.
+    pub capabilities: RawJson,
+    /// The token that it wants progress under.
+    pub progress_token: Option<RawJson>,
+}
 
 /// What a run is for, from the moment that it is set up.
 pub(crate) struct Run {
@@ -31,11 +78,23 @@ pub(crate) struct Run {
     pub task: Option<(TaskId, Fence)>,
     pub progress_token: Option<RawJson>,
     pub outlet: Arc<dyn Outlet>,
+    pub session: Option<SessionId>,
     pub capabilities: RawJson,
     pub deadline: Option<Timestamp>,
-    pub tool: Arc<dyn Tool>,
+    pub work: Work,
+    asked: Mutex<Asked>,
     reports: Mutex<Reports>,
     reported: Notify,
+}
+
+/// How driven work ended.
+pub(crate) enum Driven<T> {
+    /// By itself.
+    Done(T),
+    /// By a panic of the engine.
+    Panicked,
+    /// It was stopped.
+    Stopped,
 }
 
 /// What the guest reported and what is still held back.
@@ -48,49 +107,73 @@ struct Reports {
     status: Option<String>,
     status_stored: Option<Instant>,
     logged: usize,
+    /// When the second began in which log messages are counted, and how many
+    /// there were.
+    log_second: Option<(Instant, u32)>,
 }
 
 impl Run {
-    pub fn new(
-        dispatch: Arc<Dispatch>,
-        tool: Arc<dyn Tool>,
-        stop: Arc<Stop>,
-        outlet: Arc<dyn Outlet>,
-        capabilities: RawJson,
-        progress_token: Option<RawJson>,
-    ) -> Self {
+    pub fn new(dispatch: Arc<Dispatch>, work: Work, stop: Arc<Stop>, client: Client) -> Self {
         Self {
             dispatch,
             stop,
             task: None,
-            progress_token,
-            outlet,
-            capabilities,
+            progress_token: client.progress_token,
+            outlet: client.outlet,
+            session: client.session,
+            capabilities: client.capabilities,
             deadline: None,
-            tool,
+            work,
+            asked: Mutex::default(),
             reports: Mutex::default(),
             reported: Notify::new(),
         }
     }
 
-    /// Runs the tool to its end, or until it is stopped. What the guest holds is
+    /// Runs a tool to its end, or until it is stopped.
+    pub async fn drive_tool(self: Arc<Self>, tool: Arc<dyn Tool>, arguments: RawJson) -> RunEnd {
+        let work = tool.run(arguments, self.clone());
+        match self.clone().drive(work).await {
+            Driven::Done(RunEnd::Error(error)) => self.shown(error),
+            Driven::Done(end) => end,
+            Driven::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
+            Driven::Stopped => RunEnd::Stopped,
+        }
+    }
+
+    /// E-1, E-7: a client that cannot send its user to a page gets no error that
+    /// asks it to.
+    fn shown(&self, error: RpcError) -> RunEnd {
+        if error.code != URL_ELICITATION_REQUIRED || ClientCapabilities::of(&self.capabilities).url {
+            return RunEnd::Error(error);
+        }
+        let text = format!(
+            "{} (The user would have to open a web page first, which this client did not declare it can show.)",
+            error.message
+        );
+        RunEnd::Result { is_error: true, result: text_result(&text, true), message: Some(text) }
+    }
+
+    /// Drives work to its end, or until it is stopped. What the guest holds is
     /// freed when this returns or is dropped.
-    pub async fn drive(self: Arc<Self>, arguments: RawJson) -> RunEnd {
-        let context: Arc<dyn RunContext> = self.clone();
+    pub async fn drive<T>(self: Arc<Self>, work: BoxFuture<'static, T>) -> Driven<T> {
         // A panic of the engine must not take the task's end with it.
-        let run = AssertUnwindSafe(self.tool.clone().run(arguments, context)).catch_unwind();
+        let run = AssertUnwindSafe(work).catch_unwind();
         tokio::pin!(run);
         loop {
             tokio::select! {
                 biased;
                 // Dropping the run ends a guest that waits in the host.
-                () = self.stop.wait() => return RunEnd::Stopped,
+                () = self.stop.wait() => return Driven::Stopped,
                 end = &mut run => {
                     self.send_progress(true);
-                    return end.unwrap_or_else(|_| {
-                        tracing::error!(tool = self.tool.spec().name(), "the engine panicked during a run");
-                        RunEnd::Error(RpcError::internal("The engine failed during this call"))
-                    });
+                    return end.map_or_else(
+                        |_| {
+                            tracing::error!(of = self.work.name(), "the engine panicked during a run");
+                            Driven::Panicked
+                        },
+                        Driven::Done,
+                    );
                 }
                 // Nothing is lost when this one loses: what is held stays held.
                 () = self.report_due() => self.flush().await,
@@ -151,26 +234,48 @@ impl Run {
             progress
         };
         if let Some(progress) = progress {
-            let task = self.task.map(|(id, _)| id);
-            self.outlet.progress(ProgressNotice { token: token.clone(), task, progress });
+            self.notify(Notice::Progress { token: token.clone(), progress });
         }
     }
 
-    /// Writes to the log what the guest wants written, in bounds.
-    fn log(&self, level: &'static str, logger: &str, data: &str) {
-        let tool = self.tool.spec().name();
-        let before = {
+    /// Logs what the guest wants logged: to the client, and in bounds to our own
+    /// log.
+    fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
+        let of = self.work.name();
+        let shown = logger.as_deref().unwrap_or_default();
+        let (before, passed) = {
             let mut reports = self.lock();
             let before = reports.logged;
-            reports.logged = before.saturating_add(data.len() + logger.len() + 1);
-            before
+            reports.logged = before.saturating_add(data.as_bytes().len() + shown.len() + 1);
+            (before, reports.may_log(Instant::now()))
         };
         if before < LOG_BYTES {
-            tracing::info!(target: "guest", tool, level, logger, "{data}");
-            if before + data.len() >= LOG_BYTES {
-                tracing::info!(target: "guest", tool, "this run has logged {LOG_BYTES} bytes; the rest is left out");
+            tracing::info!(target: "guest", of, level = level.as_str(), logger = shown, "{}", data.as_str());
+            if before + data.as_bytes().len() >= LOG_BYTES {
+                tracing::info!(target: "guest", of, "this run has logged {LOG_BYTES} bytes; the rest is left out");
             }
         }
+        match passed {
+            MayLog::Yes => self.notify(Notice::Log { level, logger, data }),
+            MayLog::NoMore => self.notify(Notice::Log {
+                level: LogLevel::Warning,
+                logger: Some("toolyard".to_owned()),
+                data: RawJson::of(&format!(
+                    "The tool logs more than {LOGS_A_SECOND} messages a second; the rest of this second is left out."
+                )),
+            }),
+            MayLog::No => {}
+        }
+    }
+
+    /// Tells the client something, tied to the task if there is one.
+    fn notify(&self, notice: Notice) {
+        self.outlet.notify(self.task.map(|(id, _)| id), notice);
+    }
+
+    /// What was asked so far.
+    pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Reports> {
@@ -178,7 +283,28 @@ impl Run {
     }
 }
 
+/// Whether a log message still fits the second that it falls into (G-2).
+enum MayLog {
+    Yes,
+    /// It is the first that does not.
+    NoMore,
+    No,
+}
+
 impl Reports {
+    fn may_log(&mut self, now: Instant) -> MayLog {
+        let (began, count) = match self.log_second {
+            Some((began, count)) if now.duration_since(began) < Duration::from_secs(1) => (began, count + 1),
+            _ => (now, 1),
+        };
+        self.log_second = Some((began, count));
+        match count {
+            count if count <= LOGS_A_SECOND => MayLog::Yes,
+            count if count == LOGS_A_SECOND + 1 => MayLog::NoMore,
+            _ => MayLog::No,
+        }
+    }
+
     /// When the next of what is held back may leave.
     fn due(&self) -> Option<Instant> {
         let next = |last: Option<Instant>, every| last.map_or_else(Instant::now, |last| last + every);
@@ -213,13 +339,23 @@ impl RunContext for Run {
                 }
                 self.lock().status = Some(message);
             }
-            Report::Log { level, logger, data } => {
-                self.log(level, logger.as_deref().unwrap_or_default(), data.as_str());
+            Report::Log { level, logger, data } => return self.log(level, logger, data),
+            Report::Changed(change) => return self.dispatch.announce(change),
+            Report::ElicitationComplete { key } => {
+                let agreed = self.asked().agreed_to(&key);
+                if let Some(elicitation_id) = agreed {
+                    self.notify(Notice::ElicitationComplete { elicitation_id });
+                }
                 return;
             }
-            // Tools of a component are listed once a version; nothing that could
-            // be told has changed. Streams are released by the transport.
-            Report::Changed(_) | Report::ElicitationComplete { .. } | Report::ReleaseStream { .. } => return,
+            Report::ReleaseStream { retry_ms } => {
+                // A task has no connection of its own to spare.
+                if self.task.is_none() {
+                    self.send_progress(true);
+                    self.outlet.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
+                }
+                return;
+            }
         }
         self.reported.notify_one();
     }
@@ -233,8 +369,8 @@ impl RunContext for Run {
         }
     }
 
-    async fn ask(&self, _questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        Err(AskError::Unsupported("questions are not supported by this client".to_owned()))
+    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        self.ask_client(questions).await
     }
 
     async fn begin_task(&self) -> Result<(), String> {
@@ -264,7 +400,8 @@ pub(crate) enum RunKey {
 #[derive(Clone)]
 struct Registered {
     stop: Arc<Stop>,
-    tool: Arc<dyn Tool>,
+    work: Work,
+    outlet: Arc<dyn Outlet>,
     /// Whether the task's record is in the store; before that, its absence there
     /// says nothing.
     stored: bool,
@@ -287,8 +424,13 @@ impl Runs {
             Some(id) => RunKey::Task(id),
             None => RunKey::Plain(runs.plain.fetch_add(1, Ordering::Relaxed)),
         };
-        let registered =
-            Registered { stop: run.stop.clone(), tool: run.tool.clone(), stored: task.is_none(), waiting };
+        let registered = Registered {
+            stop: run.stop.clone(),
+            work: run.work.clone(),
+            outlet: run.outlet.clone(),
+            stored: task.is_none(),
+            waiting,
+        };
         runs.lock().insert(key, registered);
         RunGuard { dispatch: dispatch.clone(), key }
     }
@@ -300,10 +442,18 @@ impl Runs {
 
     pub fn stop_key(&self, key: RunKey) {
         let registered = self.lock().get(&key).cloned();
-        if let Some(Registered { stop, tool, .. }) = registered {
+        if let Some(Registered { stop, work, .. }) = registered {
             stop.set();
             // After the flag: the guest must see it when it looks.
-            tool.interrupt();
+            work.interrupt();
+        }
+    }
+
+    /// Tells the client of this task's run how the task stands (T-37).
+    pub fn tell_status(&self, task: &Task) {
+        let outlet = self.lock().get(&RunKey::Task(task.id)).map(|registered| registered.outlet.clone());
+        if let Some(outlet) = outlet {
+            outlet.notify(Some(task.id), Notice::Status(task.view()));
         }
     }
 

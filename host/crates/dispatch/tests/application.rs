@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use toolyard_dispatch::{
-    Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Fault, Ids, NoOutlet, Outlet, ProgressNotice,
-    RawJson, Settings, Stop, Stores, TaskSupport, Timestamp, ToolCall,
+    Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Fault, Ids, Line, NoOutlet, Notice, Outlet,
+    Place, RawJson, Settings, Stop, Stores, TaskSupport, Timestamp, ToolCall,
 };
 use toolyard_protocol::tools::{RequestedTtl, ToolDescription, text_result};
 use toolyard_store::MemoryStore;
@@ -105,6 +105,10 @@ const SETTINGS: Settings = Settings {
     poll_interval_ms: 1000,
     admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
     live_tasks: 1000,
+    question_ms: 60_000,
+    question_settle_ms: 0,
+    questions_per_call: 64,
+    related_task: true,
     retry_after_ms: 1000,
     page: 100,
     sessions: 100,
@@ -269,7 +273,7 @@ async fn an_end_that_meets_a_failing_store_is_tried_until_it_is_kept() {
     faulty.failures.store(3, Ordering::SeqCst);
     gate.notify_one();
     eventually("the faults to be met", || faulty.failures.load(Ordering::SeqCst) == 0).await;
-    let result = dispatch.task_result(&caller(), &id).await.expect("the store is back").expect("a result");
+    let result = dispatch.task_result(&caller(), &id, &nobody()).await.expect("the store is back").expect("a result");
     assert!(result.as_str().contains("kept"));
 }
 
@@ -279,7 +283,7 @@ async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
     let reply = dispatch.call(&caller(), call("panics", false, Arc::new(NoOutlet))).await;
     assert!(matches!(reply, Ok(CallReply::Error(error)) if error.code == -32603));
     let id = create(&dispatch, "panics", Arc::new(NoOutlet)).await;
-    let outcome = dispatch.task_result(&caller(), &id).await.expect("a task");
+    let outcome = dispatch.task_result(&caller(), &id, &nobody()).await.expect("a task");
     assert_eq!(outcome.expect_err("an error").code, -32603);
     assert_eq!(dispatch.running(), 0);
 }
@@ -319,9 +323,17 @@ async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
     #[derive(Default)]
     struct Heard(Mutex<Vec<f64>>);
     impl Outlet for Heard {
-        fn progress(&self, notice: ProgressNotice) {
-            self.0.lock().expect("heard").push(notice.progress.progress);
+        fn notify(&self, _: Option<TaskId>, notice: Notice) {
+            if let Notice::Progress { progress, .. } = notice {
+                self.0.lock().expect("heard").push(progress.progress);
+            }
         }
+
+        fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+            None
+        }
+
+        fn release(&self, _: Duration) {}
     }
     let body = |context: Arc<dyn RunContext>| {
         async move {

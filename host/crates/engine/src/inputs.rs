@@ -3,7 +3,7 @@
 use crate::bindings::toolyard::plugin::types as wit;
 use std::collections::HashSet;
 use toolyard_task::tool::AskedQuestion;
-use toolyard_task::wire::RawJson;
+use toolyard_task::wire::{LogLevel, RawJson};
 
 /// The longest progress or status message.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 10;
@@ -34,16 +34,16 @@ pub(crate) fn log_data(data: String) -> RawJson {
     RawJson::parse(data.clone()).unwrap_or_else(|_| RawJson::of(&data))
 }
 
-pub(crate) fn level(level: wit::LogLevel) -> &'static str {
+pub(crate) fn level(level: wit::LogLevel) -> LogLevel {
     match level {
-        wit::LogLevel::Debug => "debug",
-        wit::LogLevel::Info => "info",
-        wit::LogLevel::Notice => "notice",
-        wit::LogLevel::Warning => "warning",
-        wit::LogLevel::Error => "error",
-        wit::LogLevel::Critical => "critical",
-        wit::LogLevel::Alert => "alert",
-        wit::LogLevel::Emergency => "emergency",
+        wit::LogLevel::Debug => LogLevel::Debug,
+        wit::LogLevel::Info => LogLevel::Info,
+        wit::LogLevel::Notice => LogLevel::Notice,
+        wit::LogLevel::Warning => LogLevel::Warning,
+        wit::LogLevel::Error => LogLevel::Error,
+        wit::LogLevel::Critical => LogLevel::Critical,
+        wit::LogLevel::Alert => LogLevel::Alert,
+        wit::LogLevel::Emergency => LogLevel::Emergency,
     }
 }
 

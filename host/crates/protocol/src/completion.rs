@@ -78,6 +78,17 @@ impl CompleteParams {
     }
 }
 
+/// Whether a URI template (RFC 6570) has a variable of this name.
+#[must_use]
+pub fn has_variable(template: &str, name: &str) -> bool {
+    let expressions = template.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
+    expressions.into_iter().any(|(expression, _)| {
+        let variables = expression.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']);
+        let bare = |variable: &str| variable.split([':', '*']).next().unwrap_or_default() == name;
+        variables.split(',').any(bare)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +115,20 @@ mod tests {
             r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a"}}"#,
         ] {
             assert_eq!(decode(wrong).expect_err(wrong).code, -32602, "CO-3");
+        }
+    }
+
+    #[test]
+    fn r_3_the_variables_of_a_template_are_those_of_rfc_6570() {
+        for (template, name, has) in [
+            ("notes:///{name}", "name", true),
+            ("t://{a,b*}/{?c:3}", "b", true),
+            ("t://{a,b*}/{?c:3}", "c", true),
+            ("t://{a,b*}/{?c:3}", "d", false),
+            ("t://name", "name", false),
+            ("t://{name", "name", false),
+        ] {
+            assert_eq!(has_variable(template, name), has, "{template} {name}");
         }
     }
 }

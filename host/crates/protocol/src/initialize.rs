@@ -54,11 +54,33 @@ pub struct ServerIdentity {
     pub tasks: bool,
 }
 
+/// What plugins offer besides tools; what nobody offers is not declared (R-1,
+/// PR-1, CO-1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// There are resources.
+    pub resources: bool,
+    /// There are prompts.
+    pub prompts: bool,
+    /// Arguments can be completed.
+    pub completions: bool,
+}
+
 impl ServerIdentity {
     /// The result of `initialize` for a client of this revision.
     #[must_use]
-    pub fn initialize_result(&self, revision: Revision) -> RawJson {
-        let mut capabilities = serde_json::json!({"tools": {"listChanged": true}});
+    pub fn initialize_result(&self, revision: Revision, offers: Offers) -> RawJson {
+        let mut capabilities = serde_json::json!({"tools": {"listChanged": true}, "logging": {}});
+        if offers.resources {
+            capabilities["resources"] = serde_json::json!({"subscribe": true, "listChanged": true});
+        }
+        if offers.prompts {
+            capabilities["prompts"] = serde_json::json!({"listChanged": true});
+        }
+        // The capability is younger than the method.
+        if offers.completions && revision > Revision::V2024_11_05 {
+            capabilities["completions"] = serde_json::json!({});
+        }
         if self.tasks && revision.has_tasks() {
             capabilities["tasks"] =
                 serde_json::json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});

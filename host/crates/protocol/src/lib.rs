@@ -5,12 +5,15 @@
 //! session or a task. Everything is a function from bytes to values or back, so
 //! it is tested and fuzzed without a server.
 
+pub mod capabilities;
 pub mod completion;
 pub mod error;
 pub mod initialize;
+pub mod logging;
 pub mod message;
 pub mod notification;
 pub mod prompts;
+pub mod question;
 pub mod raw;
 pub mod resources;
 pub mod response;
@@ -19,7 +22,9 @@ pub mod tasks;
 pub mod timestamp;
 pub mod tools;
 
+pub use capabilities::ClientCapabilities;
 pub use error::RpcError;
+pub use logging::LogLevel;
 pub use message::{DecodeError, Id, Incoming, Message};
 pub use raw::RawJson;
 pub use revision::Revision;

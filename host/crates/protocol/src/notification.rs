@@ -1,7 +1,8 @@
-//! Notifications, in and out (P-1, T-38, C-1, TL-1).
+//! Notifications, in and out (P-1, T-37, T-38, C-1, C-6, E-6, G-1, R-6, TL-1).
 
 use crate::response::{RELATED_TASK, notification};
-use crate::{Id, RawJson, RpcError};
+use crate::tasks::TaskView;
+use crate::{Id, LogLevel, RawJson, RpcError};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,6 +11,24 @@ use serde_json::value::RawValue;
 #[must_use]
 pub fn tools_list_changed() -> Bytes {
     Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#)
+}
+
+/// `notifications/prompts/list_changed` (PR-5).
+#[must_use]
+pub fn prompts_list_changed() -> Bytes {
+    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#)
+}
+
+/// `notifications/resources/list_changed` (R-7).
+#[must_use]
+pub fn resources_list_changed() -> Bytes {
+    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}"#)
+}
+
+/// `notifications/resources/updated` (R-6).
+#[must_use]
+pub fn resource_updated(uri: &str) -> Bytes {
+    notification("notifications/resources/updated", Some(&RawJson::of(&serde_json::json!({"uri": uri}))))
 }
 
 /// How far a call is.
@@ -34,10 +53,52 @@ pub fn progress(token: &RawJson, task_id: Option<&str>, progress: &Progress) -> 
     if let Some(message) = &progress.message {
         params["message"] = message.as_str().into();
     }
+    of_task("notifications/progress", task_id, params)
+}
+
+/// `notifications/message` (G-1).
+#[must_use]
+pub fn log_message(level: LogLevel, logger: Option<&str>, data: &RawJson, task_id: Option<&str>) -> Bytes {
+    let mut params = serde_json::json!({"level": level.as_str(), "data": data});
+    if let Some(logger) = logger {
+        params["logger"] = logger.into();
+    }
+    of_task("notifications/message", task_id, params)
+}
+
+/// `notifications/tasks/status`, whose params are the task itself and name it
+/// nowhere else (T-37).
+#[must_use]
+pub fn task_status(task: &TaskView) -> Bytes {
+    notification("notifications/tasks/status", Some(&task.render()))
+}
+
+/// `notifications/elicitation/complete` (E-6).
+#[must_use]
+pub fn elicitation_complete(elicitation_id: &str, task_id: Option<&str>) -> Bytes {
+    of_task(
+        "notifications/elicitation/complete",
+        task_id,
+        serde_json::json!({"elicitationId": elicitation_id}),
+    )
+}
+
+/// `notifications/cancelled` for a request of ours (C-6).
+#[must_use]
+pub fn cancelled(request_id: &str, reason: &str, task_id: Option<&str>) -> Bytes {
+    of_task(
+        "notifications/cancelled",
+        task_id,
+        serde_json::json!({"requestId": request_id, "reason": reason}),
+    )
+}
+
+/// A notification that names the task it belongs to (T-38).
+fn of_task(method: &str, task_id: Option<&str>, mut params: serde_json::Value) -> Bytes {
     if let Some(id) = task_id {
         params["_meta"] = serde_json::json!({RELATED_TASK: {"taskId": id}});
     }
-    notification("notifications/progress", Some(&RawJson::of(&params)))
+    notification(method, Some(&RawJson::of(&params)))
 }
 
 /// The token that a request wants progress under: a string or an integer (P-1).

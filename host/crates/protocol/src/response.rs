@@ -71,6 +71,28 @@ pub fn batch(members: &[Bytes]) -> Bytes {
     out.into()
 }
 
+/// A request of ours. Its id is a text that was never used before (J-2).
+#[must_use]
+pub fn request(id: &str, method: &str, params: &RawJson) -> Bytes {
+    let mut out = Vec::with_capacity(96 + params.as_bytes().len());
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(RawJson::of(id).as_bytes());
+    out.extend_from_slice(b",\"method\":");
+    out.extend_from_slice(RawJson::of(method).as_bytes());
+    out.extend_from_slice(b",\"params\":");
+    out.extend_from_slice(params.as_bytes());
+    out.push(b'}');
+    out.into()
+}
+
+/// `object` to the letter, with one member more; `value` is JSON.
+#[must_use]
+pub fn with_member(object: &RawJson, name: &str, value: &str) -> RawJson {
+    let text = object.as_str();
+    let added = format!("{}{}:{value}}}", comma_after(text.as_bytes()), RawJson::of(name).as_str());
+    RawJson::trusted(format!("{}{added}", &text[..text.len() - 1]))
+}
+
 /// `result`, an object, to the letter, with the related-task entry added to its
 /// `_meta` (T-26).
 #[must_use]

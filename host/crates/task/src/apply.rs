@@ -6,7 +6,8 @@
 //! then.
 
 use crate::id::Incarnation;
-use crate::task::{Fence, Outcome, Question, Task};
+use crate::task::{Fence, Outcome, Question, Sent, Task};
+use crate::tool::AskError;
 use crate::wire::{RawJson, RpcError, Timestamp};
 
 /// Something that happens to a task.
@@ -36,12 +37,27 @@ pub enum Event {
         /// What it asks; keys that were asked before are refused.
         questions: Vec<Question>,
     },
+    /// A question is about to leave in a request. Not seen from outside.
+    Sent {
+        /// The question.
+        key: String,
+        /// The request.
+        sent: Sent,
+    },
+    /// The client runs a question as a task of its own. Not seen from
+    /// outside.
+    Entrusted {
+        /// The question.
+        key: String,
+        /// The client's task.
+        client_task: String,
+    },
     /// The client answered, or the question's time ran out.
     Answered {
         /// The question.
         key: String,
         /// What came back.
-        answer: Result<RawJson, RpcError>,
+        answer: Result<RawJson, AskError>,
     },
     /// The run ended.
     Finished {
@@ -98,6 +114,9 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
         return Err(Refusal::Terminal);
     }
     let mut next = task.clone();
+    // What clients are shown tells nothing of these, so neither does the time of
+    // the last change (T-20).
+    let visible = !matches!(event, Event::Effects { .. } | Event::Sent { .. } | Event::Entrusted { .. });
     match event {
         Event::Started { fence } => {
             check_fence(task, fence)?;
@@ -124,11 +143,15 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
                 next.questions.push(question);
             }
         }
-        Event::Answered { key, answer } => {
-            let open =
-                next.questions.iter_mut().find(|question| question.key == key && question.answer.is_none());
-            open.ok_or(Refusal::NotAsked)?.answer = Some(answer);
+        Event::Sent { key, sent } => open(&mut next, &key)?.sent.push(sent),
+        Event::Entrusted { key, client_task } => {
+            let question = open(&mut next, &key)?;
+            if question.client_task.is_some() {
+                return Err(Refusal::NotAsked);
+            }
+            question.client_task = Some(client_task);
         }
+        Event::Answered { key, answer } => open(&mut next, &key)?.answer = Some(answer),
         Event::Finished { fence, outcome, message } => {
             check_fence(task, fence)?;
             // A status of the run ("step 3 of 4") says nothing of the end.
@@ -159,8 +182,16 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
     next.version = task.version + 1;
     // Strictly later than before, so that a listing by time is stable even if a
     // clock steps back (T-20).
-    next.updated_at = Timestamp(now.0.max(task.updated_at.0 + 1));
+    if visible {
+        next.updated_at = Timestamp(now.0.max(task.updated_at.0 + 1));
+    }
     Ok(next)
+}
+
+/// The question of this key, if it waits for an answer.
+fn open<'a>(task: &'a mut Task, key: &str) -> Result<&'a mut Question, Refusal> {
+    let mut questions = task.questions.iter_mut();
+    questions.find(|question| question.key == key && question.answer.is_none()).ok_or(Refusal::NotAsked)
 }
 
 fn check_fence(task: &Task, fence: Fence) -> Result<(), Refusal> {

@@ -28,10 +28,12 @@ pub use tool::{RunContext, RunEnd, Tool};
 
 /// What the crates that may not see `protocol` need of it.
 pub mod wire {
+    pub use toolyard_protocol::LogLevel;
     pub use toolyard_protocol::completion::{MOST_VALUES, Reference};
     pub use toolyard_protocol::error;
     pub use toolyard_protocol::notification::Progress;
     pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};
+    pub use toolyard_protocol::question::Kind as QuestionKind;
     pub use toolyard_protocol::raw::MAX_DEPTH;
     pub use toolyard_protocol::resources::{URI_BYTES, is_uri};
     pub use toolyard_protocol::response::RELATED_TASK;

@@ -1,7 +1,8 @@
 //! The record of a task.
 
 use crate::id::{Digest, Incarnation, Owner, SessionId, TaskId};
-use crate::wire::{RawJson, RequestedTtl, RpcError, TaskStatus, TaskView, Timestamp};
+use crate::tool::AskError;
+use crate::wire::{QuestionKind, RawJson, RequestedTtl, RpcError, TaskStatus, TaskView, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// How long a task that was ended by its ttl is still shown (milliseconds).
@@ -52,20 +53,30 @@ pub enum Outcome {
 pub struct Question {
     /// The guest's name for it.
     pub key: String,
-    /// The method, such as `elicitation/create`.
-    pub method: String,
+    /// What it is.
+    pub kind: QuestionKind,
     /// Its params, free of any revision.
     pub params: RawJson,
     /// The attempt that asked.
     pub attempt: u32,
     /// When it stops waiting.
     pub deadline: Timestamp,
-    /// Every JSON-RPC id that it went out under.
-    pub request_ids: Vec<String>,
-    /// The task that the client runs for it, if any.
+    /// Every request that it went out in; an answer to any of them counts, the
+    /// first one only (IR-7).
+    pub sent: Vec<Sent>,
+    /// The task that the client runs for it, if any.
     pub client_task: Option<String>,
-    /// What came back: a result, or an error as the guest sees it.
-    pub answer: Option<Result<RawJson, RpcError>>,
+    /// What came back: a result, or why there is none.
+    pub answer: Option<Result<RawJson, AskError>>,
+}
+
+/// A request that a question went out in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Its JSON-RPC id.
+    pub id: String,
+    /// The session that was asked; only its answer counts. None on stdio.
+    pub session: Option<SessionId>,
 }
 
 /// A task. Its status is computed from the rest, never stored beside it.
@@ -132,6 +143,20 @@ impl Task {
             }
             Some(Outcome::Cancelled) => TaskStatus::Cancelled,
         }
+    }
+
+    /// The questions that wait for an answer.
+    pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
+        let live = self.is_live();
+        self.questions.iter().filter(move |question| live && question.answer.is_none())
+    }
+
+    /// The question that went out in the request of this id.
+    #[must_use]
+    pub fn question_sent_as(&self, request_id: &str) -> Option<(&Question, &Sent)> {
+        self.questions.iter().find_map(|question| {
+            question.sent.iter().find(|sent| sent.id == request_id).map(|sent| (question, sent))
+        })
     }
 
     /// Whether it can still change.

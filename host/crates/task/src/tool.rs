@@ -2,9 +2,10 @@
 //! tool.
 
 use crate::id::{Digest, TaskId};
-use crate::wire::{Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription};
+use crate::wire::{LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A tool that can be called. A call works with the object that it resolved: a
@@ -77,7 +78,8 @@ pub enum RunEnd {
 }
 
 /// Why a question has no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AskError {
     /// The client cannot be asked this; the text says why.
     Unsupported(String),
@@ -122,8 +124,8 @@ pub enum Report {
     Status(String),
     /// A log message.
     Log {
-        /// The level, by its RFC 5424 name.
-        level: &'static str,
+        /// How serious it is.
+        level: LogLevel,
         /// Who logs.
         logger: Option<String>,
         /// Any JSON value.

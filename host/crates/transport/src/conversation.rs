@@ -1,9 +1,10 @@
 //! What is known of a client once `initialize` is done, whatever the transport.
 
-use std::collections::HashMap;
+use crate::notices::Audience;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_dispatch::{Caller, Outlet, Stop};
-use toolyard_protocol::{Id, Revision};
+use toolyard_dispatch::{Caller, Dispatch, Fault, Offers, Outlet, Session, Stop};
+use toolyard_protocol::{Id, LogLevel, Revision};
 
 /// One client.
 pub(crate) struct Conversation {
@@ -11,10 +12,64 @@ pub(crate) struct Conversation {
     pub caller: Caller,
     /// The revision that was agreed on.
     pub revision: Revision,
+    /// What was declared to it besides tools (L-6).
+    pub declared: Offers,
+    /// What it wants to hear.
+    pub audience: Arc<Audience>,
+    /// What the store remembers of it. Held while it is written, so that the last
+    /// to change it is the last to write.
+    pub memory: tokio::sync::Mutex<Memory>,
     /// Where notices about its tasks go.
     pub task_outlet: Arc<dyn Outlet>,
     /// The requests under way that may be cancelled.
     pub inflight: Inflight,
+}
+
+/// What is remembered of a client beyond a restart.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// The session in the store, where there is one.
+    pub session: Option<Session>,
+    /// The resources that it wants to hear about.
+    pub subscriptions: BTreeSet<String>,
+}
+
+impl Conversation {
+    /// The client sets the level of its log messages (G-1).
+    pub async fn set_level(&self, dispatch: &Dispatch, level: LogLevel) -> Result<(), Fault> {
+        let mut memory = self.memory.lock().await;
+        if let Some(session) = &mut memory.session {
+            session.log_level = Some(level.as_str().to_owned());
+            dispatch.remember_session(session).await?;
+        }
+        self.audience.set_level(level);
+        Ok(())
+    }
+
+    /// Adds or takes away a subscription; false if there are too many.
+    pub async fn subscribe(
+        &self,
+        dispatch: &Dispatch,
+        uri: String,
+        wanted: bool,
+        most: usize,
+    ) -> Result<bool, Fault> {
+        let mut memory = self.memory.lock().await;
+        let mut subscriptions = memory.subscriptions.clone();
+        let changed = if wanted { subscriptions.insert(uri) } else { subscriptions.remove(&uri) };
+        if !changed {
+            return Ok(true);
+        }
+        if subscriptions.len() > most {
+            return Ok(false);
+        }
+        if let Some(session) = &mut memory.session {
+            session.subscriptions = subscriptions.clone();
+            dispatch.remember_session(session).await?;
+        }
+        memory.subscriptions = subscriptions;
+        Ok(true)
+    }
 }
 
 /// Requests under way, by id (C-1).

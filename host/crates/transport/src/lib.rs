@@ -9,8 +9,10 @@ pub mod stdio;
 
 mod conversation;
 mod methods;
+mod notices;
 mod settings;
 mod stream;
+mod tidings;
 
 pub use settings::Settings;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};

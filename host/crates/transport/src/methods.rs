@@ -1,4 +1,7 @@
-//! The methods of MCP, each a call of the dispatcher.
+//! The methods of MCP, each a call of the dispatcher. Those of resources, prompts
+//! and completion are in [`offered`].
+
+mod offered;
 
 use crate::Server;
 use crate::conversation::{Conversation, NotTaken};
@@ -6,9 +9,11 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use toolyard_dispatch::{CallReply, Fault, Outlet, ProgressNotice, ToolCall};
+use toolyard_dispatch::{CallReply, Fault, Outlet, Stop, ToolCall};
 use toolyard_protocol::tools::CallParams;
-use toolyard_protocol::{DecodeError, Id, Message, RawJson, RpcError, notification, response, tasks};
+use toolyard_protocol::{
+    DecodeError, Id, LogLevel, Message, RawJson, RpcError, notification, response, tasks,
+};
 
 /// A request of a client that has initialized.
 pub(crate) struct Request {
@@ -31,7 +36,12 @@ pub(crate) enum Manner {
 /// How the answer to a method leaves.
 pub(crate) fn manner(method: &str) -> Manner {
     match method {
-        "tools/call" => Manner::MayStream,
+        "tools/call"
+        | "resources/list"
+        | "resources/templates/list"
+        | "resources/read"
+        | "prompts/get"
+        | "completion/complete" => Manner::MayStream,
         "tasks/result" => Manner::Stream,
         _ => Manner::Plain,
     }
@@ -51,25 +61,57 @@ pub(crate) async fn answer(
     };
     let Request { id, method, params } = request;
     let params = params.as_ref();
+    let stop = taken.stop.clone();
+    let asked = Asked { server: server.clone(), conversation: conversation.clone(), outlet, stop };
     let outcome = match method.as_str() {
         "ping" => Ok(RawJson::empty_object()),
-        "tools/list" => list_tools(&server, &conversation, params).await,
-        "tools/call" => match call_tool(&server, &conversation, params, outlet, &taken.stop).await {
-            Err(Failure::Cancelled) => return None,
-            Err(Failure::Rpc(error)) => Err(error),
-            Ok(result) => Ok(result),
-        },
+        "tools/list" => list_tools(&server, &conversation, params).await.map_err(Failure::from),
+        "tools/call" => call_tool(&asked, params).await,
+        "logging/setLevel" => set_level(&server, &conversation, params).await,
         method if method.starts_with("tasks/") && conversation.revision.has_tasks() => {
             // C-4: a cancelled wait ends; the task goes on.
             tokio::select! {
                 biased;
                 () = taken.stop.wait() => return None,
-                outcome = task_method(&server, &conversation, method, params) => outcome,
+                outcome = task_method(&asked, method, params) => outcome.map_err(Failure::from),
             }
         }
-        other => Err(RpcError::method_not_found(other)),
+        method => asked.offered(method, params).await,
+    };
+    let outcome = match outcome {
+        Ok(result) => Ok(result),
+        Err(Failure::Cancelled) => return None,
+        Err(Failure::Rpc(error)) => Err(error),
     };
     Some(response::outcome(&id, &outcome))
+}
+
+/// A request, and all that its method needs.
+pub(crate) struct Asked {
+    pub server: Arc<Server>,
+    pub conversation: Arc<Conversation>,
+    pub outlet: Arc<dyn Outlet>,
+    pub stop: Arc<Stop>,
+}
+
+/// Takes in the client's response to a request of ours (IR-6).
+///
+/// # Errors
+/// [`Fault::Store`].
+pub(crate) async fn responded(
+    server: &Server,
+    conversation: &Conversation,
+    id: Id,
+    outcome: Result<RawJson, RpcError>,
+) -> Result<(), Fault> {
+    match id {
+        Id::Text(id) => server.dispatch.answered(&conversation.caller, &id, outcome).await,
+        // All of ours are texts.
+        Id::Number(id) => {
+            tracing::debug!(id, "a response to no request of ours");
+            Ok(())
+        }
+    }
 }
 
 /// The answers to a batch, to be awaited together (J-6).
@@ -106,7 +148,17 @@ pub(crate) fn batch(
                 answering.push(answer(server.clone(), conversation.clone(), request, outlet.clone()).boxed());
             }
             Ok(Message::Notification { method, params }) => notified(conversation, &method, params.as_ref()),
-            Ok(Message::Response { .. }) => {}
+            Ok(Message::Response { id, outcome }) => {
+                let (server, conversation) = (server.clone(), conversation.clone());
+                let taken_in = async move {
+                    // A batch has no place to say that it was not kept.
+                    if let Err(fault) = responded(&server, &conversation, id, outcome).await {
+                        logged(&fault);
+                    }
+                    None
+                };
+                answering.push(taken_in.boxed());
+            }
             Err(fault) => answering.push(refused(fault.id, fault.error)),
         }
     }
@@ -115,15 +167,20 @@ pub(crate) fn batch(
 
 /// Takes a notification in. What is unknown is ignored.
 pub(crate) fn notified(conversation: &Conversation, method: &str, params: Option<&RawJson>) {
-    if method == "notifications/cancelled"
-        && let Some(id) = notification::cancelled_request(params)
-    {
-        conversation.cancel(&id);
+    match method {
+        "notifications/cancelled" => {
+            if let Some(id) = notification::cancelled_request(params) {
+                conversation.cancel(&id);
+            }
+        }
+        "notifications/initialized" => conversation.audience.set_initialized(),
+        // A client's task may tell how it stands; we ask it ourselves.
+        _ => {}
     }
 }
 
-/// Why a call of a tool gives no result.
-enum Failure {
+/// Why a request gives no result.
+pub(crate) enum Failure {
     Cancelled,
     Rpc(RpcError),
 }
@@ -153,18 +210,13 @@ async fn list_tools(
     server.dispatch.list_tools(revision, cursor.as_deref()).await.map_err(|fault| logged(&fault))
 }
 
-async fn call_tool(
-    server: &Server,
-    conversation: &Conversation,
-    params: Option<&RawJson>,
-    outlet: Arc<dyn Outlet>,
-    stop: &Arc<toolyard_dispatch::Stop>,
-) -> Result<RawJson, Failure> {
+async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, Failure> {
+    let Asked { server, conversation, outlet, stop } = asked;
     let call = ToolCall {
         params: CallParams::decode(params)?,
         client_has_tasks: conversation.revision.has_tasks(),
         stop: stop.clone(),
-        outlet,
+        outlet: outlet.clone(),
         task_outlet: conversation.task_outlet.clone(),
     };
     match server.dispatch.call(&conversation.caller, call).await? {
@@ -173,21 +225,26 @@ async fn call_tool(
     }
 }
 
-async fn task_method(
+/// G-1.
+async fn set_level(
     server: &Server,
     conversation: &Conversation,
-    method: &str,
     params: Option<&RawJson>,
-) -> Result<RawJson, RpcError> {
-    let dispatch = &server.dispatch;
-    let caller = &conversation.caller;
+) -> Result<RawJson, Failure> {
+    conversation.set_level(&server.dispatch, LogLevel::decode(params)?).await?;
+    Ok(RawJson::empty_object())
+}
+
+async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> Result<RawJson, RpcError> {
+    let dispatch = &asked.server.dispatch;
+    let caller = &asked.conversation.caller;
     // T-2: with tasks switched off these methods do not exist.
     if !dispatch.settings().tasks {
         return Err(RpcError::method_not_found(method));
     }
     let done = match method {
         "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render()),
-        "tasks/result" => match dispatch.task_result(caller, &tasks::task_id(params)?).await {
+        "tasks/result" => match dispatch.task_result(caller, &tasks::task_id(params)?, &asked.outlet).await {
             Ok(outcome) => return outcome,
             Err(fault) => Err(fault),
         },
@@ -201,7 +258,7 @@ async fn task_method(
 }
 
 /// The public half of a fault, its private half gone to the log.
-fn logged(fault: &Fault) -> RpcError {
+pub(crate) fn logged(fault: &Fault) -> RpcError {
     if let Fault::Store(error) = fault {
         tracing::error!(error = error as &dyn std::error::Error, "the store failed during a request");
     }
@@ -220,12 +277,6 @@ fn not_taken(why: NotTaken, server: &Server) -> RpcError {
             retry_after_ms: server.dispatch.settings().retry_after_ms,
         }),
     }
-}
-
-/// The notification for a notice.
-pub(crate) fn progress_message(notice: &ProgressNotice) -> Bytes {
-    let task = notice.task.map(|task| task.to_string());
-    notification::progress(&notice.token, task.as_deref(), &notice.progress)
 }
 
 /// One line of text: the newlines that JSON allows between its tokens become

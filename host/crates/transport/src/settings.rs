@@ -16,6 +16,8 @@ pub struct Settings {
     pub body_time: Duration,
     /// Messages in a batch.
     pub batch: usize,
+    /// Resources that one session may be subscribed to.
+    pub subscriptions: usize,
     /// Requests under way at once in one session.
     pub requests_per_session: usize,
     /// A call that takes longer than this is answered as a stream of events.

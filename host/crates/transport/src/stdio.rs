@@ -5,21 +5,24 @@ mod lines;
 
 use crate::Server;
 use crate::conversation::{Conversation, Inflight};
-use crate::methods::{self, Request, one_line, progress_message};
+use crate::methods::{self, Request, one_line};
+use crate::notices::Audience;
+use crate::tidings::Tidings;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 pub use lines::{Line, LineReader};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
-use toolyard_dispatch::{Caller, Outlet, ProgressNotice};
+use toolyard_dispatch::{Caller, Line as ClientLine, Notice, Outlet, Place, Presence, TaskId};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{
-    DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, notification, response,
+    DecodeError, Id, Incoming, LogLevel, Message, RawJson, Revision, RpcError, notification, response,
 };
 
 /// Messages that wait to be written. A client that does not read slows its own
@@ -39,8 +42,7 @@ where
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
     let mut client =
         Client { server: server.clone(), outbox, conversation: None, requests: TaskTracker::new() };
-    let mut catalogs = server.dispatch.catalogs();
-    catalogs.mark_unchanged();
+    let mut tidings = Tidings::of(&server.dispatch);
     loop {
         tokio::select! {
             biased;
@@ -49,9 +51,11 @@ where
                 Some(line) => client.take(line).await,
                 None => break,
             },
-            changed = catalogs.changed() => {
-                if changed.is_ok() && client.conversation.is_some() {
-                    client.send(notification::tools_list_changed()).await;
+            news = tidings.next() => {
+                if let Some(conversation) = &client.conversation {
+                    for message in news.messages(conversation).await {
+                        client.send(message).await;
+                    }
                 }
             }
         }
@@ -131,8 +135,18 @@ impl Client {
                 }
                 None
             }
-            Message::Response { id, .. } => {
-                tracing::debug!(%id, "an answer to no question of ours");
+            Message::Response { id, outcome } => {
+                if let Some(conversation) = self.conversation.clone() {
+                    let server = self.server.clone();
+                    self.requests.spawn(async move {
+                        if let Err(fault) = methods::responded(&server, &conversation, id, outcome).await {
+                            tracing::error!(
+                                error = &fault as &dyn std::error::Error,
+                                "an answer was not kept"
+                            );
+                        }
+                    });
+                }
                 None
             }
         }
@@ -154,7 +168,7 @@ impl Client {
                 response::error(Some(&id), &error)
             });
         };
-        let outlet = Arc::new(LineOutlet { outbox: self.outbox.clone() });
+        let outlet = self.outlet(conversation);
         Ok(methods::answer(self.server.clone(), conversation.clone(), Request { id, method, params }, outlet))
     }
 
@@ -168,20 +182,26 @@ impl Client {
             return response::error(Some(id), &error);
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Stdio);
+        let declared = self.server.dispatch.offers();
+        let audience = Arc::new(Audience::new(LogLevel::DEFAULT, false));
         self.conversation = Some(Arc::new(Conversation {
             caller: Caller::local(params.capabilities),
             revision,
-            task_outlet: Arc::new(LineOutlet { outbox: self.outbox.clone() }),
+            declared,
+            audience: audience.clone(),
+            memory: tokio::sync::Mutex::default(),
+            task_outlet: Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience }),
             inflight: Inflight::new(self.server.settings.requests_per_session),
         }));
-        response::result(id, &self.server.identity.initialize_result(revision))
+        response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
 
     /// The answers to a batch leave together (J-6).
     async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
-        let outlet: Arc<dyn Outlet> = Arc::new(LineOutlet { outbox: self.outbox.clone() });
         let answering = match &self.conversation {
-            Some(conversation) => methods::batch(&self.server, conversation, members, &outlet),
+            Some(conversation) => {
+                methods::batch(&self.server, conversation, members, &self.outlet(conversation))
+            }
             None => {
                 Err(RpcError::invalid_request("the first request must be initialize, and not in a batch"))
             }
@@ -199,20 +219,57 @@ impl Client {
         });
     }
 
+    fn outlet(&self, conversation: &Conversation) -> Arc<dyn Outlet> {
+        Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: conversation.audience.clone() })
+    }
+
     async fn send(&self, message: Bytes) {
         // Nobody reads any more once the writer is gone; the input ends then too.
         drop(self.outbox.send(one_line(message)).await);
     }
 }
 
-/// Notices go straight to the one channel there is.
-struct LineOutlet {
+/// Notices and questions go straight to the one channel there is (IR-5).
+#[derive(Clone)]
+struct PipeOutlet {
     outbox: mpsc::Sender<Bytes>,
+    audience: Arc<Audience>,
 }
 
-impl Outlet for LineOutlet {
-    fn progress(&self, notice: ProgressNotice) {
-        // Full: a client that does not read loses notices, never answers.
-        drop(self.outbox.try_send(one_line(progress_message(&notice))));
+impl PipeOutlet {
+    /// False if the client does not read: it loses notices, and is asked later, but
+    /// gets every answer.
+    fn send(&self, message: Bytes) -> bool {
+        self.outbox.try_send(one_line(message)).is_ok()
+    }
+}
+
+impl Outlet for PipeOutlet {
+    fn notify(&self, task: Option<TaskId>, notice: Notice) {
+        if let Some(message) = self.audience.message(task, &notice) {
+            self.send(message);
+        }
+    }
+
+    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn ClientLine>> {
+        let can_be_asked = self.audience.is_initialized() && !self.outbox.is_closed();
+        can_be_asked.then(|| Arc::new(self.clone()) as Arc<dyn ClientLine>)
+    }
+
+    fn release(&self, _retry: Duration) {}
+}
+
+impl ClientLine for PipeOutlet {
+    fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
+        self.send(response::request(id, method, params))
+    }
+
+    fn withdraw(&self, id: &str, reason: &str, task: Option<TaskId>) {
+        let task = task.map(|task| task.to_string());
+        self.send(notification::cancelled(id, reason, task.as_deref()));
+    }
+
+    fn presence(&self) -> Presence {
+        if self.outbox.is_closed() { Presence::Gone } else { Presence::There }
     }
 }

@@ -9,7 +9,7 @@
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// How much a stream keeps.
@@ -27,7 +27,6 @@ pub(crate) struct Stream {
     changed: Notify,
 }
 
-#[derive(Default)]
 struct State {
     /// The sequence number that the next message gets; the first is 1, because 0
     /// stands for the beginning.
@@ -39,6 +38,10 @@ struct State {
     readers: u64,
     /// Whether the latest reader is still there.
     read: bool,
+    /// When the latest reader left, or the stream began.
+    left: Instant,
+    /// The reader is to leave, and to come back after so long (H-14).
+    release: Option<Duration>,
 }
 
 /// What a reader finds.
@@ -50,11 +53,23 @@ pub(crate) enum Next {
     Ended,
     /// The reader was replaced, or fell too far behind.
     CutOff,
+    /// The reader is to leave after the message of this number, and to come back
+    /// after so long.
+    Released(u64, Duration),
 }
 
 impl Stream {
     pub fn new(id: u64, bounds: LogBounds) -> Arc<Self> {
-        let state = State { next: 1, ..State::default() };
+        let state = State {
+            next: 1,
+            log: VecDeque::new(),
+            log_bytes: 0,
+            ended: None,
+            readers: 0,
+            read: false,
+            left: Instant::now(),
+            release: None,
+        };
         Arc::new(Self { id, bounds, state: Mutex::new(state), changed: Notify::new() })
     }
 
@@ -102,12 +117,29 @@ impl Stream {
         self.lock().ended
     }
 
+    /// Lets the reader go for so long, or the next one if there is none; what is
+    /// written meanwhile waits in the log.
+    pub fn release(&self, retry: Duration) {
+        let mut state = self.lock();
+        if state.ended.is_none() {
+            state.release = Some(retry);
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// For how long nobody has read it; none while somebody does.
+    pub fn unread_for(&self) -> Option<Duration> {
+        let state = self.lock();
+        (!state.read).then(|| state.left.elapsed())
+    }
+
     /// Whether somebody reads it now.
     pub fn is_read(&self) -> bool {
         self.lock().read
     }
 
-    /// Waits until there is a message, or the end.
+    /// Waits until there is a message, a release, or the end.
     pub async fn stirred(&self) {
         loop {
             let changed = self.changed.notified();
@@ -115,7 +147,7 @@ impl Stream {
             changed.as_mut().enable();
             {
                 let state = self.lock();
-                if state.next > 1 || state.ended.is_some() {
+                if state.next > 1 || state.ended.is_some() || state.release.is_some() {
                     return;
                 }
             }
@@ -180,7 +212,7 @@ impl Reader {
     }
 
     fn look(&mut self) -> Option<Next> {
-        let state = self.stream.lock();
+        let mut state = self.stream.lock();
         if state.readers != self.reader {
             return Some(Next::CutOff);
         }
@@ -192,7 +224,10 @@ impl Reader {
             self.after = number;
             return Some(Next::Message(number, message));
         }
-        state.ended.is_some().then_some(Next::Ended)
+        if state.ended.is_some() {
+            return Some(Next::Ended);
+        }
+        state.release.take().map(|retry| Next::Released(self.after, retry))
     }
 }
 
@@ -201,6 +236,7 @@ impl Drop for Reader {
         let mut state = self.stream.lock();
         if state.readers == self.reader {
             state.read = false;
+            state.left = Instant::now();
         }
     }
 }
@@ -256,6 +292,29 @@ mod tests {
         assert_eq!(now(&mut reader), Some(Next::CutOff), "too many bytes");
         let mut reader = stream.read_after(4);
         assert!(matches!(now(&mut reader), Some(Next::Message(5, _))), "the latest is always kept");
+    }
+
+    #[test]
+    fn h_14_a_reader_is_released_after_what_was_written_and_comes_back_to_the_rest() {
+        let stream = Stream::new(1, BOUNDS);
+        assert!(stream.unread_for().is_some());
+        stream.push(text("a"));
+        let mut reader = stream.read_after(0);
+        assert_eq!(stream.unread_for(), None);
+        let retry = Duration::from_millis(20);
+        stream.release(retry);
+        assert_eq!(now(&mut reader), Some(Next::Message(1, text("a"))));
+        assert_eq!(now(&mut reader), Some(Next::Released(1, retry)));
+        drop(reader);
+        stream.end(Some(text("b")));
+        let mut again = stream.read_after(1);
+        assert_eq!(now(&mut again), Some(Next::Message(2, text("b"))));
+        assert_eq!(now(&mut again), Some(Next::Ended), "it is released once");
+        let quiet = Stream::new(2, BOUNDS);
+        quiet.release(retry);
+        assert!(quiet.stirred().now_or_never().is_some(), "who waits for a message learns of it");
+        stream.release(retry);
+        assert_eq!(now(&mut stream.read_after(2)), Some(Next::Ended), "what has ended is not released");
     }
 
     #[test]

@@ -2,8 +2,9 @@ use super::*;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
-use toolyard_task::task::{Era, Question};
-use toolyard_task::wire::RequestedTtl;
+use toolyard_task::task::{Era, Question, Sent};
+use toolyard_task::tool::AskError;
+use toolyard_task::wire::{QuestionKind, RequestedTtl};
 use toolyard_task::{Fence, Incarnation, SessionId};
 use uuid::Uuid;
 
@@ -45,24 +46,44 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
+fn ask_error() -> impl Strategy<Value = AskError> {
+    prop_oneof![
+        any::<String>().prop_map(AskError::Unsupported),
+        Just(AskError::TimedOut),
+        error().prop_map(AskError::Refused),
+        any::<String>().prop_map(AskError::Invalid),
+        Just(AskError::TooLate),
+        Just(AskError::Cancelled),
+    ]
+}
+
+fn sent() -> impl Strategy<Value = Sent> {
+    (any::<String>(), of("[0-9a-f]{32}"))
+        .prop_map(|(id, session)| Sent { id, session: session.map(SessionId) })
+}
+
 fn question() -> impl Strategy<Value = Question> {
+    let kind = prop_oneof![
+        Just(QuestionKind::Form),
+        Just(QuestionKind::Url),
+        Just(QuestionKind::Sampling),
+        Just(QuestionKind::Roots),
+    ];
     (
-        (any::<String>(), any::<String>(), json(), any::<u32>(), any::<i64>()),
-        vec(any::<String>(), 0..3),
+        (any::<String>(), kind, json(), any::<u32>(), any::<i64>()),
+        vec(sent(), 0..3),
         of(any::<String>()),
-        of(prop_oneof![json().prop_map(Ok), error().prop_map(Err)]),
+        of(prop_oneof![json().prop_map(Ok), ask_error().prop_map(Err)]),
     )
-        .prop_map(|((key, method, params, attempt, deadline), request_ids, client_task, answer)| {
-            Question {
-                key,
-                method,
-                params,
-                attempt,
-                deadline: Timestamp(deadline),
-                request_ids,
-                client_task,
-                answer,
-            }
+        .prop_map(|((key, kind, params, attempt, deadline), sent, client_task, answer)| Question {
+            key,
+            kind,
+            params,
+            attempt,
+            deadline: Timestamp(deadline),
+            sent,
+            client_task,
+            answer,
         })
 }
 

@@ -3,10 +3,10 @@ use super::*;
 use crate::id::{Digest, Owner, TaskId};
 use crate::task::{EXPIRED_KEPT_MS, Era};
 use crate::wire::TaskStatus::{Cancelled, Completed, Failed, InputRequired, Working};
-use crate::wire::{RequestedTtl, TaskStatus};
+use crate::wire::{QuestionKind, RequestedTtl, TaskStatus};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 const BEGIN: i64 = 1_000_000;
@@ -49,11 +49,11 @@ fn task() -> Task {
 fn question(key: &str) -> Question {
     Question {
         key: key.into(),
-        method: "elicitation/create".into(),
+        kind: QuestionKind::Form,
         params: RawJson::empty_object(),
         attempt: FENCE.attempt,
         deadline: Timestamp(BEGIN + 500),
-        request_ids: Vec::new(),
+        sent: Vec::new(),
         client_task: None,
         answer: None,
     }
@@ -244,6 +244,8 @@ enum Action {
     Affect { by: Option<usize> },
     Ask { by: Option<usize>, keys: Vec<u8> },
     Answer { key: u8, well: bool },
+    Send { key: u8 },
+    Entrust { key: u8 },
     Finish { by: Option<usize>, how: How },
     Cancel,
     Expire,
@@ -269,9 +271,13 @@ impl Action {
                 questions: keys.iter().map(|key| question(&key.to_string())).collect(),
             },
             Self::Answer { key, well } => {
-                let answer = if *well { Ok(RawJson::trusted("1")) } else { Err(RpcError::internal("no")) };
+                let answer = if *well { Ok(RawJson::trusted("1")) } else { Err(AskError::TimedOut) };
                 Event::Answered { key: key.to_string(), answer }
             }
+            Self::Send { key } => {
+                Event::Sent { key: key.to_string(), sent: Sent { id: "r".into(), session: None } }
+            }
+            Self::Entrust { key } => Event::Entrusted { key: key.to_string(), client_task: "theirs".into() },
             Self::Finish { by, how } => {
                 let outcome = match how {
                     How::Well => result(false),
@@ -297,6 +303,8 @@ struct Model {
     affected: bool,
     /// Keys that were asked, and whether they were answered.
     keys: BTreeMap<u8, bool>,
+    /// Keys that the client runs as tasks.
+    entrusted: BTreeSet<u8>,
     end: Option<TaskStatus>,
 }
 
@@ -329,6 +337,14 @@ impl Model {
                 Some(answered @ false) => *answered = true,
                 _ => return Err(NotAsked),
             },
+            Action::Send { key } => match self.keys.get(key) {
+                Some(false) => {}
+                _ => return Err(NotAsked),
+            },
+            Action::Entrust { key } => match self.keys.get(key) {
+                Some(false) if self.entrusted.insert(*key) => {}
+                _ => return Err(NotAsked),
+            },
             Action::Finish { by: None, how: How::Well } => self.end = Some(Completed),
             Action::Finish { by: None, .. } | Action::Orphan { mine: true } => self.end = Some(Failed),
             Action::Cancel => self.end = Some(Cancelled),
@@ -354,6 +370,8 @@ fn action() -> impl Strategy<Value = Action> {
         2 => by().prop_map(|by| Action::Affect { by }),
         6 => (by(), vec(0..6_u8, 0..3)).prop_map(|(by, keys)| Action::Ask { by, keys }),
         6 => (0..6_u8, any::<bool>()).prop_map(|(key, well)| Action::Answer { key, well }),
+        4 => (0..6_u8).prop_map(|key| Action::Send { key }),
+        3 => (0..6_u8).prop_map(|key| Action::Entrust { key }),
         1 => (by(), how).prop_map(|(by, how)| Action::Finish { by, how }),
         1 => Just(Action::Cancel),
         3 => Just(Action::Expire),
@@ -378,8 +396,12 @@ proptest! {
             prop_assert_eq!(next.as_ref().map(drop), expected.as_ref().map(drop));
             let Ok(next) = next else { continue };
             prop_assert_eq!(next.version, task.version + 1);
-            prop_assert!(next.updated_at > task.updated_at);
-            prop_assert!(next.updated_at >= Timestamp(now));
+            if matches!(action, Action::Affect { .. } | Action::Send { .. } | Action::Entrust { .. }) {
+                prop_assert_eq!(next.view(), task.view(), "nothing to be seen from outside");
+            } else {
+                prop_assert!(next.updated_at > task.updated_at);
+                prop_assert!(next.updated_at >= Timestamp(now));
+            }
             prop_assert_eq!(next.status(), model.status());
             prop_assert_eq!(next.is_live(), model.end.is_none());
             prop_assert_eq!(next.started_at.is_some(), model.begun);

@@ -4,6 +4,7 @@ use super::guard;
 use super::hub::{Hub, LiveSession};
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
+use crate::tidings::Tidings;
 use http::header::ACCEPT;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::Request;
@@ -14,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::Fault;
 use toolyard_protocol::revision::Transport;
-use toolyard_protocol::{Revision, RpcError, notification};
+use toolyard_protocol::{Revision, RpcError};
 
 /// The one path that is served (H-1).
 const PATH: &str = "/mcp";
@@ -51,21 +52,21 @@ impl Endpoint {
         answered.unwrap_or_else(|refusal| *refusal)
     }
 
-    /// Tells every client of every new catalog, once (TL-1), and lets go of old
+    /// Tells every client what has changed on offer, once, and lets go of old
     /// streams.
     pub async fn attend(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut catalogs = self.server.dispatch.catalogs();
-        catalogs.mark_unchanged();
+        let mut tidings = Tidings::of(&self.server.dispatch);
         let mut sweep = tokio::time::interval(SWEEP_EVERY);
         loop {
-            tokio::select! {
+            let news = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                changed = catalogs.changed() => match changed {
-                    Ok(()) => self.hub.tell_all(&notification::tools_list_changed()),
-                    Err(_) => return,
-                },
-                _ = sweep.tick() => self.hub.forget_old(),
+                news = tidings.next() => Some(news),
+                _ = sweep.tick() => None,
+            };
+            match news {
+                Some(news) => self.hub.tell_all(&news).await,
+                None => self.hub.forget_old(),
             }
         }
     }

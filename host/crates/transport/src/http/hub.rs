@@ -3,16 +3,17 @@
 
 use super::sse::EventId;
 use crate::Server;
-use crate::conversation::{Conversation, Inflight};
-use crate::methods::progress_message;
+use crate::conversation::{Conversation, Inflight, Memory};
+use crate::notices::Audience;
 use crate::stream::{LogBounds, Stream};
+use crate::tidings::News;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Caller, Fault, Outlet, ProgressNotice, Session, SessionId, TaskId};
-use toolyard_protocol::Revision;
+use toolyard_dispatch::{Caller, Fault, Line, Notice, Outlet, Place, Presence, Session, SessionId, TaskId};
+use toolyard_protocol::{LogLevel, RawJson, Revision, notification, response};
 
 /// How often the store is told that a session is in use.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
@@ -74,6 +75,12 @@ pub(crate) enum Purpose {
     Result(String),
 }
 
+impl Purpose {
+    fn is_result_of(&self, task: TaskId) -> bool {
+        matches!(self, Self::Result(of) if *of == task.to_string())
+    }
+}
+
 /// The sessions in use.
 pub(crate) struct Hub {
     server: Arc<Server>,
@@ -102,7 +109,7 @@ impl Hub {
         let live = match known {
             Some(live) => live,
             None => match self.server.dispatch.session(&id).await? {
-                Some(session) => self.hold(session),
+                Some(session) => self.hold(session, true),
                 None => return Ok(None),
             },
         };
@@ -113,7 +120,9 @@ impl Hub {
     }
 
     /// Holds a session in memory.
-    pub fn hold(&self, session: Session) -> Arc<LiveSession> {
+    /// A session whose client has `initialized` is one that the store knew before.
+    pub fn hold(&self, session: Session, initialized: bool) -> Arc<LiveSession> {
+        let level = session.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::DEFAULT);
         let settings = &self.server.settings;
         let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
         let now = Instant::now();
@@ -131,6 +140,12 @@ impl Hub {
                             capabilities: session.client_capabilities.clone(),
                         },
                         revision,
+                        declared: self.server.dispatch.offers(),
+                        audience: Arc::new(Audience::new(level, initialized)),
+                        memory: tokio::sync::Mutex::new(Memory {
+                            subscriptions: session.subscriptions.clone(),
+                            session: Some(session.clone()),
+                        }),
                         task_outlet: Arc::new(SessionOutlet { hub: self.me.clone(), id: session.id.clone() }),
                         inflight: Inflight::new(settings.requests_per_session),
                     }),
@@ -161,11 +176,13 @@ impl Hub {
         Stream::new(self.streams.fetch_add(1, Ordering::Relaxed), session.bounds.log)
     }
 
-    /// Sends a message to every client, each on one stream.
-    pub fn tell_all(&self, message: &Bytes) {
+    /// Tells every client what concerns it, each on one stream.
+    pub async fn tell_all(&self, news: &News) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
-            session.tell(message.clone());
+            for message in news.messages(&session.conversation).await {
+                session.tell(message);
+            }
         }
     }
 
@@ -248,12 +265,20 @@ impl LiveSession {
 
     /// Sends a message that belongs to a task: on a stream that waits for its
     /// result, else as any other.
-    fn tell_of_task(&self, task: TaskId, message: Bytes) {
-        let id = task.to_string();
-        match self.stream_for(|purpose| matches!(purpose, Purpose::Result(of) if *of == id)) {
+    fn tell_of(&self, task: Option<TaskId>, message: Bytes) {
+        match task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task))) {
             Some(stream) => stream.push(message),
             None => self.tell(message),
         }
+    }
+
+    /// A stream that is read now and may carry a request about this task: of those
+    /// that wait for its result, else of the GET streams.
+    fn stream_read(&self, task: Option<TaskId>) -> Option<Arc<Stream>> {
+        let is_read = |stream: &Arc<Stream>| stream.is_read();
+        task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task)))
+            .filter(is_read)
+            .or_else(|| self.stream_for(|purpose| *purpose == Purpose::Standalone).filter(is_read))
     }
 
     fn stream_for(&self, wanted: impl Fn(&Purpose) -> bool) -> Option<Arc<Stream>> {
@@ -298,20 +323,87 @@ struct SessionOutlet {
     id: SessionId,
 }
 
-impl Outlet for SessionOutlet {
-    fn progress(&self, notice: ProgressNotice) {
-        let Some(hub) = self.hub.upgrade() else { return };
-        let session = hub.lock().get(&self.id).cloned();
-        let (Some(session), Some(task)) = (session, notice.task) else { return };
-        session.tell_of_task(task, progress_message(&notice));
+impl SessionOutlet {
+    fn session(&self) -> Option<Arc<LiveSession>> {
+        self.hub.upgrade()?.lock().get(&self.id).cloned()
     }
 }
 
-/// Where notices of a plain call go: its own stream (P-2).
-pub(crate) struct CallOutlet(pub Arc<Stream>);
+impl Outlet for SessionOutlet {
+    fn notify(&self, task: Option<TaskId>, notice: Notice) {
+        let Some(session) = self.session() else { return };
+        if let Some(message) = session.conversation.audience.message(task, &notice) {
+            session.tell_of(task, message);
+        }
+    }
+
+    fn line(&self, task: Option<TaskId>, place: Place) -> Option<Arc<dyn Line>> {
+        // Where it is expected, whoever waits for the result has a line (IR-3).
+        if place == Place::Expected {
+            return None;
+        }
+        let session = self.session()?;
+        let stream = session.stream_read(task)?;
+        session.conversation.audience.is_initialized().then(|| Arc::new(StreamLine(stream)) as Arc<dyn Line>)
+    }
+
+    fn release(&self, _retry: Duration) {}
+}
+
+/// Where notices and questions of a request go: its own stream (P-2, IR-3).
+pub(crate) struct CallOutlet {
+    stream: Arc<Stream>,
+    conversation: Arc<Conversation>,
+}
+
+impl CallOutlet {
+    pub fn new(stream: &Arc<Stream>, conversation: &Arc<Conversation>) -> Arc<Self> {
+        Arc::new(Self { stream: stream.clone(), conversation: conversation.clone() })
+    }
+}
 
 impl Outlet for CallOutlet {
-    fn progress(&self, notice: ProgressNotice) {
-        self.0.push(progress_message(&notice));
+    fn notify(&self, task: Option<TaskId>, notice: Notice) {
+        if let Some(message) = self.conversation.audience.message(task, &notice) {
+            self.stream.push(message);
+        }
+    }
+
+    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+        let can_be_asked = self.conversation.audience.is_initialized() && self.stream.ended().is_none();
+        can_be_asked.then(|| Arc::new(StreamLine(self.stream.clone())) as Arc<dyn Line>)
+    }
+
+    fn release(&self, retry: Duration) {
+        // H-14: only a client that was given an event id can come back.
+        if self.conversation.revision.has_priming_event() {
+            self.stream.release(retry);
+        }
+    }
+}
+
+/// A stream as a way to ask the client.
+struct StreamLine(Arc<Stream>);
+
+impl Line for StreamLine {
+    fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
+        if self.0.ended().is_some() {
+            return false;
+        }
+        self.0.push(response::request(id, method, params));
+        true
+    }
+
+    fn withdraw(&self, id: &str, reason: &str, task: Option<TaskId>) {
+        let task = task.map(|task| task.to_string());
+        self.0.push(notification::cancelled(id, reason, task.as_deref()));
+    }
+
+    fn presence(&self) -> Presence {
+        match (self.0.ended(), self.0.unread_for()) {
+            (Some(_), _) => Presence::Gone,
+            (None, None) => Presence::There,
+            (None, Some(time)) => Presence::AwayFor(time),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! POST: one message, or a batch where the revision has them (H-9 to H-18).
 
-use super::endpoint::{Endpoint, check_accept, check_version};
+use super::endpoint::{Endpoint, broken, check_accept, check_version};
 use super::get::manner;
 use super::hub::{CallOutlet, LiveSession, Purpose};
 use super::reply::{self, Refused, Reply, SESSION_ID};
@@ -36,9 +36,12 @@ impl Endpoint {
                 methods::notified(&session.conversation, &method, params.as_ref());
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
-            Incoming::One(Message::Response { id, .. }) => {
-                self.session(&headers).await?;
-                tracing::debug!(%id, "an answer to no question of ours");
+            Incoming::One(Message::Response { id, outcome }) => {
+                let session = self.session(&headers).await?;
+                // Accepted only once it is kept.
+                methods::responded(&self.server, &session.conversation, id, outcome)
+                    .await
+                    .map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             Incoming::Batch(members) => {
@@ -81,11 +84,12 @@ impl Endpoint {
             Err(fault) => return reply::json(response::error(Some(id), &fault.rpc())),
         };
         tracing::debug!(session = %session.id, client = session.client, %revision, "session opened");
-        let result = self.server.identity.initialize_result(revision);
+        let live = self.hub.hold(session.clone(), false);
+        let declared = live.conversation.declared;
+        let result = self.server.identity.initialize_result(revision, declared);
         let mut reply = reply::json(response::result(id, &result));
         let named = HeaderValue::from_str(&session.id.0).expect("a session id is hexadecimal digits");
         reply.headers_mut().insert(SESSION_ID, named);
-        self.hub.hold(session);
         reply
     }
 
@@ -101,7 +105,7 @@ impl Endpoint {
             _ => Purpose::Answer,
         };
         let stream = self.hub.stream(&session);
-        let outlet = Arc::new(CallOutlet(stream.clone()));
+        let outlet = CallOutlet::new(&stream, &session.conversation);
         let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
         let mut answering = Box::pin(answering);
         if how != Manner::Stream {

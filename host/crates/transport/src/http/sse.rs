@@ -53,25 +53,33 @@ pub(crate) fn events(
 ) -> impl FutureStream<Item = Bytes> + Send + use<> {
     let reader = stream.read_after(number);
     let opening = (manner.priming && number == 0).then(|| opening(stream.id(), manner.retry));
-    stream::unfold((reader, stream.id(), opening), move |(mut reader, id, opening)| async move {
+    stream::unfold((Some(reader), stream.id(), opening), move |(reader, id, opening)| async move {
+        let mut reader = reader?;
         if let Some(opening) = opening {
-            return Some((opening, (reader, id, None)));
+            return Some((opening, (Some(reader), id, None)));
         }
-        let event = next_event(&mut reader, id, manner.keep_alive).await?;
-        Some((event, (reader, id, None)))
+        let (event, goes_on) = next_event(&mut reader, id, manner.keep_alive).await?;
+        Some((event, (goes_on.then_some(reader), id, None)))
     })
 }
 
-async fn next_event(reader: &mut Reader, id: u64, keep_alive: Duration) -> Option<Bytes> {
+/// The next event, and whether another may follow.
+async fn next_event(reader: &mut Reader, id: u64, keep_alive: Duration) -> Option<(Bytes, bool)> {
     match tokio::time::timeout(keep_alive, reader.next()).await {
-        Ok(Next::Message(number, message)) => Some(frame(EventId { stream: id, number }, message)),
+        Ok(Next::Message(number, message)) => Some((frame(EventId { stream: id, number }, message), true)),
+        Ok(Next::Released(number, retry)) => Some((pause(EventId { stream: id, number }, retry), false)),
         Ok(Next::Ended | Next::CutOff) => None,
-        Err(_) => Some(Bytes::from_static(b": keep-alive\n\n")),
+        Err(_) => Some((Bytes::from_static(b": keep-alive\n\n"), true)),
     }
 }
 
 fn opening(stream: u64, retry: Duration) -> Bytes {
-    format!("id: {}\nretry: {}\ndata: \n\n", EventId { stream, number: 0 }, retry.as_millis()).into()
+    pause(EventId { stream, number: 0 }, retry)
+}
+
+/// An event without data: it names the place to come back to, and when.
+fn pause(id: EventId, retry: Duration) -> Bytes {
+    format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()).into()
 }
 
 fn frame(id: EventId, message: Bytes) -> Bytes {

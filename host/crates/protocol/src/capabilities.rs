@@ -1,0 +1,108 @@
+//! What a client says it can do (L-6, E-1, M-1, Q-1). Being there is what counts:
+//! `{}` means yes, absence means no.
+
+use crate::RawJson;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The capabilities of a client that decide what may be asked of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientCapabilities {
+    /// Forms; also where `elicitation` is empty (E-1).
+    pub form: bool,
+    /// Pages that the user is sent to.
+    pub url: bool,
+    /// Sampling.
+    pub sampling: bool,
+    /// Sampling with tools (M-1).
+    pub sampling_tools: bool,
+    /// Sampling with the context of servers (M-1).
+    pub sampling_context: bool,
+    /// Roots.
+    pub roots: bool,
+    /// It runs elicitations as tasks (Q-1).
+    pub elicitation_tasks: bool,
+    /// It runs samplings as tasks (Q-1).
+    pub sampling_tasks: bool,
+    /// Its tasks can be cancelled (Q-7).
+    pub cancels_tasks: bool,
+}
+
+impl ClientCapabilities {
+    /// Reads the `capabilities` of `initialize`. What has not the shape of a
+    /// capability is none.
+    #[must_use]
+    pub fn of(capabilities: &RawJson) -> Self {
+        #[derive(Deserialize)]
+        struct Wire {
+            #[serde(default)]
+            elicitation: Value,
+            #[serde(default)]
+            sampling: Value,
+            #[serde(default)]
+            roots: Value,
+            #[serde(default)]
+            tasks: Value,
+        }
+        let Ok(wire) = capabilities.decode::<Wire>() else { return Self::default() };
+        let elicitation = wire.elicitation.as_object();
+        let url = wire.elicitation["url"].is_object();
+        Self {
+            form: elicitation.is_some() && (wire.elicitation["form"].is_object() || !url),
+            url,
+            sampling: wire.sampling.is_object(),
+            sampling_tools: wire.sampling["tools"].is_object(),
+            sampling_context: wire.sampling["context"].is_object(),
+            roots: wire.roots.is_object(),
+            elicitation_tasks: wire.tasks["requests"]["elicitation"]["create"].is_object(),
+            sampling_tasks: wire.tasks["requests"]["sampling"]["createMessage"].is_object(),
+            cancels_tasks: wire.tasks["cancel"].is_object(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &'static str) -> ClientCapabilities {
+        ClientCapabilities::of(&RawJson::trusted(text))
+    }
+
+    #[test]
+    fn e_1_an_empty_elicitation_means_forms_only() {
+        let none = ClientCapabilities::default();
+        assert_eq!(of("{}"), none);
+        assert_eq!(of(r#"{"elicitation":{}}"#), ClientCapabilities { form: true, ..none });
+        assert_eq!(of(r#"{"elicitation":{"form":{}}}"#), ClientCapabilities { form: true, ..none });
+        assert_eq!(of(r#"{"elicitation":{"url":{}}}"#), ClientCapabilities { url: true, ..none });
+        let both = of(r#"{"elicitation":{"url":{},"form":{}}}"#);
+        assert_eq!(both, ClientCapabilities { form: true, url: true, ..none });
+    }
+
+    #[test]
+    fn l_6_being_there_is_what_counts() {
+        let none = ClientCapabilities::default();
+        assert_eq!(of(r#"{"sampling":{}}"#), ClientCapabilities { sampling: true, ..none });
+        assert_eq!(of(r#"{"sampling":null,"roots":false,"elicitation":1,"tasks":[]}"#), none);
+        assert_eq!(
+            of(r#"{"sampling":{"tools":{},"context":{}}}"#),
+            ClientCapabilities { sampling: true, sampling_tools: true, sampling_context: true, ..none }
+        );
+        assert_eq!(of(r#"{"roots":{"listChanged":true}}"#), ClientCapabilities { roots: true, ..none });
+    }
+
+    #[test]
+    fn q_1_tasks_of_the_client_are_named_one_by_one() {
+        let none = ClientCapabilities::default();
+        assert_eq!(
+            of(r#"{"tasks":{"requests":{"sampling":{"createMessage":{}}}}}"#),
+            ClientCapabilities { sampling_tasks: true, ..none }
+        );
+        assert_eq!(
+            of(r#"{"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}}}}}"#),
+            ClientCapabilities { elicitation_tasks: true, cancels_tasks: true, ..none }
+        );
+        assert_eq!(of(r#"{"tasks":{}}"#), none);
+    }
+}

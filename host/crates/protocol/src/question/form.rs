@@ -1,0 +1,105 @@
+//! Forms: flat objects of primitive fields, and their answers (E-2, E-3).
+
+use serde_json::{Map, Value};
+
+/// The most fields of one form.
+const MOST_FIELDS: usize = 100;
+
+/// Checks the params of `elicitation/create` in form mode.
+pub(super) fn check(params: &Map<String, Value>) -> Result<(), String> {
+    if !params.get("message").is_some_and(Value::is_string) {
+        return Err("`message` must be a string".to_owned());
+    }
+    let schema = params.get("requestedSchema").and_then(Value::as_object);
+    let schema = schema.ok_or("`requestedSchema` must be an object")?;
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("`requestedSchema.type` must be \"object\"".to_owned());
+    }
+    let known = |name: &str| matches!(name, "$schema" | "type" | "properties" | "required");
+    if let Some(other) = schema.keys().find(|name| !known(name)) {
+        return Err(format!("`requestedSchema` has `{other}`; a form has only properties and required"));
+    }
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let fields = fields.ok_or("`requestedSchema.properties` must be an object")?;
+    if fields.len() > MOST_FIELDS {
+        return Err(format!("a form has at most {MOST_FIELDS} fields"));
+    }
+    for (name, field) in fields {
+        check_field(field).map_err(|what| format!("the field `{name}` {what}"))?;
+    }
+    match schema.get("required") {
+        None => Ok(()),
+        Some(Value::Array(required)) => {
+            let is_field = |name: &Value| name.as_str().is_some_and(|name| fields.contains_key(name));
+            match required.iter().find(|name| !is_field(name)) {
+                Some(name) => Err(format!("`required` names {name}, which is no field of the form")),
+                None => Ok(()),
+            }
+        }
+        Some(_) => Err("`requestedSchema.required` must be an array".to_owned()),
+    }
+}
+
+fn check_field(field: &Value) -> Result<(), String> {
+    let Some(members) = field.as_object() else { return Err("must be an object".to_owned()) };
+    let known: &[&str] = match field["type"].as_str() {
+        Some("string") => {
+            if let Some(format) = members.get("format") {
+                let formats = ["email", "uri", "date", "date-time"];
+                if !format.as_str().is_some_and(|format| formats.contains(&format)) {
+                    return Err(format!("has the format {format}; a form knows {}", formats.join(", ")));
+                }
+            }
+            if let Some(choices) = members.get("enum") {
+                strings(choices).map_err(|()| "must have an `enum` of strings")?;
+            }
+            if let Some(choices) = members.get("oneOf") {
+                titled(choices).map_err(|()| "must have a `oneOf` of {const, title}")?;
+            }
+            &["minLength", "maxLength", "format", "pattern", "enum", "enumNames", "oneOf"]
+        }
+        Some("number" | "integer") => &["minimum", "maximum"],
+        Some("boolean") => &[],
+        Some("array") => {
+            let items = &field["items"];
+            if strings(&items["enum"]).is_err() && titled(&items["anyOf"]).is_err() {
+                return Err("is an array, which must be a choice: `items.enum` or `items.anyOf`".to_owned());
+            }
+            &["items", "minItems", "maxItems"]
+        }
+        _ => return Err("must be a string, number, integer, boolean, or a choice of several".to_owned()),
+    };
+    let common = ["type", "title", "description", "default"];
+    match members.keys().find(|name| !common.contains(&name.as_str()) && !known.contains(&name.as_str())) {
+        Some(other) => Err(format!("has `{other}`, which forms do not know")),
+        None => Ok(()),
+    }
+}
+
+fn strings(choices: &Value) -> Result<(), ()> {
+    let choices = choices.as_array().ok_or(())?;
+    if choices.iter().all(Value::is_string) { Ok(()) } else { Err(()) }
+}
+
+fn titled(choices: &Value) -> Result<(), ()> {
+    let choices = choices.as_array().ok_or(())?;
+    let fits = |choice: &Value| choice["const"].is_string() && choice["title"].is_string();
+    if choices.iter().all(fits) { Ok(()) } else { Err(()) }
+}
+
+/// Checks the form of an `ElicitResult` (E-3). Whether its content fits the
+/// schema of the question is for whoever has a JSON Schema library.
+pub(super) fn check_answer(answer: &Value) -> Result<(), String> {
+    if !matches!(answer["action"].as_str(), Some("accept" | "decline" | "cancel")) {
+        return Err("`action` must be accept, decline or cancel".to_owned());
+    }
+    let is_text_list = |value: &Value| strings(value).is_ok();
+    let is_plain = |value: &Value| value.is_string() || value.is_number() || value.is_boolean();
+    match &answer["content"] {
+        Value::Null => Ok(()),
+        Value::Object(content) if content.values().all(|value| is_plain(value) || is_text_list(value)) => {
+            Ok(())
+        }
+        _ => Err("`content` must be an object of strings, numbers, booleans and lists of strings".to_owned()),
+    }
+}

@@ -1,0 +1,68 @@
+//! The methods of resources, prompts and completion (R-1 to R-6, PR-1 to PR-4, CO-1
+//! to CO-3). They exist where a plugin offers such things, now or when the client
+//! initialized.
+
+use super::{Asked, Failure};
+use toolyard_dispatch::{Fault, Request};
+use toolyard_protocol::completion::CompleteParams;
+use toolyard_protocol::notification::progress_token;
+use toolyard_protocol::prompts::GetParams;
+use toolyard_protocol::{RawJson, RpcError, resources, tasks};
+
+impl Asked {
+    /// Answers one of these methods.
+    pub async fn offered(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, Failure> {
+        let (declared, now) = (self.conversation.declared, self.server.dispatch.offers());
+        let exists = match method.split_once('/') {
+            Some(("resources", _)) => declared.resources || now.resources,
+            Some(("prompts", _)) => declared.prompts || now.prompts,
+            Some(("completion", _)) => declared.completions || now.completions,
+            _ => false,
+        };
+        if !exists {
+            return Err(RpcError::method_not_found(method).into());
+        }
+        let dispatch = &self.server.dispatch;
+        Ok(match method {
+            "resources/list" => {
+                dispatch.list_resources(self.request(params)?, tasks::cursor(params)?.as_deref()).await?
+            }
+            "resources/templates/list" => {
+                dispatch.list_templates(self.request(params)?, tasks::cursor(params)?.as_deref()).await?
+            }
+            "resources/read" => {
+                dispatch.read_resource(self.request(params)?, &resources::uri(method, params)?).await?
+            }
+            "resources/subscribe" => self.subscribe(resources::uri(method, params)?, true).await?,
+            "resources/unsubscribe" => self.subscribe(resources::uri(method, params)?, false).await?,
+            "prompts/list" => dispatch.list_prompts(tasks::cursor(params)?.as_deref()).await?,
+            "prompts/get" => dispatch.get_prompt(self.request(params)?, GetParams::decode(params)?).await?,
+            "completion/complete" => {
+                dispatch.complete(self.request(params)?, CompleteParams::decode(params)?).await?
+            }
+            other => return Err(RpcError::method_not_found(other).into()),
+        })
+    }
+
+    fn request(&self, params: Option<&RawJson>) -> Result<Request<'_>, RpcError> {
+        Ok(Request {
+            caller: &self.conversation.caller,
+            stop: self.stop.clone(),
+            outlet: self.outlet.clone(),
+            progress_token: params.map(progress_token).transpose()?.flatten(),
+        })
+    }
+
+    async fn subscribe(&self, uri: String, wanted: bool) -> Result<RawJson, Failure> {
+        let most = self.server.settings.subscriptions;
+        let dispatch = &self.server.dispatch;
+        if self.conversation.subscribe(dispatch, uri, wanted, most).await? {
+            return Ok(RawJson::empty_object());
+        }
+        Err(Failure::from(Fault::Busy {
+            what: format!("this session is subscribed to {most} resources, the most"),
+            limit: "wire.subscriptions",
+            retry_after_ms: dispatch.settings().retry_after_ms,
+        }))
+    }
+}

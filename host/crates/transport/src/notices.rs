@@ -1,0 +1,77 @@
+//! Notices as messages, and which of them a client gets.
+
+use bytes::Bytes;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use toolyard_dispatch::{Notice, TaskId};
+use toolyard_protocol::{LogLevel, notification};
+
+/// What a client wants to hear, and whether it is ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Audience {
+    /// The least serious level of log messages, as its place in the order.
+    least: AtomicU8,
+    initialized: AtomicBool,
+}
+
+impl Audience {
+    /// A client that has set this level. A session that is read back from the
+    /// store has initialized long ago.
+    pub fn new(level: LogLevel, initialized: bool) -> Self {
+        Self { least: AtomicU8::new(level as u8), initialized: AtomicBool::new(initialized) }
+    }
+
+    /// The client sets the level of its log messages (G-2).
+    pub fn set_level(&self, level: LogLevel) {
+        self.least.store(level as u8, Ordering::Relaxed);
+    }
+
+    /// `notifications/initialized` has come.
+    pub fn set_initialized(&self) {
+        self.initialized.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it may be sent requests, and notices that tell of no request of its
+    /// own (L-4).
+    pub fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Relaxed)
+    }
+
+    /// The notification for a notice, if the client wants it.
+    pub fn message(&self, task: Option<TaskId>, notice: &Notice) -> Option<Bytes> {
+        let task = task.map(|task| task.to_string());
+        let task = task.as_deref();
+        Some(match notice {
+            Notice::Progress { token, progress } => notification::progress(token, task, progress),
+            Notice::Log { level, .. } if (*level as u8) < self.least.load(Ordering::Relaxed) => return None,
+            Notice::Log { level, logger, data } => {
+                notification::log_message(*level, logger.as_deref(), data, task)
+            }
+            Notice::Status(view) => notification::task_status(view),
+            Notice::ElicitationComplete { elicitation_id } => {
+                notification::elicitation_complete(elicitation_id, task)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolyard_protocol::RawJson;
+
+    #[test]
+    fn g_2_a_client_gets_its_level_and_what_is_more_serious() {
+        let audience = Audience::new(LogLevel::DEFAULT, true);
+        let passes = |audience: &Audience, level| {
+            let notice = Notice::Log { level, logger: None, data: RawJson::trusted("1") };
+            audience.message(None, &notice).is_some()
+        };
+        assert!(!passes(&audience, LogLevel::Debug));
+        assert!(passes(&audience, LogLevel::Info));
+        audience.set_level(LogLevel::Error);
+        assert!(!passes(&audience, LogLevel::Warning));
+        assert!(passes(&audience, LogLevel::Error) && passes(&audience, LogLevel::Emergency));
+        audience.set_level(LogLevel::Debug);
+        assert!(LogLevel::ALL.into_iter().all(|level| passes(&audience, level)));
+    }
+}

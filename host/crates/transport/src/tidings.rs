@@ -1,0 +1,119 @@
+//! What clients are told of changes in what is on offer (TL-1, R-6, R-7, PR-5),
+//! gathered over a moment so that a burst is one message.
+
+use crate::conversation::Conversation;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
+use toolyard_dispatch::{Dispatch, Lists};
+use toolyard_protocol::notification;
+
+/// How long changes are gathered.
+const MOMENT: Duration = Duration::from_millis(50);
+
+/// Follows the changes.
+pub(crate) struct Tidings {
+    lists: watch::Receiver<Lists>,
+    updates: broadcast::Receiver<Arc<str>>,
+    /// The lists when clients were last told.
+    told: Lists,
+    gathered: Updated,
+    since: Option<Instant>,
+}
+
+/// What has changed since clients were last told.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct News {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    updated: Updated,
+}
+
+/// Resources that have changed.
+#[derive(Debug, PartialEq, Eq)]
+enum Updated {
+    These(BTreeSet<Arc<str>>),
+    /// Which ones is not known any more: any of them.
+    Any,
+}
+
+impl Tidings {
+    pub fn of(dispatch: &Dispatch) -> Self {
+        let lists = dispatch.lists();
+        let told = *lists.borrow();
+        let updates = dispatch.updates();
+        Self { lists, updates, told, gathered: Updated::These(BTreeSet::new()), since: None }
+    }
+
+    /// The next news. Safe to drop while it waits: what was gathered is kept.
+    pub async fn next(&mut self) -> News {
+        loop {
+            let end = self.since.map(|since| since + MOMENT);
+            let moment = async {
+                match end {
+                    Some(end) => tokio::time::sleep_until(end).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = moment => break,
+                Ok(()) = self.lists.changed() => {}
+                update = self.updates.recv() => match (update, &mut self.gathered) {
+                    (Ok(uri), Updated::These(uris)) => {
+                        uris.insert(uri);
+                    }
+                    (Ok(_), Updated::Any) => {}
+                    (Err(broadcast::error::RecvError::Lagged(_)), gathered) => *gathered = Updated::Any,
+                    // The dispatcher outlives whoever follows it.
+                    (Err(broadcast::error::RecvError::Closed), _) => std::future::pending().await,
+                },
+            }
+            self.since.get_or_insert_with(Instant::now);
+        }
+        self.since = None;
+        let now = *self.lists.borrow_and_update();
+        let told = std::mem::replace(&mut self.told, now);
+        News {
+            tools: now.tools != told.tools,
+            prompts: now.prompts != told.prompts,
+            resources: now.resources != told.resources,
+            updated: std::mem::replace(&mut self.gathered, Updated::These(BTreeSet::new())),
+        }
+    }
+}
+
+impl News {
+    /// The messages for one client: only of what was declared to it (L-6), and of
+    /// resources only those that it subscribed to.
+    pub async fn messages(&self, conversation: &Conversation) -> Vec<Bytes> {
+        if !conversation.audience.is_initialized() {
+            return Vec::new();
+        }
+        let declared = conversation.declared;
+        let mut messages = Vec::new();
+        if self.tools {
+            messages.push(notification::tools_list_changed());
+        }
+        if self.prompts && declared.prompts {
+            messages.push(notification::prompts_list_changed());
+        }
+        if self.resources && declared.resources {
+            messages.push(notification::resources_list_changed());
+        }
+        for uri in &conversation.memory.lock().await.subscriptions {
+            let changed = match &self.updated {
+                Updated::These(uris) => uris.contains(uri.as_str()),
+                Updated::Any => true,
+            };
+            if changed {
+                messages.push(notification::resource_updated(uri));
+            }
+        }
+        messages
+    }
+}
