@@ -11,6 +11,7 @@ pub mod sessions;
 pub mod tasks;
 
 use crate::Store;
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -145,6 +146,8 @@ pub fn session() -> Session {
         revision: "2025-11-25".into(),
         client_capabilities: RawJson::trusted(r#"{"sampling": {}}"#),
         client: "suite 1.0".into(),
+        log_level: None,
+        subscriptions: BTreeSet::new(),
         created_at: Timestamp(0),
         seen_at: Timestamp(0),
     }
@@ -216,6 +219,7 @@ macro_rules! contract_tests {
             listing::tasks_of_others_are_not_listed,
             listing::gone_tasks_are_not_listed,
             sessions::a_session_is_kept_and_closed,
+            sessions::what_a_client_set_is_remembered_and_nothing_else,
             sessions::the_session_longest_unseen_gives_way,
             sessions::idle_sessions_are_swept_unless_they_work,
             hosts::hosts_have_incarnations_of_their_own,
