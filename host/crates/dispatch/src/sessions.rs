@@ -36,6 +36,8 @@ impl Dispatch {
             revision: new.revision.as_str().to_owned(),
             client_capabilities: new.capabilities,
             client: new.client,
+            log_level: None,
+            subscriptions: std::collections::BTreeSet::new(),
             created_at: Timestamp(0),
             seen_at: Timestamp(0),
         };
@@ -56,6 +58,15 @@ impl Dispatch {
     /// [`Fault::Store`].
     pub async fn touch_session(&self, id: &SessionId) -> Result<(), Fault> {
         Ok(self.stores.sessions.touch(id).await?)
+    }
+
+    /// Stores what the client set in a session: its log level and its
+    /// subscriptions. Says whether the session is open.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn remember_session(&self, session: &Session) -> Result<bool, Fault> {
+        Ok(self.stores.sessions.remember(session).await?)
     }
 
     /// Ends a session. The live tasks of an anonymous client are cancelled with

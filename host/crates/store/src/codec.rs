@@ -119,7 +119,7 @@ pub(crate) const fn status(status: TaskStatus) -> i64 {
 /// index is only used where the query says the same literally.
 pub(crate) const LAST_LIVE: i64 = 2;
 
-fn read_status(number: i64) -> Result<TaskStatus, CodecError> {
+pub(crate) fn read_status(number: i64) -> Result<TaskStatus, CodecError> {
     [
         TaskStatus::Working,
         TaskStatus::InputRequired,

@@ -7,10 +7,12 @@
 pub mod hosts;
 pub mod listing;
 pub mod races;
+pub mod searching;
 pub mod sessions;
 pub mod tasks;
 
 use crate::Store;
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -145,6 +147,8 @@ pub fn session() -> Session {
         revision: "2025-11-25".into(),
         client_capabilities: RawJson::trusted(r#"{"sampling": {}}"#),
         client: "suite 1.0".into(),
+        log_level: None,
+        subscriptions: BTreeSet::new(),
         created_at: Timestamp(0),
         seen_at: Timestamp(0),
     }
@@ -215,7 +219,17 @@ macro_rules! contract_tests {
             listing::pages_are_stable_under_change,
             listing::tasks_of_others_are_not_listed,
             listing::gone_tasks_are_not_listed,
+            searching::f_5_each_criterion_alone,
+            searching::f_5_criteria_hold_together_and_the_members_of_one_in_turn,
+            searching::f_5_windows_are_without_their_ends,
+            searching::f_5_an_empty_list_takes_nothing_and_unknown_ids_are_not_there,
+            searching::f_6_in_every_order_pages_show_each_task_once,
+            searching::f_6_pages_are_stable_while_tasks_change,
+            searching::f_6_a_walk_from_the_oldest_change_ends_though_tasks_go_on_changing,
+            searching::f_7_a_search_sees_its_owners_tasks_only,
+            searching::gone_tasks_are_not_found,
             sessions::a_session_is_kept_and_closed,
+            sessions::what_a_client_set_is_remembered_and_nothing_else,
             sessions::the_session_longest_unseen_gives_way,
             sessions::idle_sessions_are_swept_unless_they_work,
             hosts::hosts_have_incarnations_of_their_own,

@@ -5,6 +5,7 @@
 //! own, and a handle can be killed as a process can.
 
 mod hosts;
+mod search;
 
 use crate::Refused;
 use crate::stamps::Stamps;
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{broadcast, watch};
 use toolyard_task::keys::Key;
+use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
 use toolyard_task::store::{
     Committed, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
@@ -199,6 +201,11 @@ impl TaskStore for MemoryStore {
             .collect();
         found.sort_by_key(|task| (task.created_at, task.id));
         Ok(found.into_iter().take(query.limit as usize).map(Summary::of).collect())
+    }
+
+    async fn search(&self, search: &Search) -> Result<Page, StoreError> {
+        let state = self.state()?;
+        Ok(search::search(&state, search, self.shared.stamps.now()))
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {

@@ -12,6 +12,7 @@ mod keys;
 mod nodes;
 mod reader;
 mod schema;
+mod search;
 mod sessions;
 mod tasks;
 mod touches;

@@ -12,6 +12,7 @@ pub mod id;
 pub mod keys;
 pub mod node;
 pub mod provider;
+pub mod search;
 pub mod session;
 pub mod store;
 pub mod task;

@@ -5,6 +5,7 @@ use crate::store::StoreError;
 use crate::wire::{RawJson, Timestamp};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A session of the revisions that have them (H-22).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,13 @@ pub struct Session {
     pub client_capabilities: RawJson,
     /// The client's name and version, for logs.
     pub client: String,
+    /// The level from which log messages are sent, by its name in RFC 5424; the
+    /// host's own choice if the client made none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<String>,
+    /// The URIs of the resources that the client wants to hear of.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub subscriptions: BTreeSet<String>,
     /// When it was opened, by the store's clock.
     pub created_at: Timestamp,
     /// When it was last seen, give or take the interval of `touch`.
@@ -38,6 +46,10 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Notes that it was seen now.
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError>;
+
+    /// Stores what the client set in a session since it was opened: its log level
+    /// and its subscriptions, and nothing else of it. Says whether it is open.
+    async fn remember(&self, session: &Session) -> Result<bool, StoreError>;
 
     /// Removes it. Says whether it was there.
     async fn close(&self, id: &SessionId) -> Result<bool, StoreError>;

@@ -1,6 +1,7 @@
 //! The port to where tasks are kept.
 
 use crate::id::{Incarnation, Owner, TaskId};
+use crate::search::{Page, Search};
 use crate::task::{Summary, Task};
 use crate::wire::Timestamp;
 use async_trait::async_trait;
@@ -136,6 +137,10 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Lists tasks that are not gone (`Task::is_gone`), in the order of
     /// (createdAt, id).
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError>;
+
+    /// Searches an owner's tasks that are not gone. However many there are, it
+    /// looks at a bounded number of them.
+    async fn search(&self, search: &Search) -> Result<Page, StoreError>;
 
     /// Ids of tasks with `Task::due_at` not after the store's time, the longest
     /// due first.

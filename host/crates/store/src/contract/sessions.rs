@@ -28,6 +28,38 @@ pub async fn a_session_is_kept_and_closed(fixture: Fixture) {
     assert_eq!(here.session(&opened.id).await.expect("reads"), None);
 }
 
+/// The log level and the subscriptions of an open session outlive whoever set
+/// them; nothing else of what the caller holds is written.
+pub async fn what_a_client_set_is_remembered_and_nothing_else(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let opened = here.open(session(), MANY).await.expect("opens");
+    fixture.clock.advance(10);
+    here.touch(&opened.id).await.expect("touches");
+    let set = Session {
+        client: "another".into(),
+        seen_at: Timestamp(0),
+        log_level: Some("warning".into()),
+        subscriptions: ["file:///a".into(), "file:///b".into()].into(),
+        ..opened.clone()
+    };
+    assert!(here.remember(&set).await.expect("answers"));
+    let expected = Session {
+        seen_at: Timestamp(START + 10),
+        log_level: set.log_level.clone(),
+        subscriptions: set.subscriptions.clone(),
+        ..opened.clone()
+    };
+    assert_eq!(there.session(&opened.id).await.expect("reads"), Some(expected.clone()));
+    // What was set can be unset.
+    assert!(there.remember(&opened).await.expect("answers"));
+    let unset = Session { log_level: None, subscriptions: Default::default(), ..expected };
+    assert_eq!(here.session(&opened.id).await.expect("reads"), Some(unset));
+    assert!(!here.remember(&session()).await.expect("answers"), "was never opened");
+    assert!(here.close(&opened.id).await.expect("answers"));
+    assert!(!here.remember(&set).await.expect("answers"), "is closed");
+    assert_eq!(here.session(&opened.id).await.expect("reads"), None, "and stays so");
+}
+
 /// Over the limit the longest unseen session goes, unless it has live tasks; the
 /// new one stays in any case.
 pub async fn the_session_longest_unseen_gives_way(fixture: Fixture) {

@@ -80,6 +80,14 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
+    async fn remember(&self, session: &Session) -> Result<bool, StoreError> {
+        let mut state = self.state()?;
+        let Some(open) = state.sessions.get_mut(&session.id) else { return Ok(false) };
+        open.log_level.clone_from(&session.log_level);
+        open.subscriptions.clone_from(&session.subscriptions);
+        Ok(true)
+    }
+
     async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
         Ok(self.state()?.sessions.remove(id).is_some())
     }

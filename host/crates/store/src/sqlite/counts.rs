@@ -1,6 +1,8 @@
-//! How many live tasks and sessions there are. Counting them for every creation
-//! would cost more than the creation, so the writer remembers, for as long as
-//! nobody else writes to the file: `PRAGMA data_version` says when somebody did.
+//! How many live tasks and sessions there are, and the longest span from the
+//! creation of a task to a change of it. Asking the file for every creation or
+//! change would cost more than the write itself, so the writer remembers, for as
+//! long as nobody else writes to the file: `PRAGMA data_version` says when
+//! somebody did.
 
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
@@ -8,12 +10,20 @@ use std::collections::HashMap;
 /// A bound on what is remembered; beyond it, counting starts anew.
 const OWNERS: usize = 10_000;
 
+/// The longest span is kept in whole steps of this many milliseconds, so that a
+/// file whose tasks grow old is not written to for every change of them.
+const SPAN_STEP: i64 = 60_000;
+
+const SPAN: &str = "SELECT longest FROM span";
+const LONGER: &str = "UPDATE span SET longest = ?1";
+
 /// Counts as of the writer's open transaction.
 #[derive(Default)]
 pub(super) struct Counts {
     live: Option<u32>,
     live_of: HashMap<String, u32>,
     sessions: Option<u32>,
+    longest: Option<i64>,
 }
 
 impl Counts {
@@ -56,6 +66,22 @@ impl Counts {
         let count = on.prepare_cached("SELECT count(*) FROM session")?.query_row([], |row| row.get(0))?;
         self.sessions = Some(count);
         Ok(count)
+    }
+
+    /// A task changed so long after its creation. Searches rely on the span that
+    /// is stored being no shorter than any there ever was.
+    pub(super) fn spanned(&mut self, on: &Connection, span: i64) -> rusqlite::Result<()> {
+        let longest = match self.longest {
+            Some(longest) => longest,
+            None => on.prepare_cached(SPAN)?.query_row([], |row| row.get(0))?,
+        };
+        self.longest = Some(longest);
+        if span > longest {
+            let longer = span.saturating_add(SPAN_STEP - 1) / SPAN_STEP * SPAN_STEP;
+            on.prepare_cached(LONGER)?.execute(params![longer.max(span)])?;
+            self.longest = Some(longer.max(span));
+        }
+        Ok(())
     }
 
     /// A live task of this owner came, or went (`-1`).

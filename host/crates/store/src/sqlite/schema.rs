@@ -42,7 +42,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry brings a file from the schema of its index to the next one. What
 /// has been released is never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2];
 
 /// Rows have a number of their own and are not kept under their id: ids are
 /// random, rows are long, and inserting long rows at random places splits pages
@@ -103,6 +103,25 @@ CREATE TABLE key (
     created INTEGER NOT NULL,
     PRIMARY KEY (use, id)
 ) STRICT;
+";
+
+/// What a search needs. Three indexes hold the other time as well, so that a
+/// window on it is looked up where the index is walked, not in the table: they
+/// are written at every change as it is. `task_by_owner_created` is not, and
+/// stays as it was.
+///
+/// `span` says how long after its creation a task has changed at most: through
+/// it a window on the one time bounds the other. It never shrinks.
+const SCHEMA_2: &str = "
+DROP INDEX task_by_owner_updated;
+DROP INDEX task_by_status_created;
+DROP INDEX task_by_status_updated;
+CREATE INDEX task_by_owner_updated  ON task (owner, updated, id, created);
+CREATE INDEX task_by_status_created ON task (owner, status, created, id, updated);
+CREATE INDEX task_by_status_updated ON task (owner, status, updated, id, created);
+
+CREATE TABLE span (longest INTEGER NOT NULL) STRICT;
+INSERT INTO span SELECT coalesce(max(updated - created), 0) FROM task;
 ";
 
 /// Makes the folder and the file where they are missing, with rights for nobody
@@ -197,4 +216,31 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
         return Err(OpenError::Newer { path: path.to_owned(), found, known });
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_first_schema_is_brought_forward_with_the_span_of_what_it_holds() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(FILE);
+        let first = Connection::open(&path).expect("opens");
+        first.execute_batch(SCHEMA_1).expect("makes the tables");
+        first.pragma_update(None, "application_id", APPLICATION_ID).expect("sets");
+        first.pragma_update(None, "user_version", 1).expect("sets");
+        for (id, created, updated) in [(1, 100, 100), (2, 100, 7_100), (3, 9_000, 9_500)] {
+            let sql =
+                "INSERT INTO task (id, owner, status, created, updated, due, incarnation, version, record)
+                       VALUES (CAST(?1 AS BLOB), 'a', 1, ?2, ?3, 0, 1, 1, '{}')";
+            first.execute(sql, [id, created, updated]).expect("inserts");
+        }
+        drop(first);
+        let (_, brought) = prepare(folder.path(), Duration::from_secs(1)).expect("opens");
+        let number = |sql: &str| brought.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("reads");
+        assert_eq!(number("SELECT longest FROM span"), 7_000);
+        assert_eq!(number("SELECT count(*) FROM task"), 3);
+        assert_eq!(number("PRAGMA user_version"), MIGRATIONS.len() as i64);
+    }
 }

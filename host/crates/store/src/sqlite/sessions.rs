@@ -15,6 +15,8 @@ use toolyard_task::wire::Timestamp;
 const INSERT: &str = "INSERT INTO session (id, seen, record) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING";
 const READ: &str = "SELECT seen, record FROM session WHERE id = ?1";
 const SEEN: &str = "UPDATE session SET seen = ?2 WHERE id = ?1 AND seen < ?2";
+const RECORD: &str = "SELECT record FROM session WHERE id = ?1";
+const REMEMBER: &str = "UPDATE session SET record = ?2 WHERE id = ?1";
 const CLOSE: &str = "DELETE FROM session WHERE id = ?1";
 
 /// Removes the one that was longest unseen, and never the one just opened.
@@ -44,8 +46,7 @@ impl SessionStore for SqliteStore {
             else {
                 return Ok(None);
             };
-            let session: Session =
-                serde_json::from_str(&record).map_err(|error| corrupt(CodecError::Json(error)))?;
+            let session = decode(&record)?;
             Ok(Some(Session { seen_at: Timestamp(seen), ..session }))
         };
         self.readers.read(operation).await
@@ -56,6 +57,11 @@ impl SessionStore for SqliteStore {
             self.writer.look();
         }
         Ok(())
+    }
+
+    async fn remember(&self, session: &Session) -> Result<bool, StoreError> {
+        let session = session.clone();
+        self.writer.write(move |writing| remember(writing.on, &session)).await?
     }
 
     async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
@@ -87,9 +93,9 @@ fn open(
 ) -> rusqlite::Result<Result<Session, StoreError>> {
     let now = writing.stamps.now();
     let session = Session { created_at: now, seen_at: now, ..session.clone() };
-    let record = match serde_json::to_string(&session) {
+    let record = match encode(&session) {
         Ok(record) => record,
-        Err(error) => return Ok(Err(corrupt(CodecError::Json(error)))),
+        Err(error) => return Ok(Err(error)),
     };
     // Counted before, in case nothing is known yet.
     let mut count = writing.counts.sessions(writing.on)?.saturating_add(1);
@@ -103,6 +109,30 @@ fn open(
         count -= 1;
     }
     Ok(Ok(session))
+}
+
+/// Read and written in one transaction, so that nothing else of the session is
+/// taken from what the caller holds, which may be old.
+fn remember(on: &Connection, set: &Session) -> rusqlite::Result<Result<bool, StoreError>> {
+    let record: Option<String> =
+        on.prepare_cached(RECORD)?.query_row(params![set.id.0], |row| row.get(0)).optional()?;
+    let Some(record) = record else { return Ok(Ok(false)) };
+    let changed = decode(&record).and_then(|stored| {
+        let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
+        encode(&Session { log_level, subscriptions, ..stored })
+    });
+    match changed {
+        Ok(changed) => on.prepare_cached(REMEMBER)?.execute(params![set.id.0, changed]).map(|_| Ok(true)),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+fn encode(session: &Session) -> Result<String, StoreError> {
+    serde_json::to_string(session).map_err(|error| corrupt(CodecError::Json(error)))
+}
+
+fn decode(record: &str) -> Result<Session, StoreError> {
+    serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
 }
 
 /// Notes when sessions were seen.

@@ -1,14 +1,15 @@
 //! Tasks in SQLite.
 
-use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::writer::Writing;
+use super::{SqliteStore, search};
 use crate::codec::{self, CodecError, Columns};
 use crate::{Refused, codec::LAST_LIVE};
 use async_trait::async_trait;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
+use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
     Committed, CreateError, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
 };
@@ -95,6 +96,12 @@ impl TaskStore for SqliteStore {
         let query = query.clone();
         let now = self.beside.stamps.now();
         self.readers.read(move |on| list(on, &query, now)).await
+    }
+
+    async fn search(&self, query: &Search) -> Result<Page, StoreError> {
+        let query = query.clone();
+        let now = self.beside.stamps.now();
+        self.readers.read(move |on| search::search(on, &query, now)).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
@@ -191,6 +198,8 @@ struct Change {
     id: TaskId,
     status: i64,
     updated: i64,
+    /// How long after its creation the task changed.
+    span: i64,
     due: i64,
     incarnation: i64,
     version: i64,
@@ -204,6 +213,7 @@ impl Change {
             id: task.id,
             status: codec::status(task.status()),
             updated: task.updated_at.0,
+            span: task.updated_at.0.saturating_sub(task.created_at.0),
             due: task.due_at().0,
             incarnation: number(task.fence.incarnation.0),
             version: number(task.version),
@@ -229,6 +239,7 @@ impl Change {
             self.record,
             self.outcome,
         ])?;
+        writing.counts.spanned(writing.on, self.span)?;
         if moved {
             writing.on.prepare_cached(UPDATE_MORE)?.execute(params![seq, self.due, self.incarnation])?;
         }
@@ -260,7 +271,7 @@ fn list(on: &Connection, query: &ListQuery, now: Timestamp) -> Result<Vec<Summar
     Ok(found)
 }
 
-fn columns(row: &Row<'_>) -> rusqlite::Result<Columns> {
+pub(super) fn columns(row: &Row<'_>) -> rusqlite::Result<Columns> {
     Ok(Columns { id: id(row, 0)?, status: row.get(1)?, created: row.get(2)?, updated: row.get(3)? })
 }
 
@@ -271,7 +282,7 @@ fn task(row: &Row<'_>) -> Result<Task, StoreError> {
     codec::task(record, arguments, outcome).map_err(corrupt)
 }
 
-fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
+pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {
     let bytes = row.get_ref(column)?.as_blob()?;
     let uuid = Uuid::from_slice(bytes).map_err(|_| {
         let error = CodecError::Length(bytes.len());
@@ -286,4 +297,4 @@ pub(super) fn number(count: u64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -4,7 +4,7 @@ use crate::sqlite::schema;
 use std::time::Duration;
 
 /// The plan of a statement, in SQLite's words.
-fn plan(on: &Connection, sql: &str) -> String {
+pub(in crate::sqlite) fn plan(on: &Connection, sql: &str) -> String {
     let mut statement = on.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("prepares");
     let nulls = vec![rusqlite::types::Null; statement.parameter_count()];
     let rows = statement.query_map(rusqlite::params_from_iter(nulls), |row| row.get::<_, String>(3));

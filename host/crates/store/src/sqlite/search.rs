@@ -1,0 +1,358 @@
+//! Searching in SQLite: which index is walked, how far, and what is fetched.
+//!
+//! Every criterion but one is a range of an index that has the order asked for:
+//! the owner, the states (an index range each, merged), a window on the time that
+//! is ordered by. The one is a window on the *other* time. It says something of
+//! the time ordered by as well, since a task changes no earlier than it was
+//! created and later by no more than the longest span there ever was; what is
+//! left is either few tasks, which are sorted, or so many that the walk in order
+//! meets enough of them. For the case that it does not, the walk ends after
+//! [`BUDGET`]; the page is short then and says where it got to.
+
+mod statements;
+
+use super::error::{corrupt, failed};
+use super::tasks::{columns, id};
+use crate::codec;
+use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
+use statements::{FETCH, Index, LATEST, ONE, SPAN, counted, ordered, windowed};
+use toolyard_task::TaskId;
+use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, Window};
+use toolyard_task::store::StoreError;
+use toolyard_task::task::Summary;
+use toolyard_task::wire::{TaskStatus, Timestamp};
+
+/// Rows of an index that are looked at for one page.
+const BUDGET: u32 = 20_000;
+
+/// What a row of the table costs of the budget, beside its row of an index.
+const FETCHED: u32 = 3;
+
+/// A window of no more tasks than this is read whole and sorted.
+const FEW: u32 = 2_000;
+
+/// Larger than any id.
+const LAST_ID: [u8; 17] = [0xff; 17];
+
+pub(super) fn search(on: &Connection, search: &Search, now: Timestamp) -> Result<Page, StoreError> {
+    // Of one moment, as otherwise a change between two statements could move a
+    // task past both.
+    let moment = on.unchecked_transaction().map_err(failed)?;
+    let page = Walk::of(&moment, search, now)?.page()?;
+    moment.finish().map_err(failed)?;
+    Ok(page)
+}
+
+/// A task that was met in an index.
+struct Met {
+    seq: i64,
+    place: Place,
+    created: Timestamp,
+    updated: Timestamp,
+}
+
+/// A place in the order.
+type Place = (Timestamp, TaskId);
+
+/// A walk towards one page.
+struct Walk<'a> {
+    on: &'a Connection,
+    search: &'a Search,
+    owner: String,
+    now: Timestamp,
+    /// The milliseconds of the time ordered by that are of interest.
+    first: i64,
+    last: i64,
+    left: u32,
+    tasks: Vec<Summary>,
+    /// The last task that was looked at.
+    reached: Option<Place>,
+    more: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn of(on: &'a Connection, search: &'a Search, now: Timestamp) -> Result<Self, StoreError> {
+        let longest: i64 = on
+            .prepare_cached(SPAN)
+            .and_then(|mut read| read.query_row([], |row| row.get(0)))
+            .map_err(failed)?;
+        let (first, last) = range(search, longest);
+        let owner = search.owner.key();
+        Ok(Self {
+            on,
+            search,
+            owner,
+            now,
+            first,
+            last,
+            left: BUDGET,
+            tasks: Vec::new(),
+            reached: None,
+            more: false,
+        })
+    }
+
+    fn page(mut self) -> Result<Page, StoreError> {
+        if self.first <= self.last {
+            let states = states(&self.search.filter);
+            if let Some(ids) = &self.search.filter.ids {
+                let met = self.named(ids.iter())?;
+                self.sorted(met)?;
+            } else if other(self.search).is_everything() || !self.are_few(&states)? {
+                self.in_order(&states)?;
+            } else {
+                let met = self.within_window(&states)?;
+                self.sorted(met)?;
+            }
+        }
+        let next = match self.reached {
+            Some((at, id)) if self.more => Some(Position { at, id, until: self.until()? }),
+            _ => None,
+        };
+        Ok(Page { tasks: self.tasks, next })
+    }
+
+    /// Where later pages stop.
+    fn until(&self) -> Result<Option<Timestamp>, StoreError> {
+        match (self.search.order.by, self.search.order.direction, self.search.after) {
+            (OrderBy::Updated, Direction::Ascending, Some(after)) => Ok(after.until),
+            (OrderBy::Updated, Direction::Ascending, None) => {
+                let mut read = self.on.prepare_cached(LATEST).map_err(failed)?;
+                let latest: Option<i64> =
+                    read.query_row(params![self.owner], |row| row.get(0)).map_err(failed)?;
+                Ok(latest.map(Timestamp))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Walks the index of the order, which is merged from those of several states.
+    fn in_order(&mut self, states: &[Option<TaskStatus>]) -> Result<(), StoreError> {
+        let (by, direction) = (self.search.order.by, self.search.order.direction);
+        let other = other(self.search);
+        let both = !other.is_everything();
+        let table = if both && !covers(states, by) { FETCHED } else { 0 };
+        let start = self.start();
+        let end = match direction {
+            Direction::Ascending => self.last,
+            Direction::Descending => self.first,
+        };
+        let mut statements = states
+            .iter()
+            .map(|state| self.on.prepare_cached(&ordered(*state, by, direction, both)))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?;
+        let given = params![self.owner, start.0, start.1, end];
+        let mut streams = Vec::new();
+        for statement in &mut statements {
+            streams.push(Stream::new(statement.query(given).map_err(failed)?, self.search)?);
+        }
+        while let Some(met) = next(&mut streams, self.search)? {
+            if self.left == 0 {
+                self.more = true;
+                return Ok(());
+            }
+            self.left = self.left.saturating_sub(1 + table);
+            let wanted = match by {
+                OrderBy::Created => other.contains(met.updated),
+                OrderBy::Updated => other.contains(met.created),
+            };
+            if wanted && self.take(&met)? {
+                return Ok(());
+            }
+            self.reached = Some(met.place);
+        }
+        Ok(())
+    }
+
+    /// Where the range begins, or goes on: after this time and id.
+    fn start(&self) -> (i64, Vec<u8>) {
+        let after = self.search.after.map(|after| (after.at.0, after.id.0.as_bytes().to_vec()));
+        match self.search.order.direction {
+            Direction::Ascending => {
+                let first = (self.first, Vec::new());
+                after.map_or(first.clone(), |after| after.max(first))
+            }
+            Direction::Descending => {
+                let last = (self.last, LAST_ID.to_vec());
+                after.map_or(last.clone(), |after| after.min(last))
+            }
+        }
+    }
+
+    /// Whether the window on the other time is narrow.
+    fn are_few(&self, states: &[Option<TaskStatus>]) -> Result<bool, StoreError> {
+        let (first, last) = other(self.search).bounds();
+        let mut left = FEW;
+        for state in states {
+            let mut count =
+                self.on.prepare_cached(&counted(*state, opposite(self.search.order.by))).map_err(failed)?;
+            let found: u32 = count
+                .query_row(params![self.owner, first, last, left + 1], |row| row.get(0))
+                .map_err(failed)?;
+            let Some(rest) = left.checked_sub(found) else { return Ok(false) };
+            left = rest;
+        }
+        Ok(true)
+    }
+
+    /// All within the window on the other time.
+    fn within_window(&self, states: &[Option<TaskStatus>]) -> Result<Vec<Met>, StoreError> {
+        let (first, last) = other(self.search).bounds();
+        let mut all = Vec::new();
+        for state in states {
+            let mut read =
+                self.on.prepare_cached(&windowed(*state, opposite(self.search.order.by))).map_err(failed)?;
+            let mut rows = read.query(params![self.owner, first, last]).map_err(failed)?;
+            while let Some(row) = rows.next().map_err(failed)? {
+                all.push(met(row, self.search).map_err(failed)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Those of these ids that fit.
+    fn named<'i>(&self, ids: impl Iterator<Item = &'i TaskId>) -> Result<Vec<Met>, StoreError> {
+        let mut read = self.on.prepare_cached(ONE).map_err(failed)?;
+        let mut all = Vec::new();
+        for id in ids {
+            let one = |row: &Row<'_>| Ok((met(row, self.search)?, row.get::<_, i64>(4)?));
+            let found = read.query_row(params![id.0.as_bytes(), self.owner], one).optional();
+            let Some((met, status)) = found.map_err(failed)? else { continue };
+            let status = codec::read_status(status).map_err(corrupt)?;
+            if self.search.filter.takes(*id, status, met.created, met.updated) {
+                all.push(met);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Puts in order what was gathered, and takes a page of it.
+    fn sorted(&mut self, mut all: Vec<Met>) -> Result<(), StoreError> {
+        let after = self.search.after.map(|after| (after.at, after.id));
+        let (first, last) = (self.first, self.last);
+        all.retain(|met| (first..=last).contains(&met.place.0.0));
+        match self.search.order.direction {
+            Direction::Ascending => {
+                all.retain(|met| after.is_none_or(|after| met.place > after));
+                all.sort_unstable_by_key(|met| met.place);
+            }
+            Direction::Descending => {
+                all.retain(|met| after.is_none_or(|after| met.place < after));
+                all.sort_unstable_by_key(|met| std::cmp::Reverse(met.place));
+            }
+        }
+        for met in &all {
+            if self.take(met)? {
+                return Ok(());
+            }
+            self.reached = Some(met.place);
+        }
+        Ok(())
+    }
+
+    /// Takes a task along unless it is gone. Says whether the page was full.
+    fn take(&mut self, met: &Met) -> Result<bool, StoreError> {
+        self.left = self.left.saturating_sub(FETCHED);
+        let mut fetch = self.on.prepare_cached(FETCH).map_err(failed)?;
+        let mut rows = fetch.query(params![met.seq, self.now.0]).map_err(failed)?;
+        let Some(row) = rows.next().map_err(failed)? else { return Ok(false) };
+        if self.tasks.len() >= self.search.limit.max(1) as usize {
+            self.more = true;
+            return Ok(true);
+        }
+        let columns = columns(row).map_err(failed)?;
+        let record = row.get_ref(4).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
+        self.tasks.push(codec::summary(&columns, record).map_err(corrupt)?);
+        Ok(false)
+    }
+}
+
+/// An index range, and the task that is its next.
+struct Stream<'s> {
+    rows: Rows<'s>,
+    head: Option<Met>,
+}
+
+impl<'s> Stream<'s> {
+    fn new(rows: Rows<'s>, search: &Search) -> Result<Self, StoreError> {
+        let mut stream = Self { rows, head: None };
+        stream.advance(search)?;
+        Ok(stream)
+    }
+
+    /// Gives the head, and puts the one after it in its place.
+    fn advance(&mut self, search: &Search) -> Result<Option<Met>, StoreError> {
+        let next = match self.rows.next().map_err(failed)? {
+            Some(row) => Some(met(row, search).map_err(failed)?),
+            None => None,
+        };
+        Ok(std::mem::replace(&mut self.head, next))
+    }
+}
+
+/// The next task of all streams together.
+fn next(streams: &mut [Stream<'_>], search: &Search) -> Result<Option<Met>, StoreError> {
+    let heads = streams.iter_mut().filter(|stream| stream.head.is_some());
+    let place = |stream: &&mut Stream<'_>| stream.head.as_ref().map(|met| met.place);
+    let chosen = match search.order.direction {
+        Direction::Ascending => heads.min_by_key(place),
+        Direction::Descending => heads.max_by_key(place),
+    };
+    chosen.map_or(Ok(None), |stream| stream.advance(search))
+}
+
+fn met(row: &Row<'_>, search: &Search) -> rusqlite::Result<Met> {
+    let (created, updated) = (Timestamp(row.get(2)?), Timestamp(row.get(3)?));
+    Ok(Met { seq: row.get(0)?, place: (search.order.time(created, updated), id(row, 1)?), created, updated })
+}
+
+/// The milliseconds of the time ordered by that can be of interest: its own
+/// window, what the window on the other time implies, and the end of the first
+/// page's moment.
+fn range(search: &Search, longest: i64) -> (i64, i64) {
+    let Filter { created, updated, .. } = search.filter;
+    let ((created_first, created_last), (updated_first, updated_last)) = (created.bounds(), updated.bounds());
+    let until = search.after.and_then(|after| after.until).map_or(i64::MAX, |until| until.0);
+    match search.order.by {
+        OrderBy::Created => {
+            (created_first.max(updated_first.saturating_sub(longest)), created_last.min(updated_last))
+        }
+        OrderBy::Updated => (
+            updated_first.max(created_first),
+            updated_last.min(created_last.saturating_add(longest)).min(until),
+        ),
+    }
+}
+
+/// The window on the time that is not ordered by.
+const fn other(search: &Search) -> Window {
+    match search.order.by {
+        OrderBy::Created => search.filter.updated,
+        OrderBy::Updated => search.filter.created,
+    }
+}
+
+const fn opposite(by: OrderBy) -> OrderBy {
+    match by {
+        OrderBy::Created => OrderBy::Updated,
+        OrderBy::Updated => OrderBy::Created,
+    }
+}
+
+/// The states whose index ranges are walked; `None` stands for the range of all.
+fn states(filter: &Filter) -> Vec<Option<TaskStatus>> {
+    let Some(wanted) = &filter.statuses else { return vec![None] };
+    let mut states: Vec<TaskStatus> = wanted.clone();
+    states.sort_unstable_by_key(|status| codec::status(*status));
+    states.dedup();
+    states.into_iter().map(Some).collect()
+}
+
+/// Whether the index that is walked holds both times.
+fn covers(states: &[Option<TaskStatus>], by: OrderBy) -> bool {
+    states.iter().all(|state| Index::of(*state, by).covers)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! The statements of a search. The index is named in each, since without
+//! statistics the planner might choose another one and sort.
+
+use crate::codec;
+use toolyard_task::search::{Direction, OrderBy};
+use toolyard_task::wire::TaskStatus;
+
+pub(super) const SPAN: &str = "SELECT longest FROM span";
+
+pub(super) const LATEST: &str =
+    "SELECT max(updated) FROM task INDEXED BY task_by_owner_updated WHERE owner = ?1";
+
+pub(super) const ONE: &str =
+    "SELECT seq, id, created, updated, status FROM task WHERE id = ?1 AND owner = ?2";
+
+pub(super) const FETCH: &str = "
+    SELECT id, status, created, updated, record FROM task
+    WHERE seq = ?1 AND (status <= 2 OR due > ?2)";
+
+/// Rows of an index from (?2, ?3), without it, to ?4. `both` times are only asked
+/// for where they are needed, as an index may hold one of them.
+pub(super) fn ordered(state: Option<TaskStatus>, by: OrderBy, direction: Direction, both: bool) -> String {
+    let (index, state) = (Index::of(state, by), of_state(state));
+    let column = column(by);
+    let times = if both || index.covers { "created, updated" } else { "created, 0" };
+    let (later, bound, direction) = match direction {
+        Direction::Ascending => (">", "<=", ""),
+        Direction::Descending => ("<", ">=", " DESC"),
+    };
+    format!(
+        "SELECT seq, id, {times} FROM task INDEXED BY {}
+         WHERE owner = ?1{state} AND ({column}, id) {later} (?2, ?3) AND {column} {bound} ?4
+         ORDER BY {column}{direction}, id{direction}",
+        index.name
+    )
+}
+
+/// How many tasks there are from ?2 to ?3, but no more than ?4.
+pub(super) fn counted(state: Option<TaskStatus>, by: OrderBy) -> String {
+    let (index, state) = (Index::of(state, by).name, of_state(state));
+    let column = column(by);
+    format!(
+        "SELECT count(*) FROM (
+            SELECT 1 FROM task INDEXED BY {index}
+            WHERE owner = ?1{state} AND {column} BETWEEN ?2 AND ?3 LIMIT ?4)"
+    )
+}
+
+/// All tasks from ?2 to ?3.
+pub(super) fn windowed(state: Option<TaskStatus>, by: OrderBy) -> String {
+    let (index, state) = (Index::of(state, by).name, of_state(state));
+    let column = column(by);
+    format!(
+        "SELECT seq, id, created, updated FROM task INDEXED BY {index}
+         WHERE owner = ?1{state} AND {column} BETWEEN ?2 AND ?3"
+    )
+}
+
+/// An index of an owner's tasks.
+pub(super) struct Index {
+    name: &'static str,
+    /// Whether it holds both times.
+    pub(super) covers: bool,
+}
+
+impl Index {
+    pub(super) const fn of(state: Option<TaskStatus>, by: OrderBy) -> Self {
+        match (state, by) {
+            (None, OrderBy::Created) => Self { name: "task_by_owner_created", covers: false },
+            (None, OrderBy::Updated) => Self { name: "task_by_owner_updated", covers: true },
+            (Some(_), OrderBy::Created) => Self { name: "task_by_status_created", covers: true },
+            (Some(_), OrderBy::Updated) => Self { name: "task_by_status_updated", covers: true },
+        }
+    }
+}
+
+/// Written out, so that each state has a statement of its own: several of them
+/// are walked at a time.
+fn of_state(state: Option<TaskStatus>) -> String {
+    state.map_or_else(String::new, |state| format!(" AND status = {}", codec::status(state)))
+}
+
+const fn column(by: OrderBy) -> &'static str {
+    match by {
+        OrderBy::Created => "created",
+        OrderBy::Updated => "updated",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema;
+    use crate::sqlite::tasks::tests::plan;
+    use std::time::Duration;
+
+    const ORDERS: [(OrderBy, &str); 2] = [(OrderBy::Created, "created"), (OrderBy::Updated, "updated")];
+    const STATES: [Option<TaskStatus>; 2] = [None, Some(TaskStatus::Failed)];
+
+    /// Whether the plan finds its rows so, and does no more.
+    fn assert_plan(on: &rusqlite::Connection, sql: &str, how: &str) {
+        let plan = plan(on, sql);
+        assert!(plan.contains(&format!("SEARCH task USING {how}")), "{sql}: {plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}: {plan}");
+    }
+
+    #[test]
+    fn a_8_every_statement_of_a_search_walks_the_range_of_one_index_and_none_sorts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (_, on) = schema::prepare(folder.path(), Duration::from_secs(1)).expect("opens");
+        for (state, (by, column)) in STATES.into_iter().flat_map(|state| ORDERS.map(|by| (state, by))) {
+            let (prefix, index) = match state {
+                None => ("owner=?", format!("task_by_owner_{column}")),
+                Some(_) => ("owner=? AND status=?", format!("task_by_status_{column}")),
+            };
+            let covering = format!("COVERING INDEX {index} ({prefix}");
+            let table = if Index::of(state, by).covers {
+                covering.clone()
+            } else {
+                format!("INDEX {index} ({prefix}")
+            };
+            let within = format!("AND {column}>? AND {column}<?)");
+            assert_plan(&on, &counted(state, by), &format!("{covering} {within}"));
+            assert_plan(&on, &windowed(state, by), &format!("{table} {within}"));
+            for (direction, range) in [
+                (Direction::Ascending, format!("AND ({column},id)>(?,?) AND {column}<?)")),
+                (Direction::Descending, format!("AND {column}>? AND ({column},id)<(?,?))")),
+            ] {
+                assert_plan(&on, &ordered(state, by, direction, false), &format!("{covering} {range}"));
+                assert_plan(&on, &ordered(state, by, direction, true), &format!("{table} {range}"));
+            }
+        }
+        assert_plan(&on, LATEST, "COVERING INDEX task_by_owner_updated (owner=?)");
+        assert_plan(&on, ONE, "INDEX sqlite_autoindex_task_1 (id=?)");
+        assert_plan(&on, FETCH, "INTEGER PRIMARY KEY (rowid=?)");
+    }
+}

@@ -1,0 +1,221 @@
+use super::*;
+use crate::contract::searching::{ORDERS, asked, found};
+use crate::contract::{ManualClock, START, change, created, owner, result, task};
+use crate::{MemoryStore, SqliteOptions, SqliteStore, Store};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tempfile::TempDir;
+use toolyard_task::{Event, Task, TaskStore};
+
+const STATUSES: [TaskStatus; 5] = [
+    TaskStatus::Working,
+    TaskStatus::InputRequired,
+    TaskStatus::Completed,
+    TaskStatus::Failed,
+    TaskStatus::Cancelled,
+];
+
+/// The same tasks in both stores.
+struct Twins {
+    clock: Arc<ManualClock>,
+    memory: MemoryStore,
+    sqlite: Arc<SqliteStore>,
+    _folder: TempDir,
+}
+
+impl Twins {
+    fn new() -> Self {
+        let clock = ManualClock::at(START);
+        let folder = tempfile::tempdir().expect("a folder");
+        let memory = MemoryStore::new(clock.clone());
+        let sqlite = SqliteStore::open(folder.path(), SqliteOptions::new(clock.clone())).expect("opens");
+        Self { clock, memory, sqlite, _folder: folder }
+    }
+
+    fn both(&self) -> [&dyn Store; 2] {
+        [&self.memory, &*self.sqlite]
+    }
+
+    async fn create(&self, task: Task) -> Task {
+        created(&self.memory, task.clone()).await;
+        created(&*self.sqlite, task).await
+    }
+
+    async fn change(&self, task: &Task, event: &Event) {
+        for store in self.both() {
+            // Refused where it is over already; then in both.
+            let _ = change(store, task.id, event).await.expect("is there");
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Wait(u64),
+    Create(u8),
+    Change(usize, u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0_u64..4).prop_map(Step::Wait),
+        (0_u8..2).prop_map(Step::Create),
+        (any::<prop::sample::Index>(), 0_u8..5).prop_map(|(which, how)| Step::Change(which.index(64), how)),
+    ]
+}
+
+fn window() -> impl Strategy<Value = Window> {
+    let end = || prop::option::weighted(0.4, (0_i64..60).prop_map(|ms| Timestamp(START + ms)));
+    (end(), end()).prop_map(|(after, before)| Window { after, before })
+}
+
+/// Ids stand for the tasks of their number.
+fn filter() -> impl Strategy<Value = (Option<Vec<usize>>, Filter)> {
+    let ids = prop::option::weighted(0.2, prop::collection::vec(0_usize..64, 0..30));
+    let statuses = prop::option::of(prop::collection::vec(prop::sample::select(&STATUSES[..]), 0..5));
+    (ids, statuses, window(), window())
+        .prop_map(|(ids, statuses, created, updated)| (ids, Filter { ids: None, statuses, created, updated }))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// F-5, F-6: whatever is in it and whatever is asked, SQLite finds what the
+    /// memory store finds, in the same order, however the pages are cut.
+    #[test]
+    fn f_5_sqlite_finds_what_memory_finds(
+        steps in prop::collection::vec(step(), 20..90),
+        searches in prop::collection::vec((filter(), 0_usize..4, 1_u32..9), 12),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let twins = Twins::new();
+            let mut made: Vec<Task> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Wait(ms) => twins.clock.advance(ms),
+                    Step::Create(number) => made.push(twins.create(task(&owner(["a", "b"][usize::from(number)]))).await),
+                    Step::Change(which, how) => {
+                        let Some(task) = made.get(which % made.len().max(1)) else { continue };
+                        let event = match how {
+                            0 => asked(task),
+                            1 => Event::Finished { fence: task.fence, outcome: result(), message: None },
+                            2 => Event::Cancelled { message: "so".into() },
+                            _ => Event::Said { fence: task.fence, message: "so".into() },
+                        };
+                        twins.change(task, &event).await;
+                    }
+                }
+            }
+            for ((named, filter), order, limit) in searches {
+                let ids = named.map(|named| {
+                    named.iter().filter_map(|number| made.get(*number)).map(|task| task.id).collect::<BTreeSet<_>>()
+                });
+                let search = Search {
+                    owner: owner("a"),
+                    filter: Filter { ids, ..filter },
+                    order: ORDERS[order],
+                    after: None,
+                    limit,
+                };
+                let [memory, sqlite] = twins.both();
+                let expected = memory.search(&search).await.expect("searches");
+                prop_assert_eq!(&sqlite.search(&search).await.expect("searches"), &expected);
+                prop_assert_eq!(found(sqlite, search.clone()).await, found(memory, search).await);
+            }
+            Ok(())
+        })?;
+    }
+}
+
+/// A store with many tasks, written past the port: `number` of them were created a
+/// second after each other; each changed once, within a minute.
+async fn many(number: i64) -> (TempDir, Arc<SqliteStore>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = ManualClock::at(START);
+    let store = SqliteStore::open(folder.path(), SqliteOptions::new(clock)).expect("opens");
+    let model = created(&*store, task(&owner("a"))).await;
+    let id = model.id;
+    let operation = move |writing: &mut crate::sqlite::writer::Writing<'_>| {
+        writing.on.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2)
+             INSERT INTO task (id, owner, status, created, updated, due, incarnation, version, record, arguments)
+             SELECT randomblob(16), owner, 3 + i % 2, ?3 + i * 1000, ?3 + i * 1000 + i * 7919 % 60000,
+                    ?3 + 1000000000, 1, 2, record, arguments
+             FROM task, n WHERE id = ?1",
+            rusqlite::params![id.0.as_bytes(), number, START],
+        )?;
+        writing.counts.spanned(writing.on, 60_000)?;
+        writing.on.execute("DELETE FROM task WHERE id = ?1", [id.0.as_bytes()])
+    };
+    assert_eq!(store.writer.write(operation).await.expect("writes"), 1);
+    (folder, store)
+}
+
+/// Those created between these seconds.
+fn created_within(after: i64, before: i64) -> Filter {
+    let at = |second: i64| Some(Timestamp(START + second * 1_000));
+    Filter { created: Window { after: at(after), before: at(before) }, ..Filter::default() }
+}
+
+#[tokio::test]
+async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
+    let (_folder, store) = many(30_000).await;
+    // All but those of the window change late, so that they come first; some task
+    // once took so long that the span rules none of them out; and there are too
+    // many in the window to be sorted.
+    let spread = |writing: &mut crate::sqlite::writer::Writing<'_>| {
+        writing.counts.spanned(writing.on, 100_000_000)?;
+        let sql = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 3000000";
+        writing.on.execute(sql, [START])
+    };
+    assert_eq!(store.writer.write(spread).await.expect("writes"), 27_000);
+    let filter = created_within(-1, 3_000);
+    let search = Search { owner: owner("a"), filter, order: ORDERS[3], after: None, limit: 50 };
+    let page = store.search(&search).await.expect("searches");
+    assert_eq!(page.tasks.len(), 0, "the budget went to those that changed later");
+    assert!(page.next.is_some());
+    let all = found(&*store, search).await;
+    assert_eq!(all.len(), 3_000);
+    assert!(all.is_sorted_by(|one, other| (one.updated_at, one.id) > (other.updated_at, other.id)));
+}
+
+#[tokio::test]
+async fn a_8_a_window_on_the_other_time_fills_its_pages_narrow_or_wide_at_either_end() {
+    let (_folder, store) = many(30_000).await;
+    for (after, before) in [(9_999, 10_500), (-1, 5_000), (25_000, 30_000)] {
+        for order in [ORDERS[2], ORDERS[3]] {
+            let filter = created_within(after, before);
+            let search = Search { owner: owner("a"), filter, order, after: None, limit: 50 };
+            let page = store.search(&search).await.expect("searches");
+            assert_eq!(page.tasks.len(), 50, "{after}..{before}");
+            let all = found(&*store, search).await;
+            assert_eq!(all.len() as i64, before - after - 1, "{after}..{before}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_longest_span_is_stored_before_a_search_relies_on_it_and_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = ManualClock::at(START);
+    let open = || SqliteStore::open(folder.path(), SqliteOptions::new(clock.clone())).expect("opens");
+    let (here, there) = (open(), open());
+    let spans = async || {
+        let read = |on: &Connection| on.query_row(SPAN, [], |row| row.get::<_, i64>(0)).map_err(failed);
+        here.readers.read(read).await.expect("reads")
+    };
+    assert_eq!(spans().await, 0);
+    let (one, two) = (created(&*here, task(&owner("a"))).await, created(&*here, task(&owner("a"))).await);
+    let said = |task: &Task| Event::Said { fence: task.fence, message: "so".into() };
+    clock.advance(1);
+    change(&*here, one.id, &said(&one)).await.expect("is there").expect("is live");
+    assert_eq!(spans().await, 60_000, "in whole minutes");
+    clock.advance(150_000);
+    // Another process; this one has to notice.
+    change(&*there, two.id, &said(&two)).await.expect("is there").expect("is live");
+    assert_eq!(spans().await, 180_000);
+    change(&*here, one.id, &said(&one)).await.expect("is there").expect("is live");
+    assert_eq!(spans().await, 180_000);
+}

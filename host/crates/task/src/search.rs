@@ -1,0 +1,204 @@
+//! What can be asked of an owner's tasks: criteria, an order, a place to go on
+//! from. Plain values, and the one definition of what a task must be like to be
+//! found.
+//!
+//! What may not live here: how any of it is written on a wire, or looked up.
+//!
+//! # What a client sees when tasks change between two pages (F-6)
+//!
+//! A task that does not change is found exactly once. Ordered by creation, a task
+//! keeps its place whatever happens to it; whether it is found is decided by what
+//! it is when its page is read. Ordered by the last change, a change moves a task
+//! towards the newest end:
+//!
+//! * the latest first: it moves before whatever was read, so it is not met again.
+//!   If it had not been met yet, it is missing from the remaining pages; a new
+//!   listing begins with it.
+//! * the longest unchanged first: it would be met again, and a listing of busy
+//!   tasks would never end. So the first page notes the last change of all
+//!   ([`Position::until`]), and later pages stop there. Times are whole
+//!   milliseconds: a change within the very millisecond that was noted can be met
+//!   a second time, at its new place.
+
+use crate::id::{Owner, TaskId};
+use crate::task::Summary;
+use crate::wire::{TaskStatus, Timestamp};
+use std::collections::BTreeSet;
+
+/// A span of time without its ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Only what is later.
+    pub after: Option<Timestamp>,
+    /// Only what is earlier.
+    pub before: Option<Timestamp>,
+}
+
+impl Window {
+    /// Whether it has no end on either side.
+    #[must_use]
+    pub const fn is_everything(&self) -> bool {
+        self.after.is_none() && self.before.is_none()
+    }
+
+    /// Whether `time` is within.
+    #[must_use]
+    pub fn contains(&self, time: Timestamp) -> bool {
+        self.after.is_none_or(|after| time > after) && self.before.is_none_or(|before| time < before)
+    }
+
+    /// Its first and its last millisecond.
+    #[must_use]
+    pub const fn bounds(&self) -> (i64, i64) {
+        let first = match self.after {
+            Some(after) => after.0.saturating_add(1),
+            None => i64::MIN,
+        };
+        let last = match self.before {
+            Some(before) => before.0.saturating_sub(1),
+            None => i64::MAX,
+        };
+        (first, last)
+    }
+}
+
+/// What a task must be like. All criteria must hold; one that is absent holds for
+/// every task (F-5).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Its id is one of these.
+    pub ids: Option<BTreeSet<TaskId>>,
+    /// Its state is one of these.
+    pub statuses: Option<Vec<TaskStatus>>,
+    /// When it was created.
+    pub created: Window,
+    /// When it last changed.
+    pub updated: Window,
+}
+
+impl Filter {
+    /// Whether it takes a task that is like this.
+    #[must_use]
+    pub fn takes(&self, id: TaskId, status: TaskStatus, created: Timestamp, updated: Timestamp) -> bool {
+        self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
+            && self.statuses.as_ref().is_none_or(|statuses| statuses.contains(&status))
+            && self.created.contains(created)
+            && self.updated.contains(updated)
+    }
+}
+
+/// The time that tasks are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderBy {
+    /// Their creation.
+    Created,
+    /// Their last change.
+    Updated,
+}
+
+/// Which end comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The oldest.
+    Ascending,
+    /// The newest.
+    Descending,
+}
+
+/// The order of what is found. Tasks of the same millisecond are ordered by their
+/// ids, in the same direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// The time.
+    pub by: OrderBy,
+    /// The direction.
+    pub direction: Direction,
+}
+
+impl Order {
+    /// The time of a task that this order goes by.
+    #[must_use]
+    pub const fn time(&self, created: Timestamp, updated: Timestamp) -> Timestamp {
+        match self.by {
+            OrderBy::Created => created,
+            OrderBy::Updated => updated,
+        }
+    }
+}
+
+/// Where a search goes on: after this place in its order, at which there need not
+/// be a task that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The time that the order goes by.
+    pub at: Timestamp,
+    /// The id.
+    pub id: TaskId,
+    /// Tasks that changed later are left out. Only where the order would show
+    /// them again: by change, the oldest first.
+    pub until: Option<Timestamp>,
+}
+
+/// What to search for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Search {
+    /// Whose tasks. There is no search over those of several owners: a filter
+    /// never widens what is seen (F-7).
+    pub owner: Owner,
+    /// What they must be like.
+    pub filter: Filter,
+    /// Their order.
+    pub order: Order,
+    /// Where to go on.
+    pub after: Option<Position>,
+    /// How many at most; at least one.
+    pub limit: u32,
+}
+
+/// A part of what was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The tasks. There may be fewer than asked for, or none, even if there are
+    /// more: a store looks at so many tasks and no more.
+    pub tasks: Vec<Summary>,
+    /// Where to go on; absent at the end.
+    pub next: Option<Position>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(after: Option<i64>, before: Option<i64>) -> Window {
+        Window { after: after.map(Timestamp), before: before.map(Timestamp) }
+    }
+
+    #[test]
+    fn f_5_a_window_is_without_its_ends() {
+        let all = [4, 5, 6, 7, 8].map(Timestamp);
+        let within = |window: Window| all.iter().filter(|time| window.contains(**time)).count();
+        assert_eq!(within(window(Some(5), Some(8))), 2);
+        assert_eq!(within(window(Some(5), None)), 3);
+        assert_eq!(within(window(None, Some(5))), 1);
+        assert_eq!(within(window(Some(6), Some(6))), 0);
+        assert_eq!(within(window(Some(6), Some(7))), 0);
+        assert_eq!(within(Window::default()), 5);
+    }
+
+    #[test]
+    fn f_5_the_bounds_of_a_window_say_the_same_as_the_window() {
+        let ends = [None, Some(i64::MIN), Some(-1), Some(0), Some(1), Some(5), Some(i64::MAX)];
+        for (after, before) in ends.into_iter().flat_map(|a| ends.map(|b| (a, b))) {
+            let window = window(after, before);
+            let (first, last) = window.bounds();
+            // The ends of time themselves are no times.
+            for time in [-2, -1, 0, 1, 2, 4, 5, 6] {
+                assert_eq!(
+                    (first..=last).contains(&time),
+                    window.contains(Timestamp(time)),
+                    "{time} in {after:?}..{before:?}"
+                );
+            }
+        }
+    }
+}
