@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolyard_dispatch::{After, Caller, Dispatch, Fault, Summary, Task};
+use toolyard_dispatch::{After, Caller, Dispatch, Fault, NoOutlet, Summary, Task};
 
 /// The options of `tasks`.
 #[derive(Debug, Args)]
@@ -95,7 +95,11 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
             if *no_wait && task.is_live() {
                 bail!("task {id} is not over: it is {}", task.status().as_str());
             }
-            match dispatch.task_result(&operator, id, &outlet).await.map_err(|fault| said(&fault, id))? {
+            match dispatch
+                .task_result(&operator, id, Arc::new(NoOutlet))
+                .await
+                .map_err(|fault| said(&fault, id))?
+            {
                 Ok(result) => {
                     println!("{}", result.as_str());
                     let value: serde_json::Value = result.decode().context("the result cannot be read")?;

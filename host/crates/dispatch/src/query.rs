@@ -71,7 +71,7 @@ impl Dispatch {
         &self,
         caller: &Caller,
         id: &str,
-        outlet: &Arc<dyn Outlet>,
+        outlet: Arc<dyn Outlet>,
     ) -> Result<Result<RawJson, RpcError>, Fault> {
         self.tasks_on()?;
         self.recover_once().await?;
@@ -90,7 +90,7 @@ impl Dispatch {
             let to = Addressee {
                 session: caller.session.as_ref(),
                 capabilities: &caller.capabilities,
-                outlet,
+                outlet: &outlet,
                 place: Place::Expected,
                 patience: Duration::ZERO,
             };

@@ -15,6 +15,7 @@ use toolyard_dispatch::{
 };
 use toolyard_protocol::tools::{RequestedTtl, ToolDescription, text_result};
 use toolyard_store::MemoryStore;
+use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{Committed, CreateError, Hints, ListQuery, Quota, Read, StoreError};
 use toolyard_task::task::Summary;
 use toolyard_task::tool::{Report, ToolSpec};
@@ -205,6 +206,11 @@ impl TaskStore for Faulty {
         self.inner.list(query).await
     }
 
+    async fn search(&self, search: &Search) -> Result<Page, StoreError> {
+        self.operate()?;
+        self.inner.search(search).await
+    }
+
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         self.inner.due(limit).await
     }
@@ -273,7 +279,11 @@ async fn an_end_that_meets_a_failing_store_is_tried_until_it_is_kept() {
     faulty.failures.store(3, Ordering::SeqCst);
     gate.notify_one();
     eventually("the faults to be met", || faulty.failures.load(Ordering::SeqCst) == 0).await;
-    let result = dispatch.task_result(&caller(), &id, &nobody()).await.expect("the store is back").expect("a result");
+    let result = dispatch
+        .task_result(&caller(), &id, Arc::new(NoOutlet))
+        .await
+        .expect("the store is back")
+        .expect("a result");
     assert!(result.as_str().contains("kept"));
 }
 
@@ -283,7 +293,7 @@ async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
     let reply = dispatch.call(&caller(), call("panics", false, Arc::new(NoOutlet))).await;
     assert!(matches!(reply, Ok(CallReply::Error(error)) if error.code == -32603));
     let id = create(&dispatch, "panics", Arc::new(NoOutlet)).await;
-    let outcome = dispatch.task_result(&caller(), &id, &nobody()).await.expect("a task");
+    let outcome = dispatch.task_result(&caller(), &id, Arc::new(NoOutlet)).await.expect("a task");
     assert_eq!(outcome.expect_err("an error").code, -32603);
     assert_eq!(dispatch.running(), 0);
 }

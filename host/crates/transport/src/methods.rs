@@ -244,10 +244,12 @@ async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> R
     }
     let done = match method {
         "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render()),
-        "tasks/result" => match dispatch.task_result(caller, &tasks::task_id(params)?, &asked.outlet).await {
-            Ok(outcome) => return outcome,
-            Err(fault) => Err(fault),
-        },
+        "tasks/result" => {
+            match dispatch.task_result(caller, &tasks::task_id(params)?, asked.outlet.clone()).await {
+                Ok(outcome) => return outcome,
+                Err(fault) => Err(fault),
+            }
+        }
         "tasks/list" => dispatch.list_tasks(caller, tasks::cursor(params)?.as_deref()).await,
         "tasks/cancel" => {
             dispatch.cancel_task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render())

@@ -67,11 +67,11 @@ fn window(after: i64, before: i64) -> Window {
 pub fn asked(task: &Task) -> Event {
     let question = Question {
         key: "q".into(),
-        method: "elicitation/create".into(),
+        kind: toolyard_task::wire::QuestionKind::Form,
         params: RawJson::empty_object(),
         attempt: 1,
         deadline: task.expires_at(),
-        request_ids: Vec::new(),
+        sent: Vec::new(),
         client_task: None,
         answer: None,
     };
