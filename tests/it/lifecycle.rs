@@ -23,7 +23,17 @@ async fn l_2_l_3_initialize_agrees_on_a_revision_and_says_what_is_offered() {
         let tasks = &opened.result["capabilities"]["tasks"];
         if agreed == "2025-11-25" {
             // T-1: exactly what is task-capable, and nothing else.
-            assert_eq!(*tasks, json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}));
+            // F-1: and how they can be listed.
+            let filter = json!({
+                "methods": ["tools/call"],
+                "taskIds": true,
+                "status": true,
+                "createdAt": {"before": true, "after": true},
+                "lastUpdatedAt": {"before": true, "after": true},
+                "order": {"by": ["createdAt", "lastUpdatedAt"], "direction": ["asc", "desc"]},
+            });
+            let list = json!({"filter": filter});
+            assert_eq!(*tasks, json!({"list": list, "cancel": {}, "requests": {"tools": {"call": {}}}}));
         } else {
             assert!(tasks.is_null(), "{asked}: no tasks are offered to {agreed}");
         }
