@@ -19,6 +19,7 @@ mod run;
 mod sessions;
 mod settings;
 mod stop;
+mod task_list;
 mod wake;
 
 pub use admit::Bounds;

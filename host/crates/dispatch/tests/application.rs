@@ -15,6 +15,7 @@ use toolyard_dispatch::{
 };
 use toolyard_protocol::tools::{RequestedTtl, ToolDescription, text_result};
 use toolyard_store::MemoryStore;
+use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{Committed, CreateError, Hints, ListQuery, Quota, Read, StoreError};
 use toolyard_task::task::Summary;
 use toolyard_task::tool::{Report, ToolSpec};
@@ -199,6 +200,11 @@ impl TaskStore for Faulty {
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
         self.operate()?;
         self.inner.list(query).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Page, StoreError> {
+        self.operate()?;
+        self.inner.search(search).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {

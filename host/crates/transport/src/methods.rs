@@ -191,7 +191,7 @@ async fn task_method(
             Ok(outcome) => return outcome,
             Err(fault) => Err(fault),
         },
-        "tasks/list" => dispatch.list_tasks(caller, tasks::cursor(params)?.as_deref()).await,
+        "tasks/list" => dispatch.list_tasks(caller, params).await,
         "tasks/cancel" => {
             dispatch.cancel_task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render())
         }
