@@ -23,7 +23,17 @@ async fn l_2_l_3_initialize_agrees_on_a_revision_and_says_what_is_offered() {
         let tasks = &opened.result["capabilities"]["tasks"];
         if agreed == "2025-11-25" {
             // T-1: exactly what is task-capable, and nothing else.
-            assert_eq!(*tasks, json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}));
+            // F-1: and how they can be listed.
+            let filter = json!({
+                "methods": ["tools/call"],
+                "taskIds": true,
+                "status": true,
+                "createdAt": {"before": true, "after": true},
+                "lastUpdatedAt": {"before": true, "after": true},
+                "order": {"by": ["createdAt", "lastUpdatedAt"], "direction": ["asc", "desc"]},
+            });
+            let list = json!({"filter": filter});
+            assert_eq!(*tasks, json!({"list": list, "cancel": {}, "requests": {"tools": {"call": {}}}}));
         } else {
             assert!(tasks.is_null(), "{asked}: no tasks are offered to {agreed}");
         }
@@ -85,7 +95,10 @@ async fn l_7_j_9_ping_is_answered_with_an_empty_object_while_a_result_is_awaited
     assert!(waiting.is_events());
     assert_eq!(session.request("ping", json!({})).await["result"], json!({}));
     session.result("tasks/cancel", json!({"taskId": task})).await;
-    assert_eq!(waiting.events().message().await.expect("an answer")["id"], "r");
+    let mut events = waiting.events();
+    let status = events.message().await.expect("the end of the task is told first");
+    assert_eq!(status["params"]["status"], "cancelled", "T-37");
+    assert_eq!(events.message().await.expect("an answer")["id"], "r");
 }
 
 #[tokio::test]

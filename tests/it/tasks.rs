@@ -372,6 +372,8 @@ async fn t_38_t_39_progress_of_a_task_keeps_its_token_names_the_task_and_takes_o
     });
     let id = session.result("tools/call", params).await["task"]["taskId"].as_str().expect("an id").to_owned();
     // Before anybody waits for the result, it comes on the GET stream.
+    let created = listening.message().await.expect("its status");
+    assert_eq!(created["method"], "notifications/tasks/status", "T-37");
     let first = listening.message().await.expect("progress");
     assert_eq!(first["method"], "notifications/progress");
     assert_eq!(first["params"]["progressToken"], 0);
@@ -380,7 +382,7 @@ async fn t_38_t_39_progress_of_a_task_keeps_its_token_names_the_task_and_takes_o
     let (answer, notices) = session.request_and_notices("tasks/result", json!({"taskId": id})).await;
     assert_eq!(answer["result"]["content"][0]["text"], "counted 20");
     let mut last = 0.0;
-    for notice in &notices {
+    for notice in notices.iter().filter(|notice| notice["method"] == "notifications/progress") {
         let progress = notice["params"]["progress"].as_f64().expect("progress");
         assert!(progress > last);
         last = progress;
@@ -431,6 +433,8 @@ async fn a_stream_of_a_result_is_resumed_after_the_end() {
     drop(events);
     session.until(&id, "completed").await;
     let mut resumed = session.get(Some(&opening)).await.events();
+    let status = resumed.message().await.expect("the end of the task");
+    assert_eq!(status["params"]["status"], "completed", "T-37");
     assert_eq!(resumed.message().await.expect("the answer")["id"], "r9");
 }
 

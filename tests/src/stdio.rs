@@ -60,7 +60,12 @@ impl Stdio {
 
     /// Initializes with this revision; gives the result.
     pub async fn initialize(&mut self, revision: &str) -> Value {
-        self.line(&initialize(revision, json!({})).to_string()).await;
+        self.initialize_as(revision, json!({})).await
+    }
+
+    /// Initializes with this revision and these client capabilities.
+    pub async fn initialize_as(&mut self, revision: &str, capabilities: Value) -> Value {
+        self.line(&initialize(revision, capabilities).to_string()).await;
         let mut answer = self.read().await;
         self.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         answer["result"].take()

@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use toolyard_dispatch::{
     Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Ids, Line, NoOutlet, Notice, Outlet, Place,
-    RawJson, Settings, Stop, Stores, Timestamp, ToolCall,
+    RawJson, Settings, Stop, Stores, TaskId, Timestamp, ToolCall,
 };
 use toolyard_engine::{Engine, Plugins};
 use toolyard_store::MemoryStore;

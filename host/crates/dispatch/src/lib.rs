@@ -25,6 +25,7 @@ mod run;
 mod sessions;
 mod settings;
 mod stop;
+mod task_list;
 mod wake;
 
 pub use admit::Bounds;

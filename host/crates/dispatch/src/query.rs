@@ -8,8 +8,7 @@ use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::response::with_related_task;
-use toolyard_protocol::tasks::list_result;
-use toolyard_protocol::{RawJson, RpcError, Timestamp};
+use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::store::{After, ListQuery, Read};
 use toolyard_task::task::Summary;
 use toolyard_task::{Event, Outcome, Owner, Refusal, SessionId, Task, TaskId};
@@ -104,36 +103,6 @@ impl Dispatch {
         }
     }
 
-    /// A page of the caller's tasks (T-30 to T-33).
-    ///
-    /// # Errors
-    /// [`Fault::InvalidCursor`], [`Fault::TasksOff`], [`Fault::Store`].
-    pub async fn list_tasks(&self, caller: &Caller, cursor: Option<&str>) -> Result<RawJson, Fault> {
-        self.tasks_on()?;
-        let scope = format!("tasks:{}", caller.owner.as_ref().map(Owner::key).unwrap_or_default());
-        let after = match cursor {
-            Some(cursor) => {
-                let position = self.open_cursor(&scope, cursor).await?;
-                Some(parse_position(&position).ok_or(Fault::InvalidCursor)?)
-            }
-            None => None,
-        };
-        let limit = self.settings.page;
-        // One more than the page says whether there is a next.
-        let mut found = self.summaries(caller, after, limit + 1).await?;
-        let more = found.len() > limit as usize;
-        found.truncate(limit as usize);
-        let next = match found.last() {
-            Some(last) if more => {
-                let position = format!("{}:{}", last.created_at.0, last.id);
-                Some(self.seal_cursor(&scope, &position).await?)
-            }
-            _ => None,
-        };
-        let shown: Vec<RawJson> = found.iter().map(|summary| summary.view().render()).collect();
-        Ok(list_result(shown.iter(), next.as_deref()))
-    }
-
     /// Summaries of the caller's tasks after this one, the oldest first.
     ///
     /// # Errors
@@ -211,9 +180,4 @@ fn plain_outcome(task: &Task) -> Option<Result<RawJson, RpcError>> {
             Err(no_result(task.status_message.clone().unwrap_or_else(|| "task expired".to_owned())))
         }
     })
-}
-
-fn parse_position(position: &str) -> Option<After> {
-    let (created, id) = position.split_once(':')?;
-    Some(After { created_at: Timestamp(created.parse().ok()?), id: TaskId::parse(id)? })
 }

@@ -1,5 +1,6 @@
 //! `initialize` (L-1 to L-6).
 
+use crate::task_filter::TaskFilter;
 use crate::{RawJson, Revision, RpcError};
 use serde::{Deserialize, Serialize};
 
@@ -82,8 +83,11 @@ impl ServerIdentity {
             capabilities["completions"] = serde_json::json!({});
         }
         if self.tasks && revision.has_tasks() {
-            capabilities["tasks"] =
-                serde_json::json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+            capabilities["tasks"] = serde_json::json!({
+                "list": {"filter": TaskFilter::capability()},
+                "cancel": {},
+                "requests": {"tools": {"call": {}}},
+            });
         }
         let mut result = serde_json::json!({
             "protocolVersion": revision.as_str(),
@@ -94,5 +98,30 @@ impl ServerIdentity {
             result["instructions"] = instructions.as_str().into();
         }
         RawJson::of(&result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_1_filters_are_offered_by_name_where_tasks_are() {
+        let info = Implementation { name: "x".into(), title: None, version: "1".into() };
+        let mut identity = ServerIdentity { info, instructions: None, tasks: true };
+        let tasks = |identity: &ServerIdentity, revision: &str| {
+            let revision = Revision::parse(revision).expect("is known");
+            let result: serde_json::Value = identity.initialize_result(revision).decode().expect("JSON");
+            result["capabilities"].get("tasks").cloned()
+        };
+        let expected = r#"{"list":{"filter":{"methods":["tools/call"],"taskIds":true,"status":true,
+            "createdAt":{"before":true,"after":true},"lastUpdatedAt":{"before":true,"after":true},
+            "order":{"by":["createdAt","lastUpdatedAt"],"direction":["asc","desc"]}}},
+            "cancel":{},"requests":{"tools":{"call":{}}}}"#;
+        let expected: serde_json::Value = serde_json::from_str(expected).expect("JSON");
+        assert_eq!(tasks(&identity, "2025-11-25"), Some(expected));
+        assert_eq!(tasks(&identity, "2025-06-18"), None, "there are no tasks in this revision");
+        identity.tasks = false;
+        assert_eq!(tasks(&identity, "2025-11-25"), None, "tasks are switched off");
     }
 }

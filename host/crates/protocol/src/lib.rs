@@ -18,6 +18,7 @@ pub mod raw;
 pub mod resources;
 pub mod response;
 pub mod revision;
+pub mod task_filter;
 pub mod tasks;
 pub mod timestamp;
 pub mod tools;

@@ -36,6 +36,14 @@ impl TaskStatus {
         }
     }
 
+    /// The state of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Working, Self::InputRequired, Self::Completed, Self::Failed, Self::Cancelled]
+            .into_iter()
+            .find(|status| status.as_str() == name)
+    }
+
     /// Whether nothing can follow (T-17).
     #[must_use]
     pub const fn is_terminal(self) -> bool {

@@ -250,7 +250,7 @@ async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> R
                 Err(fault) => Err(fault),
             }
         }
-        "tasks/list" => dispatch.list_tasks(caller, tasks::cursor(params)?.as_deref()).await,
+        "tasks/list" => dispatch.list_tasks(caller, params).await,
         "tasks/cancel" => {
             dispatch.cancel_task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render())
         }

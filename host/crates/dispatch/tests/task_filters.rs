@@ -1,0 +1,362 @@
+//! `tasks/list` with filters (SEP-1904, F-1 to F-8), through the application.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolyard_dispatch::{
+    Bounds, Caller, Dispatch, Fault, Ids, Owner, RawJson, Settings, Stores, Task, Timestamp,
+};
+use toolyard_store::MemoryStore;
+use toolyard_store::contract::searching::asked;
+use toolyard_store::contract::{ManualClock, START, change, created, owner, result, task};
+use toolyard_task::{Event, Outcome};
+
+struct RandomIds;
+
+impl Ids for RandomIds {
+    fn uuid(&self) -> uuid::Uuid {
+        task(&Owner::Local).id.0
+    }
+}
+
+const SETTINGS: Settings = Settings {
+    tasks: true,
+    ttl_default_ms: 3_600_000,
+    ttl_cap_ms: 86_400_000,
+    poll_interval_ms: 1000,
+    admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
+    live_tasks: 1000,
+    retry_after_ms: 1000,
+    page: 3,
+    sessions: 100,
+    session_idle_ms: 3_600_000,
+};
+
+struct House {
+    clock: Arc<ManualClock>,
+    store: Arc<MemoryStore>,
+    dispatch: Arc<Dispatch>,
+}
+
+impl House {
+    fn new() -> Self {
+        Self::with(SETTINGS)
+    }
+
+    fn with(settings: Settings) -> Self {
+        let clock = ManualClock::at(START);
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let stores = Stores {
+            tasks: store.clone(),
+            nodes: store.clone(),
+            sessions: store.clone(),
+            keys: store.clone(),
+        };
+        let guests = tokio::runtime::Handle::current();
+        let dispatch = Dispatch::new(settings, stores, clock.clone(), Arc::new(RandomIds), guests);
+        Self { clock, store, dispatch }
+    }
+
+    async fn list(&self, caller: &Caller, params: &Value) -> Result<Value, Fault> {
+        let result = self.dispatch.list_tasks(caller, Some(&RawJson::of(params))).await?;
+        Ok(result.decode().expect("JSON"))
+    }
+
+    /// The ids of all pages, the same params with each cursor.
+    async fn all(&self, params: &Value) -> Vec<String> {
+        let (mut all, mut params) = (Vec::new(), params.clone());
+        for _ in 0..100 {
+            let page = self.list(&caller("a"), &params).await.expect("lists");
+            let tasks = page["tasks"].as_array().expect("tasks");
+            assert!(tasks.len() <= SETTINGS.page as usize);
+            all.extend(tasks.iter().map(|task| task["taskId"].as_str().expect("an id").to_owned()));
+            match page.get("nextCursor") {
+                Some(next) => params["cursor"] = next.clone(),
+                None => return all,
+            }
+        }
+        panic!("there is no end to {params}");
+    }
+
+    /// Five tasks of `a`, a second apart, one in each state; the first to be
+    /// created is the last to change, a minute later.
+    async fn five(&self) -> Vec<Task> {
+        let mut made = Vec::new();
+        for number in 0..5 {
+            self.clock.set(START + number * 1_000);
+            made.push(created(&*self.store, task(&owner("a"))).await);
+        }
+        for (number, task) in made.iter_mut().enumerate().skip(1).rev() {
+            self.clock.set(START + 60_000 - number as i64 * 1_000);
+            let end = |outcome| Event::Finished { fence: task.fence, outcome, message: None };
+            let event = match number {
+                1 => asked(task),
+                2 => end(result()),
+                3 => end(Outcome::Result { is_error: true, result: RawJson::empty_object() }),
+                _ => Event::Cancelled { message: "so".into() },
+            };
+            *task = change(&*self.store, task.id, &event).await.expect("is there").expect("is live");
+        }
+        made
+    }
+}
+
+fn caller(name: &str) -> Caller {
+    Caller { owner: Some(owner(name)), session: None, capabilities: RawJson::empty_object() }
+}
+
+fn ids(made: &[Task], numbers: &[usize]) -> Vec<String> {
+    numbers.iter().map(|number| made[*number].id.to_string()).collect()
+}
+
+/// As the protocol writes it.
+fn time(ms: i64) -> String {
+    Timestamp(START + ms).to_string()
+}
+
+// By the last change, the latest first: 1, 2, 3, 4; then 0, which never changed.
+
+#[tokio::test]
+async fn f_2_each_criterion_chooses_and_the_order_is_asked_for() {
+    let house = House::new();
+    let made = house.five().await;
+    for (filter, expected) in [
+        (json!({"methods": ["tools/call", "other"]}), &[1, 2, 3, 4, 0][..]),
+        (json!({"taskIds": [made[3].id.to_string(), made[0].id.to_string()]}), &[3, 0]),
+        (json!({"status": ["working"]}), &[0]),
+        (json!({"status": ["input_required", "cancelled"]}), &[1, 4]),
+        (json!({"status": ["failed", "completed", "failed"]}), &[2, 3]),
+        (json!({"createdAfter": time(1_000)}), &[2, 3, 4]),
+        (json!({"createdBefore": time(1_000)}), &[0]),
+        (json!({"createdAfter": time(0), "createdBefore": time(3_000)}), &[1, 2]),
+        (json!({"lastUpdatedAfter": time(57_000)}), &[1, 2]),
+        (json!({"lastUpdatedBefore": time(57_000)}), &[4, 0]),
+        (json!({"order": "asc"}), &[0, 4, 3, 2, 1]),
+        (json!({"orderBy": "createdAt"}), &[4, 3, 2, 1, 0]),
+        (json!({"orderBy": "createdAt", "order": "asc"}), &[0, 1, 2, 3, 4]),
+        (json!({"orderBy": "lastUpdatedAt", "order": "desc"}), &[1, 2, 3, 4, 0]),
+    ] {
+        assert_eq!(house.all(&json!({"filter": filter})).await, ids(&made, expected), "{filter}");
+        // F-4: directly in the params.
+        assert_eq!(house.all(&filter).await, ids(&made, expected), "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn f_4_the_object_wins_entirely_over_the_params() {
+    let house = House::new();
+    let made = house.five().await;
+    let params = json!({"filter": {"status": ["failed"]}, "status": ["nonsense"], "taskIds": []});
+    assert_eq!(house.all(&params).await, ids(&made, &[3]));
+}
+
+#[tokio::test]
+async fn f_5_criteria_hold_together_and_bounds_are_excluded() {
+    let house = House::new();
+    let made = house.five().await;
+    let filter = json!({
+        "status": ["completed", "failed", "cancelled"],
+        "createdAfter": time(2_000),
+        "lastUpdatedBefore": time(58_000),
+        "taskIds": ids(&made, &[0, 2, 3]),
+    });
+    assert_eq!(house.all(&filter).await, ids(&made, &[3]));
+    // An offset does not matter; the very time of a task is not within.
+    let (at, other) = ("2025-11-25T10:30:02.000Z", "2025-11-25T12:30:02+02:00");
+    assert_eq!(time(2_000), at);
+    for bound in [at, other] {
+        assert_eq!(house.all(&json!({"createdAfter": bound})).await, ids(&made, &[3, 4]), "{bound}");
+        assert_eq!(house.all(&json!({"createdBefore": bound})).await, ids(&made, &[1, 0]), "{bound}");
+    }
+    // Within the millisecond before, and within the one after.
+    assert_eq!(house.all(&json!({"createdAfter": "2025-11-25T10:30:01.9999Z"})).await.len(), 3);
+    assert_eq!(house.all(&json!({"createdBefore": "2025-11-25T10:30:02.0001Z"})).await.len(), 3);
+}
+
+#[tokio::test]
+async fn f_5_an_empty_list_takes_nothing_and_unknown_ids_tell_nothing() {
+    let house = House::new();
+    house.five().await;
+    let theirs = created(&*house.store, task(&owner("b"))).await.id.to_string();
+    let gone = task(&owner("a")).id.to_string();
+    for filter in [
+        json!({"methods": []}),
+        json!({"methods": ["sampling/createMessage"]}),
+        json!({"taskIds": []}),
+        json!({"status": []}),
+        json!({"taskIds": [theirs]}),
+        json!({"taskIds": [gone]}),
+        json!({"taskIds": ["", "no id", "../x"]}),
+        json!({"createdAfter": time(3_000), "createdBefore": time(1_000)}),
+    ] {
+        let page = house.list(&caller("a"), &json!({"filter": filter})).await.expect("lists");
+        assert_eq!(page, json!({"tasks": []}), "{filter}");
+    }
+}
+
+#[tokio::test]
+async fn f_5_what_is_no_criterion_is_refused_by_name() {
+    let house = House::new();
+    for (params, name) in [
+        (json!({"filter": {"status": ["nonsense"]}}), "status"),
+        (json!({"status": "working"}), "status"),
+        (json!({"filter": {"createdAfter": "yesterday"}}), "createdAfter"),
+        (json!({"lastUpdatedBefore": 5}), "lastUpdatedBefore"),
+        (json!({"filter": {"taskIds": vec!["x"; 1001]}}), "taskIds"),
+        (json!({"filter": []}), "filter"),
+        (json!({"order": "up"}), "order"),
+        (json!({"filter": {}, "cursor": 5}), "cursor"),
+    ] {
+        let fault = house.list(&caller("a"), &params).await.expect_err("is refused");
+        let error = fault.rpc();
+        assert_eq!(error.code, -32602, "{params}");
+        assert!(error.message.contains(&format!("`{name}`")), "{params}: {}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn f_6_a_cursor_is_good_for_its_filter_its_order_and_its_principal_only() {
+    let house = House::new();
+    for name in ["a", "b"] {
+        for _ in 0..5 {
+            created(&*house.store, task(&owner(name))).await;
+        }
+    }
+    let given = json!({"filter": {"status": ["working", "failed"], "createdAfter": time(-1)}});
+    let page = house.list(&caller("a"), &given).await.expect("lists");
+    let cursor = &page["nextCursor"];
+    assert!(cursor.is_string());
+    let with = |params: &Value| {
+        let mut params = params.clone();
+        params["cursor"] = cursor.clone();
+        params
+    };
+    let rest = house.list(&caller("a"), &with(&given)).await.expect("goes on");
+    assert_eq!(rest["tasks"].as_array().map(Vec::len), Some(2));
+    // Said otherwise, it is the same filter.
+    let same = json!({
+        "status": ["failed", "working", "failed"],
+        "createdAfter": Timestamp(START - 1).to_string().replace('Z', "+00:00"),
+        "order": "desc",
+        "methods": ["tools/call"],
+        "unknown": 5,
+    });
+    assert_eq!(house.list(&caller("a"), &with(&same)).await.expect("goes on"), rest);
+    for other in [
+        json!({}),
+        json!({"filter": {}}),
+        json!({"filter": {"status": ["working"], "createdAfter": time(-1)}}),
+        json!({"filter": {"status": ["working", "failed"]}}),
+        json!({"filter": {"status": ["working", "failed"], "createdAfter": time(-2)}}),
+        json!({"filter": {"status": ["working", "failed"], "createdBefore": time(-1)}}),
+        json!({"filter": {"status": ["working", "failed"], "lastUpdatedAfter": time(-1)}}),
+        json!({"filter": {"status": ["working", "failed"], "createdAfter": time(-1), "order": "asc"}}),
+        json!({"filter": {"status": ["working", "failed"], "createdAfter": time(-1), "orderBy": "createdAt"}}),
+        json!({"filter": {"status": ["working", "failed"], "createdAfter": time(-1), "taskIds": []}}),
+        json!({"filter": {"status": ["working", "failed"], "createdAfter": time(-1), "methods": []}}),
+    ] {
+        let fault = house.list(&caller("a"), &with(&other)).await.expect_err("is refused");
+        assert!(matches!(fault, Fault::InvalidCursor), "{other}: {fault:?}");
+        assert_eq!(fault.rpc().code, -32602);
+    }
+    let fault = house.list(&caller("b"), &with(&given)).await.expect_err("is refused");
+    assert!(matches!(fault, Fault::InvalidCursor), "another principal: {fault:?}");
+    // Nor is the cursor of the plain list one of a filter.
+    let plain = house.list(&caller("a"), &json!({})).await.expect("lists");
+    let params = json!({"filter": {}, "cursor": plain["nextCursor"]});
+    assert!(matches!(house.list(&caller("a"), &params).await, Err(Fault::InvalidCursor)));
+}
+
+#[tokio::test]
+async fn f_6_pages_by_last_change_end_though_tasks_change_between_them() {
+    let house = House::new();
+    for order in ["asc", "desc"] {
+        let me = owner(order);
+        let mut made = Vec::new();
+        for _ in 0..8 {
+            made.push(created(&*house.store, task(&me)).await);
+            house.clock.advance(1);
+        }
+        let mut params = json!({"filter": {"order": order}});
+        let mut seen = Vec::new();
+        for page in 0.. {
+            assert!(page < 5, "no end");
+            let answer = house.list(&caller(order), &params).await.expect("lists");
+            for task in answer["tasks"].as_array().expect("tasks") {
+                seen.push(task["taskId"].as_str().expect("an id").to_owned());
+            }
+            let Some(next) = answer.get("nextCursor") else { break };
+            params["cursor"] = next.clone();
+            house.clock.advance(1);
+            for task in made.iter().step_by(2) {
+                let said = Event::Said { fence: task.fence, message: "busy".into() };
+                change(&*house.store, task.id, &said).await.expect("is there").expect("is live");
+            }
+        }
+        let mut unique = seen.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), seen.len(), "{order}: one was listed twice");
+        for task in made.iter().skip(1).step_by(2) {
+            assert!(seen.contains(&task.id.to_string()), "{order}: one that did not change was left out");
+        }
+    }
+}
+
+#[tokio::test]
+async fn f_7_a_filter_never_widens_what_is_seen() {
+    let house = House::new();
+    let mine = created(&*house.store, task(&owner("a"))).await;
+    let theirs = created(&*house.store, task(&owner("b"))).await;
+    let both = json!({"taskIds": [mine.id.to_string(), theirs.id.to_string()]});
+    for filter in [json!({}), json!({"status": ["working"]}), json!({"createdAfter": time(-1)}), both] {
+        assert_eq!(house.all(&json!({"filter": filter})).await, [mine.id.to_string()], "{filter}");
+    }
+    // The operator lists everything or nothing.
+    let refused = house.list(&Caller::operator(), &json!({"filter": {}})).await;
+    assert!(matches!(refused, Err(Fault::InvalidParams(_))), "{refused:?}");
+    let everything = house.list(&Caller::operator(), &json!({})).await.expect("lists");
+    assert_eq!(everything["tasks"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn f_8_only_a_filter_changes_the_order() {
+    let house = House::new();
+    let made = house.five().await;
+    let by_creation = ids(&made, &[0, 1, 2, 3, 4]);
+    let latest_change_first = ids(&made, &[1, 2, 3, 4, 0]);
+    assert_eq!(house.all(&json!({})).await, by_creation);
+    assert_eq!(house.all(&json!({"_meta": {}, "unknown": 5})).await, by_creation);
+    assert_eq!(house.all(&json!({"filter": {}})).await, latest_change_first);
+    assert_eq!(house.all(&json!({"filter": {"unknown": 5}})).await, latest_change_first);
+    assert_eq!(house.all(&json!({"methods": ["tools/call"]})).await, latest_change_first);
+    let result = house.dispatch.list_tasks(&caller("a"), None).await.expect("params may be absent");
+    assert!(result.as_str().contains(&by_creation[0]));
+}
+
+#[tokio::test]
+async fn t_30_there_is_no_list_where_tasks_are_off() {
+    let house = House::with(Settings { tasks: false, ..SETTINGS });
+    for params in [json!({}), json!({"filter": {}}), json!({"filter": 5})] {
+        assert!(matches!(house.list(&caller("a"), &params).await, Err(Fault::TasksOff)), "{params}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_set_in_its_session_is_kept() {
+    let house = House::new();
+    let new = toolyard_dispatch::NewSession {
+        owner: None,
+        revision: toolyard_protocol::Revision::LATEST,
+        capabilities: RawJson::empty_object(),
+        client: "suite".into(),
+    };
+    let mut session = house.dispatch.open_session(new).await.expect("opens");
+    assert_eq!((&session.log_level, session.subscriptions.len()), (&None, 0));
+    session.log_level = Some("debug".into());
+    session.subscriptions.insert("file:///a".into());
+    assert!(house.dispatch.remember_session(&session).await.expect("answers"));
+    let read = house.dispatch.session(&session.id).await.expect("reads");
+    assert_eq!(read, Some(session.clone()));
+    house.dispatch.close_session(&session).await.expect("closes");
+    assert!(!house.dispatch.remember_session(&session).await.expect("answers"));
+}

@@ -1,0 +1,499 @@
+//! A guest asks its client (IR-*, E-*, M-*): from plain calls on their own streams,
+//! from tasks wherever the client can be reached. Driven by the fixture `script`.
+
+use serde_json::{Value, json};
+use toolyard_tests::exchange::{next, outcome};
+use toolyard_tests::host::Setup;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::{Host, Session, Stdio, eventually, guests};
+
+pub const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+/// A host with the guest `script`.
+pub fn scripted() -> Setup {
+    Setup::new().with(&[guests::fixture("script")])
+}
+
+/// A client that can be asked anything.
+pub fn everything() -> Value {
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
+}
+
+pub async fn open(host: &Host, capabilities: Value) -> Session {
+    Session::open_as(host.port(), LATEST, capabilities).await.session
+}
+
+async fn ready() -> (Host, Session) {
+    let host = scripted().start().await;
+    let session = open(&host, everything()).await;
+    (host, session)
+}
+
+pub fn form(key: &str) -> Value {
+    json!({"key": key, "method": "elicitation/create", "params": {
+        "message": "Deploy?",
+        "requestedSchema": {
+            "type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"],
+        },
+    }})
+}
+
+pub fn sampling(key: &str) -> Value {
+    json!({"key": key, "method": "sampling/createMessage", "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "Summarise"}}], "maxTokens": 50,
+    }})
+}
+
+fn url(key: &str) -> Value {
+    json!({"key": key, "method": "elicitation/create", "params": {
+        "mode": "url", "message": "Sign in", "url": "https://example.com/connect",
+    }})
+}
+
+fn roots(key: &str) -> Value {
+    json!({"key": key, "method": "roots/list", "params": {}})
+}
+
+pub fn accepted() -> Value {
+    json!({"action": "accept", "content": {"ok": true}})
+}
+
+#[tokio::test]
+async fn h_15_a_plain_call_asks_on_its_own_stream_and_goes_on_with_the_answer() {
+    let (_host, session) = ready().await;
+    let mut other = session.listen().await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    assert_eq!(asked["method"], "elicitation/create");
+    assert_eq!(asked["params"], form("a")["params"], "E-2: as the guest put it");
+    assert!(asked["id"].is_string(), "J-2: an id of our own");
+    session.respond(&asked, accepted()).await;
+    assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
+    // H-20: nothing of it was on the other stream; the next thing there is this.
+    let task = session.create_script(json!([])).await;
+    let first = next(&mut other).await.expect("a status of the task");
+    assert_eq!(first["params"]["taskId"], task, "{first}");
+}
+
+#[tokio::test]
+async fn several_questions_at_once_are_answered_in_any_order() {
+    let (_host, session) = ready().await;
+    let all = json!([{"ask": [form("f"), url("u"), sampling("s"), roots("r")]}]);
+    let mut call = session.begin_script(all).await;
+    let mut asked = vec![call.message().await, call.message().await, call.message().await];
+    asked.push(call.message().await);
+    let ids: std::collections::HashSet<_> = asked.iter().map(|request| request["id"].to_string()).collect();
+    assert_eq!(ids.len(), 4, "J-2: never one id twice");
+    let answers = json!({
+        "f": {"action": "decline"},
+        "u": {"action": "accept"},
+        "s": {"role": "assistant", "model": "m", "content": {"type": "text", "text": "short"}},
+        "r": {"roots": [{"uri": "file:///work", "name": "work"}]},
+    });
+    for request in asked.iter().rev() {
+        let key = match (request["method"].as_str(), request["params"]["mode"].as_str()) {
+            (Some("elicitation/create"), Some("url")) => {
+                let id = request["params"]["elicitationId"].as_str();
+                assert!(id.is_some_and(|id| id.len() == 36), "E-5: {request}");
+                "u"
+            }
+            (Some("elicitation/create"), _) => "f",
+            (Some("sampling/createMessage"), _) => "s",
+            (Some("roots/list"), _) => "r",
+            other => panic!("{other:?}"),
+        };
+        session.respond(request, answers[key].clone()).await;
+    }
+    assert_eq!(call.outcome().await, json!([answers]));
+}
+
+#[tokio::test]
+async fn ir_2_what_the_client_did_not_declare_is_not_asked() {
+    let host = scripted().start().await;
+    for (capabilities, question, says) in [
+        (json!({}), form("a"), "elicitation.form"),
+        (json!({"elicitation": {}}), url("a"), "elicitation.url"),
+        (json!({"elicitation": {"url": {}}}), form("a"), "elicitation.form"),
+        (json!({"elicitation": {}}), sampling("a"), "sampling"),
+        (json!({"sampling": {}}), roots("a"), "roots"),
+    ] {
+        let session = open(&host, capabilities).await;
+        let steps = json!([{"ask": [question]}]);
+        let came = outcome(&session.call("script", json!({"steps": steps})).await);
+        let why = came[0]["nothing"]["unsupported"].as_str().expect("a reason");
+        assert!(why.contains(says), "E-1, M-1: {why}");
+        // A task goes on without, it does not park.
+        let task = session.create_script(steps).await;
+        let result = session.result("tasks/result", json!({"taskId": task})).await;
+        assert_eq!(outcome(&result), came);
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_breaks_the_rules_is_not_asked() {
+    let (_host, session) = ready().await;
+    let nested = json!({"key": "a", "method": "elicitation/create", "params": {"message": "m",
+        "requestedSchema": {"type": "object", "properties": {"o": {"type": "object"}}}}});
+    for (questions, says) in [
+        (json!([{"key": "a", "method": "tools/call", "params": {}}]), "method"),
+        (json!([form("host:a")]), "host:"),
+        (json!([form("")]), "key"),
+        (json!([form("a"), form("a")]), "`a`"),
+        (json!([nested]), "`o`"),
+        (json!([]), "1 to 16"),
+    ] {
+        let came = outcome(&session.call("script", json!({"steps": [{"ask": questions}]})).await);
+        let why = came[0]["nothing"]["invalid"].as_str().unwrap_or_else(|| panic!("{came}"));
+        assert!(why.contains(says), "{why}");
+    }
+    // The same key again: the same question has its answer already, another is a fault.
+    let steps = json!([{"ask": [form("a")]}, {"ask": [form("a")]}, {"ask": [sampling("a")]}]);
+    let mut call = session.begin_script(steps).await;
+    let asked = call.message().await;
+    session.respond(&asked, accepted()).await;
+    let came = call.outcome().await;
+    assert_eq!(came[1], came[0]);
+    assert!(came[2]["nothing"]["invalid"].as_str().is_some_and(|why| why.contains("another")), "{came}");
+}
+
+#[tokio::test]
+async fn ir_8_decline_cancel_error_and_nonsense_are_inputs_to_the_tool() {
+    let (_host, session) = ready().await;
+    let steps = json!([
+        {"ask": [form("decline")]}, {"ask": [form("cancel")]}, {"ask": [sampling("refused")]},
+        {"ask": [form("nonsense")]},
+    ]);
+    let mut call = session.begin_script(steps).await;
+    let asked = call.message().await;
+    session.respond(&asked, json!({"action": "decline"})).await;
+    let asked = call.message().await;
+    session.respond(&asked, json!({"action": "cancel"})).await;
+    let asked = call.message().await;
+    session.refuse(&asked, -1, "User rejected sampling request").await;
+    let asked = call.message().await;
+    session.respond(&asked, json!({"action": "shrug"})).await;
+    let came = call.outcome().await;
+    assert_eq!(came[0]["decline"]["action"], "decline");
+    assert_eq!(came[1]["cancel"]["action"], "cancel");
+    assert_eq!(came[2]["refused"]["refused"]["code"], -1, "M-5: any error is a refusal");
+    assert_eq!(came[3]["nonsense"]["refused"]["code"], -32602, "E-3");
+}
+
+#[tokio::test]
+async fn e_3_content_that_does_not_fit_the_form_does_not_reach_the_tool() {
+    let (_host, session) = ready().await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    session.respond(&asked, json!({"action": "accept", "content": {"ok": "perhaps"}})).await;
+    assert_eq!(call.outcome().await[0]["a"]["refused"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn l_9_c_6_a_question_has_a_deadline_and_is_taken_back_when_it_passes() {
+    let host = scripted().set("questions.wait", "200ms").start().await;
+    let session = open(&host, everything()).await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    let taken_back = call.message().await;
+    assert_eq!(taken_back["method"], "notifications/cancelled");
+    assert_eq!(taken_back["params"]["requestId"], asked["id"]);
+    assert_eq!(call.outcome().await, json!([{"a": "timed-out"}]));
+    // Too late is no harm (C-1).
+    session.respond(&asked, accepted()).await;
+    // The same in a task.
+    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let (answer, before) = wait.answer().await;
+    assert_eq!(outcome(&answer["result"]), json!([{"a": "timed-out"}]));
+    let asked = before.iter().find(|message| message["method"] == "elicitation/create");
+    if let Some(asked) = asked {
+        let taken_back = before.iter().find(|message| message["method"] == "notifications/cancelled");
+        let taken_back = taken_back.expect("what went out is taken back");
+        assert_eq!(taken_back["params"]["requestId"], asked["id"]);
+        assert_eq!(taken_back["params"]["_meta"][RELATED]["taskId"], task, "T-38");
+    }
+}
+
+#[tokio::test]
+async fn c_1_a_cancelled_call_takes_its_question_back_and_gets_no_answer() {
+    let (_host, session) = ready().await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    session.notify("notifications/cancelled", json!({"requestId": call.id, "reason": "enough"})).await;
+    let rest = call.rest().await;
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(rest[0]["method"], "notifications/cancelled");
+    assert_eq!(rest[0]["params"]["requestId"], asked["id"]);
+}
+
+#[tokio::test]
+async fn only_the_session_that_was_asked_can_answer() {
+    let (host, session) = ready().await;
+    let stranger = open(&host, everything()).await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    let forged = json!({"action": "accept", "content": {"ok": false}});
+    stranger.respond(&asked, forged.clone()).await;
+    for id in [json!("unknown"), json!(5), json!("")] {
+        session.respond(&json!({"id": id}), forged.clone()).await;
+    }
+    session.respond(&asked, accepted()).await;
+    assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
+    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    stranger.respond(&asked, forged).await;
+    session.respond(&asked, accepted()).await;
+    assert_eq!(wait.outcome().await, json!([{"a": accepted()}]));
+}
+
+#[tokio::test]
+async fn ir_1_ir_3_t_17_a_task_waits_for_input_and_one_result_stream_carries_it_all() {
+    let (_host, session) = ready().await;
+    let task = session.create_script(json!([{"ask": [form("a")]}, {"ask": [sampling("b")]}])).await;
+    session.until(&task, "input_required").await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task, "IR-2");
+    session.respond(&asked, accepted()).await;
+    // A second round on the same stream, which was open before it.
+    let asked = wait.next_of("sampling/createMessage").await;
+    assert_eq!(session.task(&task).await["status"], "input_required");
+    let message = json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}});
+    session.respond(&asked, message.clone()).await;
+    let (answer, before) = wait.answer().await;
+    assert_eq!(outcome(&answer["result"]), json!([{"a": accepted()}, {"b": message}]));
+    assert_eq!(answer["result"]["_meta"][RELATED]["taskId"], task);
+    let states: Vec<_> = before.iter().filter_map(|message| message["params"]["status"].as_str()).collect();
+    assert_eq!(states, ["working", "completed"], "T-37: each change that is left to tell");
+}
+
+#[tokio::test]
+async fn ir_1_a_task_leaves_input_required_only_when_all_answers_are_in() {
+    let (_host, session) = ready().await;
+    let task = session.create_script(json!([{"ask": [form("a"), form("b")]}, {"sleep": 600_000}])).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let first = wait.next_of("elicitation/create").await;
+    let second = wait.next_of("elicitation/create").await;
+    session.respond(&second, accepted()).await;
+    assert_eq!(session.task(&task).await["status"], "input_required");
+    session.respond(&first, accepted()).await;
+    session.until(&task, "working").await;
+    session.result("tasks/cancel", json!({"taskId": task})).await;
+}
+
+#[tokio::test]
+async fn ir_4_h_20_with_only_a_get_stream_the_question_goes_there_and_nowhere_else() {
+    let host = scripted().set("questions.settle", "20ms").start().await;
+    let session = open(&host, everything()).await;
+    let mut listening = session.listen().await;
+    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let asked = loop {
+        let message = next(&mut listening).await.expect("the stream stays open");
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task);
+    let wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    session.respond(&asked, accepted()).await;
+    let (answer, before) = wait.answer().await;
+    assert_eq!(outcome(&answer["result"]), json!([{"a": accepted()}]));
+    assert!(before.iter().all(|message| message["method"] != "elicitation/create"), "{before:?}");
+}
+
+#[tokio::test]
+async fn ir_7_after_a_lost_stream_the_next_wait_asks_anew_and_the_first_answer_to_either_counts() {
+    for answer_the_first in [true, false] {
+        let (_host, session) = ready().await;
+        let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+        let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+        let first = wait.next_of("elicitation/create").await;
+        drop(wait);
+        // The host learns of a lost connection when it next looks, so a wait that
+        // begins at once may find the question still out; then another one begins.
+        let (mut wait, second) = eventually("the question to be asked anew", || async {
+            let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+            let second = tokio::time::timeout(
+                std::time::Duration::from_millis(500),
+                wait.next_of("elicitation/create"),
+            );
+            second.await.ok().map(|second| (wait, second))
+        })
+        .await;
+        assert_ne!(first["id"], second["id"], "J-2: under a new id");
+        assert_eq!(first["params"], second["params"]);
+        let (counts, late) = if answer_the_first { (&first, &second) } else { (&second, &first) };
+        session.respond(counts, accepted()).await;
+        session.respond(late, json!({"action": "decline"})).await;
+        let outcome = loop {
+            let message = wait.message().await;
+            if message["id"] == wait.id {
+                break outcome(&message["result"]);
+            }
+        };
+        assert_eq!(outcome, json!([{"a": accepted()}]));
+    }
+}
+
+#[tokio::test]
+async fn h_28_a_question_on_a_broken_stream_is_read_again_by_resumption() {
+    let (_host, session) = ready().await;
+    let mut call = session.begin_script(json!([{"sleep": 400}, {"ask": [form("a")]}])).await;
+    let opening = tokio::time::timeout(toolyard_tests::wait::PATIENCE, call.events.next());
+    let opening = opening.await.expect("in time").expect("the opening event").id.expect("its id");
+    drop(call);
+    let mut resumed = session.get(Some(&opening)).await.events();
+    let asked = next(&mut resumed).await.expect("the question");
+    session.respond(&asked, accepted()).await;
+    let answer = next(&mut resumed).await.expect("the answer");
+    assert_eq!(outcome(&answer["result"]), json!([null, {"a": accepted()}]));
+}
+
+#[tokio::test]
+async fn t_36_a_cancelled_task_takes_its_questions_back_before_it_ends_its_waits() {
+    let (_host, session) = ready().await;
+    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    assert_eq!(session.result("tasks/cancel", json!({"taskId": task})).await["status"], "cancelled");
+    let (answer, before) = wait.answer().await;
+    assert_eq!(answer["error"]["code"], -32603, "T-28");
+    let taken_back = before.iter().find(|message| message["method"] == "notifications/cancelled");
+    assert_eq!(taken_back.expect("taken back")["params"]["requestId"], asked["id"]);
+    session.respond(&asked, accepted()).await;
+    assert_eq!(session.task(&task).await["status"], "cancelled", "late answers change nothing");
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_before_it_is_accepted() {
+    let (_host, session) = ready().await;
+    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    session.respond(&asked, accepted()).await;
+    // Whoever asks after the 202 sees it answered.
+    assert_ne!(session.task(&task).await["status"], "input_required");
+}
+
+#[tokio::test]
+async fn ir_9_a_client_that_takes_our_task_for_its_own_is_asked_once_more_without_it() {
+    let (_host, session) = ready().await;
+    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    session.refuse(&asked, -32602, &format!("Task not found: {task}")).await;
+    let again = wait.next_of("elicitation/create").await;
+    assert!(again["params"].get("_meta").is_none(), "{again}");
+    assert_ne!(asked["id"], again["id"]);
+    session.refuse(&again, -32602, &format!("Task not found: {task}")).await;
+    let came = wait.outcome().await;
+    assert_eq!(came[0]["a"]["refused"]["code"], -32602, "once, not for ever");
+    let host = scripted().set("questions.related-task", "false").start().await;
+    let session = open(&host, everything()).await;
+    let task = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    assert!(asked["params"].get("_meta").is_none(), "{asked}");
+}
+
+#[tokio::test]
+async fn ir_5_on_stdio_a_question_comes_at_once_from_calls_and_from_tasks() {
+    let mut stdio = Stdio::start(scripted());
+    stdio.initialize_as(LATEST, everything()).await;
+    let steps = json!([{"ask": [form("a")]}]);
+    let call = json!({"name": "script", "arguments": {"steps": steps}});
+    let id = stdio.send("tools/call", call.clone()).await;
+    let asked = stdio.read().await;
+    assert_eq!(asked["method"], "elicitation/create");
+    stdio.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted()}).to_string()).await;
+    assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": accepted()}]));
+    let mut as_task = call;
+    as_task["task"] = json!({});
+    let created = stdio.request("tools/call", as_task).await;
+    let task = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
+    let mut met = stdio.notices();
+    let asked = loop {
+        let found = met.iter().find(|message| message["method"] == "elicitation/create").cloned();
+        match found {
+            Some(asked) => break asked,
+            None => met.push(stdio.read().await),
+        }
+    };
+    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], task);
+    let id = stdio.send("tasks/result", json!({"taskId": task})).await;
+    stdio.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted()}).to_string()).await;
+    assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": accepted()}]));
+    assert!(stdio.notices().iter().all(|message| message["method"] != "elicitation/create"), "H-20");
+}
+
+#[tokio::test]
+async fn l_4_nothing_is_asked_before_the_client_has_initialized() {
+    let mut stdio = Stdio::start(scripted().set("questions.wait", "300ms"));
+    stdio.line(&toolyard_tests::session::initialize(LATEST, everything()).to_string()).await;
+    stdio.read().await;
+    let id = stdio
+        .send("tools/call", json!({"name": "script", "arguments": {"steps": [{"ask": [form("a")]}]}}))
+        .await;
+    assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": "timed-out"}]));
+    assert!(stdio.notices().is_empty());
+}
+
+#[tokio::test]
+async fn a_suspended_guest_costs_no_thread() {
+    let (host, session) = ready().await;
+    let threads = || {
+        let of = format!("/proc/{}/task", host.pid().as_raw_nonzero());
+        std::fs::read_dir(of).map_or(0, Iterator::count)
+    };
+    let mut waiting = Vec::new();
+    let mut before = 0;
+    for number in 0..60 {
+        let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+        let asked = call.message().await;
+        waiting.push((call, asked));
+        if number == 9 {
+            before = threads();
+        }
+    }
+    assert!(threads() <= before, "{} threads, {before} with ten guests", threads());
+    // Others are served meanwhile.
+    assert_eq!(outcome(&session.call("script", json!({"steps": []})).await), json!([]));
+    for (call, asked) in waiting {
+        session.respond(&asked, accepted()).await;
+        assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
+    }
+}
+
+#[tokio::test]
+async fn e_6_the_end_of_a_url_elicitation_is_told_to_the_client_that_was_asked() {
+    let (_host, session) = ready().await;
+    let steps =
+        json!([{"ask": [url("u"), url("no")]}, {"complete": "no"}, {"complete": "other"}, {"complete": "u"}]);
+    let mut call = session.begin_script(steps).await;
+    let (agreed, declined) = (call.message().await, call.message().await);
+    session.respond(&agreed, json!({"action": "accept"})).await;
+    session.respond(&declined, json!({"action": "decline"})).await;
+    let told = call.message().await;
+    assert_eq!(told["method"], "notifications/elicitation/complete");
+    assert_eq!(told["params"]["elicitationId"], agreed["params"]["elicitationId"]);
+    let (_, more) = call.answer().await;
+    assert!(more.is_empty(), "only what was agreed to: {more:?}");
+}
+
+#[tokio::test]
+async fn e_7_the_error_that_asks_for_a_page_goes_only_to_clients_that_can_open_one() {
+    let host = scripted().start().await;
+    let data = json!({"elicitations": [{"mode": "url", "message": "m", "url": "https://e.com", "elicitationId": "x"}]});
+    let steps = json!([{"fail": {"code": -32042, "message": "Sign in first", "data": data}}]);
+    let able = open(&host, everything()).await;
+    let error = able.error("tools/call", json!({"name": "script", "arguments": {"steps": steps}})).await;
+    assert_eq!((error["code"].as_i64(), &error["data"]), (Some(-32042), &data));
+    let task = able.create_script(steps.clone()).await;
+    let error = able.error("tasks/result", json!({"taskId": task})).await;
+    assert_eq!(error["code"], -32042, "T-25: the same error");
+    let unable = open(&host, json!({"elicitation": {}})).await;
+    let result = unable.call("script", json!({"steps": steps})).await;
+    assert_eq!(result["isError"], true);
+    assert!(result["content"][0]["text"].as_str().is_some_and(|text| text.contains("Sign in first")));
+}

@@ -1,0 +1,239 @@
+//! We as requestor (Q-*): a client that runs our questions as tasks of its own.
+
+use crate::questions::{RELATED, accepted, form, open, sampling, scripted};
+use serde_json::{Value, json};
+use toolyard_tests::exchange::{Exchange, outcome};
+use toolyard_tests::{Host, Session};
+
+/// The client's name for its task.
+const THEIRS: &str = "their-Y";
+
+fn runs_tasks() -> Value {
+    json!({
+        "elicitation": {}, "sampling": {},
+        "tasks": {"cancel": {}, "requests": {
+            "elicitation": {"create": {}}, "sampling": {"createMessage": {}},
+        }},
+    })
+}
+
+fn their_task(status: &str) -> Value {
+    json!({
+        "taskId": THEIRS, "status": status, "ttl": 60_000, "pollInterval": 20,
+        "createdAt": "2025-11-25T10:31:00Z", "lastUpdatedAt": "2025-11-25T10:31:00Z",
+    })
+}
+
+/// A plain call whose question the client has taken on as a task.
+async fn entrusted() -> (Host, Session, Exchange, Value) {
+    let host = scripted().start().await;
+    let session = open(&host, runs_tasks()).await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    session.respond(&asked, json!({"task": their_task("working")})).await;
+    (host, session, call, asked)
+}
+
+#[tokio::test]
+async fn q_1_q_4_q_5_the_task_is_made_polled_and_fetched() {
+    let (_host, session, mut call, asked) = entrusted().await;
+    assert!(asked["params"]["task"]["ttl"].as_u64().is_some_and(|ttl| ttl > 0), "Q-1: {asked}");
+    assert_eq!(asked["params"]["message"], "Deploy?");
+    for status in ["working", "completed"] {
+        let poll = call.message().await;
+        assert_eq!(poll["method"], "tasks/get");
+        assert_eq!(poll["params"], json!({"taskId": THEIRS}), "T-38: no related-task here");
+        session.respond(&poll, their_task(status)).await;
+    }
+    let fetch = call.message().await;
+    assert_eq!((&fetch["method"], &fetch["params"]["taskId"]), (&json!("tasks/result"), &json!(THEIRS)));
+    let mut result = accepted();
+    result["_meta"] = json!({RELATED: {"taskId": THEIRS}});
+    session.respond(&fetch, result.clone()).await;
+    let (answer, rest) = call.answer().await;
+    assert_eq!(outcome(&answer["result"]), json!([{"a": result}]));
+    assert!(rest.is_empty(), "Q-7, Q-8: nothing is cancelled or listed: {rest:?}");
+}
+
+#[tokio::test]
+async fn q_2_a_client_that_ignores_the_augmentation_is_understood() {
+    let host = scripted().start().await;
+    let session = open(&host, runs_tasks()).await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    assert!(asked["params"]["task"].is_object());
+    session.respond(&asked, accepted()).await;
+    assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
+}
+
+#[tokio::test]
+async fn q_1_q_3_only_declared_kinds_are_augmented_and_the_base_capability_still_counts() {
+    let host = scripted().start().await;
+    let samples = json!({"elicitation": {}, "sampling": {}, "tasks": {"requests": {"sampling": {"createMessage": {}}}}});
+    let session = open(&host, samples).await;
+    let mut call = session.begin_script(json!([{"ask": [form("a"), sampling("b")]}])).await;
+    for _ in 0..2 {
+        let asked = call.message().await;
+        let augmented = asked["params"].get("task").is_some();
+        assert_eq!(augmented, asked["method"] == "sampling/createMessage", "{asked}");
+        session.refuse(&asked, -1, "no").await;
+    }
+    drop(call.answer().await);
+    let without_base = json!({"tasks": {"requests": {"elicitation": {"create": {}}}}});
+    let session = open(&host, without_base).await;
+    let came = outcome(&session.call("script", json!({"steps": [{"ask": [form("a")]}]})).await);
+    assert!(came[0]["nothing"]["unsupported"].is_string(), "Q-3: {came}");
+}
+
+#[tokio::test]
+async fn q_4_when_the_client_needs_input_itself_its_result_is_asked_for_at_once() {
+    let (_host, session, mut call, _) = entrusted().await;
+    let poll = call.message().await;
+    session.respond(&poll, their_task("input_required")).await;
+    let fetch = call.message().await;
+    assert_eq!(fetch["method"], "tasks/result");
+    session.respond(&fetch, accepted()).await;
+    assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
+}
+
+#[tokio::test]
+async fn q_5_q_9_an_error_about_the_clients_task_is_no_answer() {
+    for (at, code) in [("tasks/get", -32602), ("tasks/result", -1)] {
+        let (_host, session, mut call, _) = entrusted().await;
+        if at == "tasks/result" {
+            let poll = call.message().await;
+            session.respond(&poll, their_task("failed")).await;
+        }
+        let request = call.message().await;
+        assert_eq!(request["method"], at);
+        session.refuse(&request, code, "gone").await;
+        let (answer, rest) = call.answer().await;
+        assert_eq!(outcome(&answer["result"])[0]["a"]["refused"]["code"], code);
+        assert!(rest.is_empty(), "what is gone is not cancelled: {rest:?}");
+    }
+}
+
+#[tokio::test]
+async fn q_6_a_status_that_the_client_sends_is_not_relied_on() {
+    let (_host, session, mut call, _) = entrusted().await;
+    session.notify("notifications/tasks/status", their_task("completed")).await;
+    let poll = call.message().await;
+    assert_eq!(poll["method"], "tasks/get", "it is asked all the same");
+    session.respond(&poll, their_task("working")).await;
+    let poll = call.message().await;
+    assert_eq!(poll["method"], "tasks/get");
+    session.respond(&poll, their_task("completed")).await;
+    let fetch = call.message().await;
+    session.respond(&fetch, accepted()).await;
+    assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
+}
+
+#[tokio::test]
+async fn q_7_a_client_task_that_is_no_longer_wanted_is_cancelled_as_a_task() {
+    let (_host, session, mut call, asked) = entrusted().await;
+    let poll = call.message().await;
+    session.notify("notifications/cancelled", json!({"requestId": call.id})).await;
+    let rest = call.rest().await;
+    let cancel = rest.iter().find(|message| message["method"] == "tasks/cancel").expect("it is cancelled");
+    assert_eq!(cancel["params"]["taskId"], THEIRS);
+    let withdrawn: Vec<_> =
+        rest.iter().filter(|message| message["method"] == "notifications/cancelled").collect();
+    assert!(withdrawn.iter().all(|notice| notice["params"]["requestId"] != asked["id"]), "{rest:?}");
+    assert!(withdrawn.iter().all(|notice| notice["params"]["requestId"] == poll["id"]), "C-6: {rest:?}");
+}
+
+#[tokio::test]
+async fn q_7_q_9_a_client_task_that_takes_too_long_is_cancelled_and_the_guest_told() {
+    let host = scripted().set("questions.wait", "400ms").start().await;
+    let session = open(&host, runs_tasks()).await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    assert!(asked["params"]["task"]["ttl"].as_u64().is_some_and(|ttl| ttl <= 400), "no longer than we wait");
+    session.respond(&asked, json!({"task": their_task("working")})).await;
+    let mut methods = Vec::new();
+    let came = loop {
+        let message = call.message().await;
+        match message["method"].as_str() {
+            Some("tasks/get") => session.respond(&message, their_task("working")).await,
+            Some(method) => methods.push(method.to_owned()),
+            None => break outcome(&message["result"]),
+        }
+    };
+    assert_eq!(came, json!([{"a": "timed-out"}]));
+    assert!(methods.contains(&"tasks/cancel".to_owned()), "{methods:?}");
+}
+
+#[tokio::test]
+async fn q_11_a_task_that_makes_no_sense_is_a_fault_of_the_client_and_nothing_hangs() {
+    for nonsense in [
+        json!({"taskId": THEIRS, "status": "paused"}),
+        json!({"taskId": "another", "status": "completed"}),
+        json!({"status": "completed"}),
+        json!("completed"),
+    ] {
+        let (_host, session, mut call, _) = entrusted().await;
+        let poll = call.message().await;
+        session.respond(&poll, nonsense.clone()).await;
+        let came = call.outcome().await;
+        assert!(came[0]["a"]["refused"]["code"].is_i64(), "{nonsense}: {came}");
+    }
+    let host = scripted().start().await;
+    let session = open(&host, runs_tasks()).await;
+    let mut call = session.begin_script(json!([{"ask": [form("a")]}])).await;
+    let asked = call.message().await;
+    session.respond(&asked, json!({"task": {"taskId": THEIRS, "status": "dreaming"}})).await;
+    assert_eq!(call.outcome().await[0]["a"]["refused"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn q_10_q_12_a_task_of_ours_waits_for_a_task_of_theirs_of_the_same_name() {
+    let host = scripted().start().await;
+    let session = open(&host, runs_tasks()).await;
+    let ours = session.create_script(json!([{"ask": [form("a")]}])).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": ours})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], ours, "Q-10: the creation carries our task");
+    // The client may name its task just as we named ours: ids are two name spaces.
+    let same_name = |status: &str| {
+        let mut task = their_task(status);
+        task["taskId"] = json!(ours);
+        task
+    };
+    session.respond(&asked, json!({"task": same_name("working")})).await;
+    let poll = wait.next_of("tasks/get").await;
+    assert_eq!(poll["params"], json!({"taskId": ours}));
+    // Meanwhile ours answers for itself.
+    assert_eq!(session.task(&ours).await["status"], "input_required");
+    session.respond(&poll, same_name("completed")).await;
+    let fetch = wait.next_of("tasks/result").await;
+    assert_eq!(session.task(&ours).await["status"], "input_required");
+    session.respond(&fetch, accepted()).await;
+    assert_eq!(wait.outcome().await, json!([{"a": accepted()}]));
+    assert_eq!(session.task(&ours).await["status"], "completed");
+    // Theirs is none of ours.
+    assert_eq!(session.error("tasks/get", json!({"taskId": THEIRS})).await["code"], -32602);
+}
+
+#[tokio::test]
+async fn t_36_q_7_a_cancelled_task_of_ours_cancels_theirs() {
+    let host = scripted().start().await;
+    let session = open(&host, runs_tasks()).await;
+    let ours = session.create_script(json!([{"ask": [sampling("a")]}])).await;
+    // A stream that stays: the wait for the result ends with the task.
+    let listening = session.listen().await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": ours})).await;
+    let asked = wait.next_of("sampling/createMessage").await;
+    session.respond(&asked, json!({"task": their_task("working")})).await;
+    let poll = wait.next_of("tasks/get").await;
+    session.result("tasks/cancel", json!({"taskId": ours})).await;
+    drop(poll);
+    let mut messages = wait.rest().await;
+    let mut events = listening;
+    while !messages.iter().any(|message| message["method"] == "tasks/cancel") {
+        messages.push(toolyard_tests::exchange::next(&mut events).await.expect("the stream stays open"));
+    }
+    assert!(
+        messages.iter().all(|message| message["params"]["requestId"] != asked["id"]),
+        "Q-7: never taken back as a request: {messages:?}"
+    );
+}
