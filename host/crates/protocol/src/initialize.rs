@@ -111,7 +111,8 @@ mod tests {
         let mut identity = ServerIdentity { info, instructions: None, tasks: true };
         let tasks = |identity: &ServerIdentity, revision: &str| {
             let revision = Revision::parse(revision).expect("is known");
-            let result: serde_json::Value = identity.initialize_result(revision).decode().expect("JSON");
+            let result: serde_json::Value =
+                identity.initialize_result(revision, Offers::default()).decode().expect("JSON");
             result["capabilities"].get("tasks").cloned()
         };
         let expected = r#"{"list":{"filter":{"methods":["tools/call"],"taskIds":true,"status":true,
@@ -123,5 +124,27 @@ mod tests {
         assert_eq!(tasks(&identity, "2025-06-18"), None, "there are no tasks in this revision");
         identity.tasks = false;
         assert_eq!(tasks(&identity, "2025-11-25"), None, "tasks are switched off");
+    }
+
+    #[test]
+    fn r_1_pr_1_co_1_g_1_what_is_offered_is_declared_and_nothing_else() {
+        let identity = ServerIdentity {
+            info: Implementation { name: "n".into(), title: None, version: "1".into() },
+            instructions: None,
+            tasks: true,
+        };
+        let declared = |offers| -> serde_json::Value {
+            let result = identity.initialize_result(Revision::LATEST, offers);
+            result.decode::<serde_json::Value>().expect("JSON")["capabilities"].take()
+        };
+        let nothing = declared(Offers::default());
+        assert_eq!(nothing["logging"], serde_json::json!({}));
+        for name in ["resources", "prompts", "completions"] {
+            assert!(nothing.get(name).is_none(), "{name}");
+        }
+        let all = declared(Offers { resources: true, prompts: true, completions: true });
+        assert_eq!(all["resources"], serde_json::json!({"subscribe": true, "listChanged": true}));
+        assert_eq!(all["prompts"], serde_json::json!({"listChanged": true}));
+        assert_eq!(all["completions"], serde_json::json!({}));
     }
 }

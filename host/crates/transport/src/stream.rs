@@ -179,9 +179,12 @@ impl Stream {
         Reader { stream: self.clone(), after: number, reader }
     }
 
-    /// The number of the latest message.
-    pub fn latest(&self) -> u64 {
-        self.lock().next - 1
+    /// Whether all that follows the message of this number is still there to read
+    /// (H-29).
+    pub fn continues_after(&self, number: u64) -> bool {
+        let state = self.lock();
+        let oldest = state.log.front().map_or(state.next, |(number, _)| *number);
+        number < state.next && number + 1 >= oldest
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -273,7 +276,7 @@ mod tests {
         assert_eq!(now(&mut again), Some(Next::Message(3, text("c"))));
         assert_eq!(now(&mut again), Some(Next::Ended));
         stream.push(text("late"));
-        assert_eq!(stream.latest(), 3);
+        assert!(stream.continues_after(3) && !stream.continues_after(4));
         drop(again);
         assert!(!stream.is_read());
     }
@@ -290,6 +293,7 @@ mod tests {
         assert_eq!(now(&mut reader), Some(Next::Message(2, text("x"))));
         stream.push(text("longer than the bound"));
         assert_eq!(now(&mut reader), Some(Next::CutOff), "too many bytes");
+        assert!(!stream.continues_after(3) && stream.continues_after(4), "what is lost is known to be");
         let mut reader = stream.read_after(4);
         assert!(matches!(now(&mut reader), Some(Next::Message(5, _))), "the latest is always kept");
     }

@@ -22,8 +22,8 @@ impl Endpoint {
             return Ok(reply::events(sse::events(&stream, 0, manner)));
         };
         let id = last.to_str().ok().and_then(EventId::parse);
-        let found =
-            id.and_then(|id| session.find(id).filter(|stream| id.number <= stream.latest()).zip(Some(id)));
+        let found = id
+            .and_then(|id| session.find(id).filter(|stream| stream.continues_after(id.number)).zip(Some(id)));
         let Some((stream, id)) = found else {
             // H-29: not 404, which would end the session.
             let error = RpcError::invalid_request(

@@ -1,0 +1,218 @@
+//! What a client is told besides answers: progress, status, logs (P-*, T-37 to
+//! T-39, G-*), and that cancellation ends it (C-*).
+
+use crate::questions::{RELATED, open, scripted};
+use serde_json::{Value, json};
+use toolyard_tests::exchange::{next, outcome};
+use toolyard_tests::{Host, Session, Stdio};
+
+async fn ready() -> (Host, Session) {
+    let host = scripted().start().await;
+    let session = Session::open(host.port()).await;
+    (host, session)
+}
+
+fn log(level: &str, data: &str) -> Value {
+    json!({"log": {"level": level, "logger": "script", "data": data}})
+}
+
+/// The levels of the log messages among these.
+fn levels(messages: &[Value]) -> Vec<&str> {
+    let logs = messages.iter().filter(|message| message["method"] == "notifications/message");
+    logs.filter_map(|message| message["params"]["level"].as_str()).collect()
+}
+
+const ALL: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+async fn logged(session: &Session, steps: &[Value]) -> Vec<Value> {
+    let params = json!({"name": "script", "arguments": {"steps": steps}});
+    session.request_and_notices("tools/call", params).await.1
+}
+
+#[tokio::test]
+async fn g_1_a_guest_logs_to_the_client_on_the_stream_of_the_call() {
+    let (_host, session) = ready().await;
+    let messages =
+        logged(&session, &[json!({"log": {"level": "warning", "data": {"disk": [1, null]}}})]).await;
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!(messages[0]["params"], json!({"level": "warning", "data": {"disk": [1, null]}}));
+    let messages = logged(&session, &[log("error", "x")]).await;
+    assert_eq!(messages[0]["params"]["logger"], "script");
+}
+
+#[tokio::test]
+async fn g_1_g_2_the_level_is_set_per_session_and_outlives_a_restart() {
+    let (host, session) = ready().await;
+    let steps: Vec<Value> = ALL.iter().map(|level| log(level, "x")).collect();
+    let other = Session::open(host.port()).await;
+    assert_eq!(levels(&logged(&session, &steps).await), ALL[1..], "before any is set: info and above");
+    for (index, level) in ALL.iter().enumerate() {
+        assert_eq!(session.result("logging/setLevel", json!({"level": level})).await, json!({}), "J-9");
+        assert_eq!(levels(&logged(&session, &steps).await), ALL[index..], "{level}");
+    }
+    assert_eq!(levels(&logged(&other, &steps).await), ALL[1..], "another session has its own");
+    for wrong in [json!({"level": "loud"}), json!({"level": 3}), json!({})] {
+        assert_eq!(session.error("logging/setLevel", wrong).await["code"], -32602);
+    }
+    let mut host = host;
+    host.kill().await;
+    let again = host.another().await;
+    let session = session.at(again.port());
+    assert_eq!(levels(&logged(&session, &steps).await), ["emergency"]);
+}
+
+#[tokio::test]
+async fn g_2_a_guest_that_logs_without_end_is_cut_short_and_the_client_told() {
+    let (_host, session) = ready().await;
+    let flood = json!({"log": {"level": "error", "data": "x", "times": 5000}});
+    let messages = logged(&session, &[flood]).await;
+    assert!(messages.len() < 1000, "{} of 5000", messages.len());
+    assert!(levels(&messages).contains(&"warning"), "the client is told that something is left out");
+}
+
+#[tokio::test]
+async fn t_38_what_a_task_logs_names_the_task() {
+    let (_host, session) = ready().await;
+    let mut listening = session.listen().await;
+    let task = session.create_script(json!([log("error", "x")])).await;
+    let message = loop {
+        let message = next(&mut listening).await.expect("the stream stays open");
+        if message["method"] == "notifications/message" {
+            break message;
+        }
+    };
+    assert_eq!(message["params"]["_meta"][RELATED]["taskId"], task);
+}
+
+#[tokio::test]
+async fn t_37_the_status_of_a_task_is_told_on_creation_and_at_each_change_to_its_own_session_only() {
+    let (host, session) = ready().await;
+    let stranger = Session::open(host.port()).await;
+    let mut theirs = stranger.listen().await;
+    let mut listening = session.listen().await;
+    let task = session.create_script(json!([{"status": "half"}, {"sleep": 400}])).await;
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last: &Value| last["status"] != "completed") {
+        let notice = next(&mut listening).await.expect("the stream stays open");
+        assert_eq!(notice["method"], "notifications/tasks/status", "{notice}");
+        told.push(notice["params"].clone());
+    }
+    assert!(told.iter().all(|status| status["taskId"] == task && status.get("_meta").is_none()), "{told:?}");
+    assert_eq!(told[0]["status"], "working");
+    assert!(told.iter().any(|status| status["statusMessage"] == "half"), "{told:?}");
+    let mut full = told[0].clone();
+    full.as_object_mut().expect("an object").retain(|name, _| name != "statusMessage");
+    let keys: Vec<_> = full.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(
+        keys,
+        ["createdAt", "lastUpdatedAt", "pollInterval", "status", "taskId", "ttl"],
+        "a whole task"
+    );
+    // Nothing of it went to the stranger: the next there is its own.
+    let own = stranger.create_script(json!([])).await;
+    assert_eq!(next(&mut theirs).await.expect("its own")["params"]["taskId"], own);
+}
+
+#[tokio::test]
+async fn t_37_a_cancel_is_told_too_wherever_it_came_from() {
+    let (host, session) = ready().await;
+    let mut listening = session.listen().await;
+    let task = session.create_script(json!([{"sleep": 600_000}])).await;
+    let cancelled = host.command(&["tasks", "cancel", &task]).await;
+    assert!(cancelled.status.success(), "{cancelled:?}");
+    loop {
+        let notice = next(&mut listening).await.expect("the stream stays open");
+        if notice["params"]["status"] == "cancelled" {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn p_1_p_2_t_39_progress_rises_and_ends_with_the_task() {
+    let (_host, session) = ready().await;
+    let steps: Vec<Value> = (0..200_u32)
+        .flat_map(|step| {
+            [
+                json!({"progress": {"progress": f64::from(step % 7) + f64::from(step), "total": 300.5}}),
+                json!({"sleep": 20}),
+            ]
+        })
+        .collect();
+    let mut listening = session.listen().await;
+    let created = session
+        .result(
+            "tools/call",
+            json!({
+                "name": "script", "arguments": {"steps": steps}, "task": {}, "_meta": {"progressToken": "p"},
+            }),
+        )
+        .await;
+    let task = created["task"]["taskId"].clone();
+    let mut last = -1.0;
+    for _ in 0..4 {
+        let notice = next(&mut listening).await.expect("the stream stays open");
+        if notice["method"] != "notifications/progress" {
+            continue;
+        }
+        assert_eq!(notice["params"]["progressToken"], "p", "P-1");
+        assert_eq!(notice["params"]["total"], 300.5);
+        let progress = notice["params"]["progress"].as_f64().expect("a number");
+        assert!(progress > last, "P-1: {progress} after {last}");
+        last = progress;
+    }
+    session.result("tasks/cancel", json!({"taskId": task})).await;
+    // After the end, whatever the guest still said is not told.
+    while next(&mut listening).await.expect("open")["params"]["status"] != "cancelled" {}
+    let other = session.create_script(json!([])).await;
+    assert_eq!(next(&mut listening).await.expect("open")["params"]["taskId"], other, "P-2, T-39");
+}
+
+#[tokio::test]
+async fn p_1_without_a_token_there_is_no_progress() {
+    let (_host, session) = ready().await;
+    let messages = logged(&session, &[json!({"progress": {"progress": 1.0}}), json!({"sleep": 300})]).await;
+    assert!(messages.is_empty(), "{messages:?}");
+}
+
+#[tokio::test]
+async fn c_3_cancelling_the_request_that_made_a_task_cancels_nothing() {
+    let (_host, session) = ready().await;
+    let id = session.next_id();
+    let params = json!({"name": "script", "arguments": {"steps": [{"sleep": 300}]}, "task": {}});
+    let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    let created = session.post(&message).await.json().await;
+    let task = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
+    session.notify("notifications/cancelled", json!({"requestId": id})).await;
+    session.until(&task, "completed").await;
+    // C-5: malformed ones are ignored.
+    for params in [json!({}), json!({"requestId": null}), json!({"requestId": {}})] {
+        session.notify("notifications/cancelled", params).await;
+    }
+}
+
+#[tokio::test]
+async fn on_stdio_notices_come_between_the_answers() {
+    let mut stdio = Stdio::open(scripted()).await;
+    let steps = json!([log("debug", "no"), log("error", "yes"), {"progress": {"progress": 1}}]);
+    let params = json!({"name": "script", "arguments": {"steps": steps}, "_meta": {"progressToken": 7}});
+    let answer = stdio.request("tools/call", params).await;
+    assert_eq!(outcome(&answer["result"]), json!([null, null, null]));
+    let notices = stdio.notices();
+    let methods: Vec<_> = notices.iter().filter_map(|notice| notice["method"].as_str()).collect();
+    assert_eq!(methods, ["notifications/message", "notifications/progress"]);
+    assert_eq!(stdio.request("logging/setLevel", json!({"level": "debug"})).await["result"], json!({}));
+}
+
+#[tokio::test]
+async fn t_2_older_revisions_hear_nothing_of_tasks_and_everything_else() {
+    let host = scripted().start().await;
+    let session = Session::open_as(host.port(), "2025-06-18", json!({"elicitation": {}})).await.session;
+    let messages = logged(&session, &[log("error", "x")]).await;
+    assert_eq!(levels(&messages), ["error"]);
+    let mut call = session.begin_script(json!([{"ask": [crate::questions::form("a")]}])).await;
+    let asked = call.message().await;
+    session.respond(&asked, crate::questions::accepted()).await;
+    assert_eq!(call.outcome().await, json!([{"a": crate::questions::accepted()}]));
+    drop(open(&host, json!({})).await);
+}
