@@ -41,9 +41,11 @@ if [[ " $* " != *" --only "* ]]; then
         tail -n 40 "$out/criterion.log" >&2
         exit 1
     }
-    # The store's own benchmark prints a table instead of criterion's figures.
+    # The store's own benchmarks print tables instead of criterion's figures.
     printf '\n## Store: durable transitions by SQLite\n\n'
     grep -A 7 'fdatasync: .* a second' "$out/criterion.log" || true
+    printf '\n## Store: pages of tasks in SQLite\n\n'
+    sed -n '/^| .* tasks | p50/,/^[^|]/{/^|/p}' "$out/criterion.log"
     echo
 fi
 

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::{Incoming, Message, decode};
+use toolyard_protocol::task_filter::TaskFilter;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{RawJson, notification, response, tasks};
 
@@ -66,6 +67,7 @@ fn understood(params: Option<&RawJson>) {
     }
     drop(tasks::task_id(params));
     drop(tasks::cursor(params));
+    drop(TaskFilter::decode(params));
     drop(notification::cancelled_request(params));
 }
 

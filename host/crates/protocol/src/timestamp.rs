@@ -107,6 +107,20 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        /// F-5: no text makes it panic, and what it takes is a moment of ours.
+        #[test]
+        fn f_5_any_text_is_a_moment_or_none(
+            text in "([0-9]{4}-[01][0-9]-[0-3][0-9][Tt][0-2][0-9]:[0-5][0-9]:[0-6][0-9](\\.[0-9]{1,9})?([Zz]|[+-][0-2][0-9]:[0-5][0-9]))|.{0,30}"
+        ) {
+            if let Some((before, after)) = Timestamp::around(&text) {
+                let shown = before.to_string();
+                proptest::prop_assert_eq!(Timestamp::around(&shown), Some((before, before)));
+                proptest::prop_assert!(after == before || after == before.plus(1));
+            }
+        }
+    }
+
     #[test]
     fn differences_never_go_below_zero_and_sums_never_wrap() {
         assert_eq!(Timestamp(5).since(Timestamp(9)), 0);

@@ -119,17 +119,17 @@ pub(crate) const fn status(status: TaskStatus) -> i64 {
 /// index is only used where the query says the same literally.
 pub(crate) const LAST_LIVE: i64 = 2;
 
+/// All there are.
+pub(crate) const STATUSES: [TaskStatus; 5] = [
+    TaskStatus::Working,
+    TaskStatus::InputRequired,
+    TaskStatus::Completed,
+    TaskStatus::Failed,
+    TaskStatus::Cancelled,
+];
+
 pub(crate) fn read_status(number: i64) -> Result<TaskStatus, CodecError> {
-    [
-        TaskStatus::Working,
-        TaskStatus::InputRequired,
-        TaskStatus::Completed,
-        TaskStatus::Failed,
-        TaskStatus::Cancelled,
-    ]
-    .into_iter()
-    .find(|known| status(*known) == number)
-    .ok_or(CodecError::Status(number))
+    STATUSES.into_iter().find(|known| status(*known) == number).ok_or(CodecError::Status(number))
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ CREATE TABLE key (
 /// What a search needs. Three indexes hold the other time as well, so that a
 /// window on it is looked up where the index is walked, not in the table: they
 /// are written at every change as it is. `task_by_owner_created` is not, and
-/// stays as it was.
+/// stays as it was: where it is not enough, those of all states stand in for it.
 ///
 /// `span` says how long after its creation a task has changed at most: through
 /// it a window on the one time bounds the other. It never shrinks.
@@ -164,7 +164,7 @@ fn plain(path: &Path, busy: Duration) -> rusqlite::Result<Connection> {
 }
 
 fn set_up(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(96);
     // While another process turns a new file to WAL, SQLite answers "busy"
     // without waiting, lest the two wait for each other.
     let until = Instant::now() + busy;

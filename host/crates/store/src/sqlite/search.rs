@@ -5,9 +5,10 @@
 //! is ordered by. The one is a window on the *other* time. It says something of
 //! the time ordered by as well, since a task changes no earlier than it was
 //! created and later by no more than the longest span there ever was; what is
-//! left is either few tasks, which are sorted, or so many that the walk in order
-//! meets enough of them. For the case that it does not, the walk ends after
-//! [`BUDGET`]; the page is short then and says where it got to.
+//! left is either few tasks, which are sorted, or more, of which the walk in order
+//! meets enough soon. For the case that it does not, the walk ends after
+//! [`BUDGET`]. Then what is in the window is sorted after all, unless that is more
+//! than [`MANY`]; the page is short in that case and says where the walk got to.
 
 mod statements;
 
@@ -15,7 +16,7 @@ use super::error::{corrupt, failed};
 use super::tasks::{columns, id};
 use crate::codec;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
-use statements::{FETCH, Index, LATEST, ONE, SPAN, counted, ordered, windowed};
+use statements::{FETCH, LATEST, ONE, SPAN, counted, ordered, windowed};
 use toolyard_task::TaskId;
 use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, Window};
 use toolyard_task::store::StoreError;
@@ -30,6 +31,9 @@ const FETCHED: u32 = 3;
 
 /// A window of no more tasks than this is read whole and sorted.
 const FEW: u32 = 2_000;
+
+/// So is one of no more than this, where the walk in order led to nothing.
+const MANY: u32 = 20_000;
 
 /// Larger than any id.
 const LAST_ID: [u8; 17] = [0xff; 17];
@@ -94,14 +98,13 @@ impl<'a> Walk<'a> {
 
     fn page(mut self) -> Result<Page, StoreError> {
         if self.first <= self.last {
-            let states = states(&self.search.filter);
             if let Some(ids) = &self.search.filter.ids {
                 let met = self.named(ids.iter())?;
                 self.sorted(met)?;
-            } else if other(self.search).is_everything() || !self.are_few(&states)? {
-                self.in_order(&states)?;
-            } else {
-                let met = self.within_window(&states)?;
+            } else if other(self.search).is_everything() {
+                self.in_order()?;
+            } else if self.has_no_more(FEW)? || (!self.in_order()? && self.has_no_more(MANY)?) {
+                let met = self.within_window()?;
                 self.sorted(met)?;
             }
         }
@@ -127,19 +130,19 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks the index of the order, which is merged from those of several states.
-    fn in_order(&mut self, states: &[Option<TaskStatus>]) -> Result<(), StoreError> {
+    /// Says whether it came to the end of the page, or of all there is.
+    fn in_order(&mut self) -> Result<bool, StoreError> {
         let (by, direction) = (self.search.order.by, self.search.order.direction);
         let other = other(self.search);
-        let both = !other.is_everything();
-        let table = if both && !covers(states, by) { FETCHED } else { 0 };
+        let ranges = ranges(&self.search.filter, by, !other.is_everything());
         let start = self.start();
         let end = match direction {
             Direction::Ascending => self.last,
             Direction::Descending => self.first,
         };
-        let mut statements = states
+        let mut statements = ranges
             .iter()
-            .map(|state| self.on.prepare_cached(&ordered(*state, by, direction, both)))
+            .map(|state| self.on.prepare_cached(&ordered(*state, by, direction)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(failed)?;
         let given = params![self.owner, start.0, start.1, end];
@@ -150,19 +153,19 @@ impl<'a> Walk<'a> {
         while let Some(met) = next(&mut streams, self.search)? {
             if self.left == 0 {
                 self.more = true;
-                return Ok(());
+                return Ok(false);
             }
-            self.left = self.left.saturating_sub(1 + table);
+            self.left -= 1;
             let wanted = match by {
                 OrderBy::Created => other.contains(met.updated),
                 OrderBy::Updated => other.contains(met.created),
             };
             if wanted && self.take(&met)? {
-                return Ok(());
+                return Ok(true);
             }
             self.reached = Some(met.place);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Where the range begins, or goes on: after this time and id.
@@ -180,13 +183,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the window on the other time is narrow.
-    fn are_few(&self, states: &[Option<TaskStatus>]) -> Result<bool, StoreError> {
+    /// Whether the window on the other time has no more tasks than `most`.
+    fn has_no_more(&self, most: u32) -> Result<bool, StoreError> {
         let (first, last) = other(self.search).bounds();
-        let mut left = FEW;
-        for state in states {
-            let mut count =
-                self.on.prepare_cached(&counted(*state, opposite(self.search.order.by))).map_err(failed)?;
+        let by = opposite(self.search.order.by);
+        let mut left = most;
+        for state in ranges(&self.search.filter, by, false) {
+            let mut count = self.on.prepare_cached(&counted(state, by)).map_err(failed)?;
             let found: u32 = count
                 .query_row(params![self.owner, first, last, left + 1], |row| row.get(0))
                 .map_err(failed)?;
@@ -197,12 +200,12 @@ impl<'a> Walk<'a> {
     }
 
     /// All within the window on the other time.
-    fn within_window(&self, states: &[Option<TaskStatus>]) -> Result<Vec<Met>, StoreError> {
+    fn within_window(&self) -> Result<Vec<Met>, StoreError> {
         let (first, last) = other(self.search).bounds();
+        let by = opposite(self.search.order.by);
         let mut all = Vec::new();
-        for state in states {
-            let mut read =
-                self.on.prepare_cached(&windowed(*state, opposite(self.search.order.by))).map_err(failed)?;
+        for state in ranges(&self.search.filter, by, true) {
+            let mut read = self.on.prepare_cached(&windowed(state, by)).map_err(failed)?;
             let mut rows = read.query(params![self.owner, first, last]).map_err(failed)?;
             while let Some(row) = rows.next().map_err(failed)? {
                 all.push(met(row, self.search).map_err(failed)?);
@@ -227,8 +230,11 @@ impl<'a> Walk<'a> {
         Ok(all)
     }
 
-    /// Puts in order what was gathered, and takes a page of it.
+    /// Puts in order what was gathered, and takes a page of it, whatever a walk has
+    /// taken before.
     fn sorted(&mut self, mut all: Vec<Met>) -> Result<(), StoreError> {
+        self.tasks.clear();
+        (self.reached, self.more, self.left) = (None, false, BUDGET);
         let after = self.search.after.map(|after| (after.at, after.id));
         let (first, last) = (self.first, self.last);
         all.retain(|met| (first..=last).contains(&met.place.0.0));
@@ -243,6 +249,11 @@ impl<'a> Walk<'a> {
             }
         }
         for met in &all {
+            // Most of them may be gone.
+            if self.left == 0 {
+                self.more = true;
+                return Ok(());
+            }
             if self.take(met)? {
                 return Ok(());
             }
@@ -340,18 +351,18 @@ const fn opposite(by: OrderBy) -> OrderBy {
     }
 }
 
-/// The states whose index ranges are walked; `None` stands for the range of all.
-fn states(filter: &Filter) -> Vec<Option<TaskStatus>> {
-    let Some(wanted) = &filter.statuses else { return vec![None] };
-    let mut states: Vec<TaskStatus> = wanted.clone();
+/// The index ranges, merged, of a time: one for each state, or, for `None`, that of
+/// all of them. The latter holds only the creation where that is the time, so if
+/// `both` times are needed, the ranges of all states stand in for it.
+fn ranges(filter: &Filter, by: OrderBy, both: bool) -> Vec<Option<TaskStatus>> {
+    let mut states = match &filter.statuses {
+        Some(wanted) => wanted.clone(),
+        None if both && by == OrderBy::Created => codec::STATUSES.to_vec(),
+        None => return vec![None],
+    };
     states.sort_unstable_by_key(|status| codec::status(*status));
     states.dedup();
     states.into_iter().map(Some).collect()
-}
-
-/// Whether the index that is walked holds both times.
-fn covers(states: &[Option<TaskStatus>], by: OrderBy) -> bool {
-    states.iter().all(|state| Index::of(*state, by).covers)
 }
 
 #[cfg(test)]

@@ -8,14 +8,6 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_task::{Event, Task, TaskStore};
 
-const STATUSES: [TaskStatus; 5] = [
-    TaskStatus::Working,
-    TaskStatus::InputRequired,
-    TaskStatus::Completed,
-    TaskStatus::Failed,
-    TaskStatus::Cancelled,
-];
-
 /// The same tasks in both stores.
 struct Twins {
     clock: Arc<ManualClock>,
@@ -73,7 +65,7 @@ fn window() -> impl Strategy<Value = Window> {
 /// Ids stand for the tasks of their number.
 fn filter() -> impl Strategy<Value = (Option<Vec<usize>>, Filter)> {
     let ids = prop::option::weighted(0.2, prop::collection::vec(0_usize..64, 0..30));
-    let statuses = prop::option::of(prop::collection::vec(prop::sample::select(&STATUSES[..]), 0..5));
+    let statuses = prop::option::of(prop::collection::vec(prop::sample::select(&codec::STATUSES[..]), 0..5));
     (ids, statuses, window(), window())
         .prop_map(|(ids, statuses, created, updated)| (ids, Filter { ids: None, statuses, created, updated }))
 }
@@ -161,24 +153,44 @@ fn created_within(after: i64, before: i64) -> Filter {
 
 #[tokio::test]
 async fn a_8_a_walk_that_finds_little_ends_early_and_goes_on_where_it_was() {
-    let (_folder, store) = many(30_000).await;
-    // All but those of the window change late, so that they come first; some task
-    // once took so long that the span rules none of them out; and there are too
-    // many in the window to be sorted.
+    let (_folder, store) = many(46_000).await;
+    // All but the first change late, so that they come first; and some task once
+    // took so long that the span rules none of them out.
     let spread = |writing: &mut crate::sqlite::writer::Writing<'_>| {
         writing.counts.spanned(writing.on, 100_000_000)?;
-        let sql = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 3000000";
+        let sql = "UPDATE task SET updated = created + 50000000 WHERE created >= ?1 + 21000000";
         writing.on.execute(sql, [START])
     };
-    assert_eq!(store.writer.write(spread).await.expect("writes"), 27_000);
-    let filter = created_within(-1, 3_000);
-    let search = Search { owner: owner("a"), filter, order: ORDERS[3], after: None, limit: 50 };
-    let page = store.search(&search).await.expect("searches");
-    assert_eq!(page.tasks.len(), 0, "the budget went to those that changed later");
-    assert!(page.next.is_some());
-    let all = found(&*store, search).await;
-    assert_eq!(all.len(), 3_000);
-    assert!(all.is_sorted_by(|one, other| (one.updated_at, one.id) > (other.updated_at, other.id)));
+    assert_eq!(store.writer.write(spread).await.expect("writes"), 25_000);
+    for (seconds, on_first_page, first_page) in [
+        (21_000, 0, "the budget went to those that changed later, and there are too many to be sorted"),
+        (15_000, 50, "these were sorted after all"),
+        (1_000, 50, "these were sorted at once"),
+    ] {
+        let filter = created_within(-1, seconds);
+        let search = Search { owner: owner("a"), filter, order: ORDERS[3], after: None, limit: 50 };
+        let page = store.search(&search).await.expect("searches");
+        assert_eq!(page.tasks.len(), on_first_page, "{first_page}");
+        assert!(page.next.is_some());
+        let all = found(&*store, Search { limit: 3_000, ..search }).await;
+        assert_eq!(all.len() as i64, seconds);
+        assert!(all.is_sorted_by(|one, other| (one.updated_at, one.id) > (other.updated_at, other.id)));
+    }
+}
+
+#[tokio::test]
+async fn a_8_tasks_that_are_gone_and_not_yet_removed_cost_no_more_than_others() {
+    let (_folder, store) = many(9_000).await;
+    let end = |writing: &mut crate::sqlite::writer::Writing<'_>| {
+        writing.on.execute("UPDATE task SET due = 0 WHERE created < ?1 + 8990000", [START])
+    };
+    assert_eq!(store.writer.write(end).await.expect("writes"), 8_990);
+    for filter in [Filter::default(), created_within(-1, 9_000)] {
+        let search = Search { owner: owner("a"), filter, order: ORDERS[2], after: None, limit: 50 };
+        let page = store.search(&search).await.expect("searches");
+        assert!(page.tasks.is_empty() && page.next.is_some(), "the budget went to those that are gone");
+        assert_eq!(found(&*store, search).await.len(), 10);
+    }
 }
 
 #[tokio::test]
