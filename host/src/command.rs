@@ -11,6 +11,7 @@ pub mod stdio;
 pub mod tasks;
 pub mod tools;
 
+mod form;
 mod table;
 mod terminal;
 

@@ -198,3 +198,32 @@ async fn a_port_that_is_taken_is_said() {
     assert_eq!(output.status.code(), Some(1));
     assert!(err(&output).contains("cannot listen on"), "{}", err(&output));
 }
+
+#[tokio::test]
+async fn a_call_from_the_shell_asks_its_questions_there() {
+    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    let (folder, args) = setup.into_parts();
+    let call = |extra: &'static [&'static str], typed: &'static str| {
+        let mut command = toolyard_tests::host::command("call", folder.path(), &args);
+        command.args(["ask", r#"{"question":"Which colour?"}"#]).args(extra);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        command.stderr(std::process::Stdio::piped());
+        async move {
+            use tokio::io::AsyncWriteExt as _;
+            let mut child = command.spawn().expect("the host starts");
+            let mut input = child.stdin.take().expect("piped");
+            // A process that does not ask does not read either.
+            drop(input.write_all(typed.as_bytes()).await);
+            drop(input);
+            child.wait_with_output().await.expect("it ends")
+        }
+    };
+    let answered = call(&["--ask"], "blue\n").await;
+    assert!(answered.status.success(), "{answered:?}");
+    assert_eq!(String::from_utf8_lossy(&answered.stdout), "blue\n");
+    assert!(String::from_utf8_lossy(&answered.stderr).contains("Which colour?"), "{answered:?}");
+    let declined = call(&["--ask"], "").await;
+    assert_eq!(String::from_utf8_lossy(&declined.stdout), "declined\n", "{declined:?}");
+    let nobody = call(&[], "blue\n").await;
+    assert!(!nobody.status.success(), "nobody can be asked: {nobody:?}");
+}

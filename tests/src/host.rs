@@ -112,7 +112,8 @@ pub fn install_as(component: &Path, folder: &Path, name: &str) {
 }
 
 /// A command of the binary on the plugin and data folders in `folder`.
-pub(crate) fn command(name: &str, folder: &Path, args: &[String]) -> Command {
+#[must_use]
+pub fn command(name: &str, folder: &Path, args: &[String]) -> Command {
     let mut command = Command::new(guests::binary());
     command.arg(name).arg("--plugins").arg(folder.join("plugins")).arg("--data").arg(folder.join("data"));
     command.args(args).current_dir(folder).kill_on_drop(true);

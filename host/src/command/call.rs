@@ -24,6 +24,10 @@ pub struct Options {
     /// Print the result as one JSON object instead of its text.
     #[arg(long)]
     json: bool,
+    /// Take the answers to the tool's questions from stdin though it is no
+    /// terminal, one line each.
+    #[arg(long)]
+    ask: bool,
 }
 
 const CTRL_C: u8 = 130;
@@ -42,7 +46,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if assembled.server.dispatch.catalog().get(&options.tool).is_none() {
             return Err(WrongUsage(unknown_tool(&options.tool, &assembled, &config)).into());
         }
-        let terminal = Terminal::new(&options.tool);
+        let (terminal, questions) = Terminal::new(&options.tool, options.ask);
         let stop = Arc::new(Stop::default());
         let call = ToolCall {
             params: CallParams {
@@ -56,8 +60,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             outlet: terminal.clone(),
             task_outlet: terminal.clone(),
         };
-        let caller = Caller::local(RawJson::empty_object());
+        let caller = Caller::local(terminal.capabilities());
         let dispatch = assembled.server.dispatch.clone();
+        let attendant = questions.map(|questions| {
+            tokio::spawn(terminal.clone().attend(questions, dispatch.clone(), caller.clone()))
+        });
         let calling = dispatch.call(&caller, call);
         tokio::pin!(calling);
         let reply = tokio::select! {
@@ -68,6 +75,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                 calling.await
             }
         };
+        // It may be in the middle of reading a line that nobody will type.
+        if let Some(attendant) = attendant {
+            attendant.abort();
+        }
         terminal.clear();
         let code = show(reply, options.json)?;
         assembled.shut_down(Duration::ZERO).await;

@@ -1,54 +1,255 @@
-//! A call's client that sits at a terminal: progress as a bar on stderr.
+//! A call's client that sits at a terminal: progress as a bar on stderr, what the
+//! tool logs beside it, questions asked line by line.
 
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal as _;
+use super::form::{Field, Form};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{BufRead, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::{Line, Notice, Outlet, Place, TaskId};
+use tokio::sync::mpsc;
+use toolyard_dispatch::{Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, RpcError, TaskId};
 
-/// The terminal, or none.
-pub struct Terminal(Option<ProgressBar>);
+/// Questions that may wait for the person.
+const WAITING: usize = 64;
+
+/// The terminal.
+pub struct Terminal {
+    /// Shown where stderr is a terminal.
+    bar: ProgressBar,
+    /// Where questions go, if there is somebody to ask.
+    questions: Option<mpsc::Sender<Question>>,
+}
+
+/// A request of the host that a person is to answer.
+pub struct Question {
+    id: String,
+    method: String,
+    params: RawJson,
+}
 
 impl Terminal {
-    /// The terminal on stderr, if there is one, for a call of this tool.
-    pub fn new(tool: &str) -> Arc<Self> {
-        if !std::io::stderr().is_terminal() {
-            return Arc::new(Self(None));
-        }
-        let bar = ProgressBar::new_spinner();
+    /// The terminal for a call of this tool. Somebody can be asked if stdin is a
+    /// terminal, or `ask` says that answers come on it; then the questions are
+    /// given as well.
+    pub fn new(tool: &str, ask: bool) -> (Arc<Self>, Option<mpsc::Receiver<Question>>) {
+        let bar =
+            if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         bar.set_message(tool.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
-        Arc::new(Self(Some(bar)))
+        let (sender, receiver) = match ask || std::io::stdin().is_terminal() {
+            true => {
+                let (sender, receiver) = mpsc::channel(WAITING);
+                (Some(sender), Some(receiver))
+            }
+            false => (None, None),
+        };
+        (Arc::new(Self { bar, questions: sender }), receiver)
+    }
+
+    /// What this client can do, for `initialize` as it were.
+    pub fn capabilities(&self) -> RawJson {
+        match self.questions {
+            Some(_) => RawJson::trusted(r#"{"elicitation":{"form":{},"url":{}}}"#),
+            None => RawJson::empty_object(),
+        }
     }
 
     /// Takes the bar away.
     pub fn clear(&self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
+        self.bar.finish_and_clear();
+    }
+
+    /// The bar must not be drawn over a question.
+    fn hide_bar(&self) {
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+        if std::io::stderr().is_terminal() {
+            // To the beginning of the line, and clear it.
+            eprint!("\r\u{1b}[2K");
+        }
+    }
+
+    /// Asks the person what comes, one question after the other, until nothing can
+    /// come any more.
+    pub async fn attend(
+        self: Arc<Self>,
+        mut questions: mpsc::Receiver<Question>,
+        dispatch: Arc<Dispatch>,
+        caller: Caller,
+    ) {
+        while let Some(Question { id, method, params }) = questions.recv().await {
+            self.hide_bar();
+            // Reading a line blocks, and holds nothing while it does.
+            let asked =
+                tokio::task::spawn_blocking(move || ask(&method, &params, &mut std::io::stdin().lock()));
+            let response = asked.await.unwrap_or_else(|_| Ok(action("cancel")));
+            if std::io::stderr().is_terminal() {
+                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+            if let Err(fault) = dispatch.answered(&caller, &id, response).await {
+                eprintln!("toolyard: the answer was not taken: {fault}");
+            }
         }
     }
 }
 
+/// Asks one question; the end of the input declines it.
+fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJson, RpcError> {
+    let form = match Form::read(params) {
+        Ok(form) if method == "elicitation/create" => form,
+        _ => return Err(RpcError::invalid_params(format!("a terminal cannot answer {method}"))),
+    };
+    eprintln!("{}", shown(&form.message));
+    if let Some(url) = &form.url {
+        eprintln!("  {}", shown(url));
+        return Ok(match line("Open this page? [y/N] ", input).as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => action("accept"),
+            _ => action("decline"),
+        });
+    }
+    if form.fields.is_empty() {
+        return Ok(match line("Agree? [y/N] ", input).as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => RawJson::trusted(r#"{"action":"accept","content":{}}"#),
+            _ => action("decline"),
+        });
+    }
+    eprintln!("  (Ctrl-D declines)");
+    let mut content = serde_json::Map::new();
+    for field in &form.fields {
+        loop {
+            let Some(text) = line(&prompt(field), input) else { return Ok(action("decline")) };
+            match field.value(text.trim()) {
+                Ok(Some(value)) => {
+                    content.insert(field.name.clone(), value);
+                }
+                Ok(None) => {}
+                Err(what) => {
+                    eprintln!("    {what}");
+                    continue;
+                }
+            }
+            break;
+        }
+    }
+    Ok(RawJson::of(&serde_json::json!({"action": "accept", "content": content})))
+}
+
+fn prompt(field: &Field) -> String {
+    let default = field.default.as_ref().map(|value| format!(" [{value}]")).unwrap_or_default();
+    let optional = if field.required || field.default.is_some() { "" } else { ", may be empty" };
+    shown(&format!("  {} ({}{optional}){default}: ", field.title, field.kind()))
+}
+
+fn line(prompt: &str, input: &mut impl BufRead) -> Option<String> {
+    eprint!("{prompt}");
+    // A terminal that is gone cannot be asked either.
+    std::io::stderr().flush().ok()?;
+    let mut text = String::new();
+    match input.read_line(&mut text) {
+        Ok(read) if read > 0 => Some(text),
+        _ => {
+            eprintln!();
+            None
+        }
+    }
+}
+
+fn action(name: &str) -> RawJson {
+    RawJson::of(&serde_json::json!({"action": name}))
+}
+
+/// A guest's text for a terminal: nothing in it can steer the terminal.
+fn shown(text: &str) -> String {
+    text.chars().filter(|char| *char == '\n' || !char.is_control()).collect()
+}
+
 impl Outlet for Terminal {
     fn notify(&self, _task: Option<TaskId>, notice: Notice) {
-        let (Some(bar), Notice::Progress { progress, .. }) = (&self.0, notice) else { return };
-        if let Some(total) = progress.total.filter(|total| *total > 0.0) {
-            // A bar has whole steps; a thousand are enough for any unit.
-            bar.set_style(
-                ProgressStyle::with_template("{wide_bar} {percent}% {elapsed} {msg}")
-                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            bar.set_length(1000);
-            bar.set_position((progress.progress / total * 1000.0).clamp(0.0, 1000.0) as u64);
-        }
-        if let Some(message) = progress.message {
-            bar.set_message(message);
+        let bar = &self.bar;
+        match notice {
+            Notice::Progress { progress, .. } => {
+                if let Some(total) = progress.total.filter(|total| *total > 0.0) {
+                    // A bar has whole steps; a thousand are enough for any unit.
+                    bar.set_style(
+                        ProgressStyle::with_template("{wide_bar} {percent}% {elapsed} {msg}")
+                            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+                    );
+                    bar.set_length(1000);
+                    bar.set_position((progress.progress / total * 1000.0).clamp(0.0, 1000.0) as u64);
+                }
+                if let Some(message) = progress.message {
+                    bar.set_message(shown(&message));
+                }
+            }
+            Notice::Log { level, data, .. } => {
+                let text = data.decode::<String>().unwrap_or_else(|_| data.as_str().to_owned());
+                bar.suspend(|| eprintln!("{level}: {}", shown(&text)));
+            }
+            Notice::Status(_) | Notice::ElicitationComplete { .. } => {}
         }
     }
 
     fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
-        None
+        self.questions.clone().map(|questions| Arc::new(Person(questions)) as Arc<dyn Line>)
     }
 
     fn release(&self, _retry: Duration) {}
+}
+
+/// The person at the terminal.
+struct Person(mpsc::Sender<Question>);
+
+impl Line for Person {
+    fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
+        let question = Question { id: id.to_owned(), method: method.to_owned(), params: params.clone() };
+        self.0.try_send(question).is_ok()
+    }
+
+    // A line that was printed cannot be unprinted; the answer is ignored.
+    fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
+
+    fn presence(&self) -> Presence {
+        if self.0.is_closed() { Presence::Gone } else { Presence::There }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(params: &'static str, typed: &str) -> serde_json::Value {
+        let answer = ask("elicitation/create", &RawJson::trusted(params), &mut typed.as_bytes());
+        answer.expect("an answer").decode().expect("JSON")
+    }
+
+    const FORM: &str = r#"{"message":"m","requestedSchema":{"type":"object","properties":{
+        "z":{"type":"string","minLength":2},"a":{"type":"integer","default":3},"ok":{"type":"boolean"},
+        "one":{"type":"string","enum":["x","y"]},"many":{"type":"array","items":{"enum":["p","q"]}}},
+        "required":["z","ok"]}}"#;
+
+    #[test]
+    fn a_form_is_asked_field_by_field_in_its_own_order() {
+        let answer = asked(FORM, "zz\n\nyes\ny\np, q\n");
+        let content = serde_json::json!({"z": "zz", "a": 3, "ok": true, "one": "y", "many": ["p", "q"]});
+        assert_eq!(answer, serde_json::json!({"action": "accept", "content": content}));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_asked_again_and_what_may_be_empty_is_left_out() {
+        let answer = asked(FORM, "\nz\nzz\nseven\n7\nperhaps\nno\nw\n\n\n");
+        let content = serde_json::json!({"z": "zz", "a": 7, "ok": false});
+        assert_eq!(answer, serde_json::json!({"action": "accept", "content": content}));
+    }
+
+    #[test]
+    fn the_end_of_the_input_declines() {
+        assert_eq!(asked(FORM, "zz\n")["action"], "decline");
+        let url = r#"{"mode":"url","message":"m","url":"https://e.com","elicitationId":"1"}"#;
+        assert_eq!(asked(url, "")["action"], "decline");
+        assert_eq!(asked(url, "y\n"), serde_json::json!({"action": "accept"}));
+    }
+
+    #[test]
+    fn a_guests_text_cannot_steer_the_terminal() {
+        assert_eq!(shown("a\u{1b}[2Jb\u{7}\nc\r"), "a[2Jb\nc");
+    }
 }
