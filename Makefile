@@ -6,7 +6,7 @@ PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 
 .DEFAULT_GOAL := help
-.PHONY: help build host plugins fixtures serve test lint clients bench bench-full fuzz fmt clean
+.PHONY: help build host plugins fixtures serve test lint clients conformance bench bench-full fuzz fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,10 @@ test: build fixtures clients ## Build everything, then run all tests
 
 clients:
 	./tests/clients/install.sh
+	./tests/conformance/install.sh
+
+conformance: build fixtures ## Run the official conformance suites
+	./tests/conformance/run.sh
 
 lint: ## Formatting and clippy, warnings refused
 	$(CARGO) fmt --all --check

@@ -7,44 +7,13 @@
 # loudly; CI does not get away with it.
 set -euo pipefail
 cd "$(dirname "$0")"
+. ../pins.sh
 
 readonly NODE_AT_LEAST=18
 readonly PYTHON_AT_LEAST=3.11
 # What tells an installation that is complete, and from what it was made.
 readonly TYPESCRIPT=node_modules/.installed
 readonly PYTHON=.venv/.installed
-
-without() { # STAMP, CLIENT, WHY
-  # What was installed once may need what has gone since.
-  rm -f "$1"
-  shift
-  {
-    echo "************************************************************************"
-    echo "SKIPPED: $1"
-    echo "  $2"
-    echo "  Its tests in tests/it/clients.rs will be skipped too."
-    echo "************************************************************************"
-  } >&2
-  if [ "${CI:-}" = true ]; then
-    echo "install.sh: CI=true, so this is an error" >&2
-    exit 1
-  fi
-}
-
-checksum() {
-  if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi
-}
-
-# What an installation was made from: the pins, and the interpreter it runs under.
-fingerprint() { # VERSION, FILES…
-  local version=$1
-  shift
-  { echo "$version"; cat -- "$@"; } | checksum | cut -d ' ' -f 1
-}
-
-is_current() { # STAMP, FINGERPRINT
-  [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]
-}
 
 install_typescript() {
   local client="the TypeScript client"

@@ -1,5 +1,6 @@
 //! A plain HTTP client: one connection, bytes as they are.
 
+use crate::tap::{Exchange, kit_exchange};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -19,6 +20,7 @@ pub struct Answer {
     /// Its headers.
     pub headers: HeaderMap,
     body: hyper::body::Incoming,
+    exchange: Option<Exchange>,
 }
 
 /// An event of a stream.
@@ -36,6 +38,7 @@ pub struct Event {
 pub struct Events {
     body: hyper::body::Incoming,
     buffer: Vec<u8>,
+    exchange: Option<Exchange>,
 }
 
 impl Connection {
@@ -91,11 +94,14 @@ impl Connection {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Full::new(body.into())).expect("a valid request");
+        let body = body.into();
+        let request = request.body(Full::new(body.clone())).expect("a valid request");
         self.sender.ready().await.ok()?;
+        let mut exchange = kit_exchange(request.headers(), &body);
         let response = self.sender.send_request(request).await.ok()?;
         let (head, body) = response.into_parts();
-        Some(Answer { status: head.status, headers: head.headers, body })
+        exchange.iter_mut().for_each(|exchange| exchange.head(&head.headers));
+        Some(Answer { status: head.status, headers: head.headers, body, exchange })
     }
 }
 
@@ -117,7 +123,17 @@ impl Answer {
     /// # Panics
     /// If it breaks off.
     pub async fn bytes(self) -> Bytes {
-        self.body.collect().await.expect("a whole body").to_bytes()
+        self.try_bytes().await.expect("a whole body")
+    }
+
+    /// The whole body; `None` if it breaks off.
+    async fn try_bytes(self) -> Option<Bytes> {
+        let bytes = self.body.collect().await.ok()?.to_bytes();
+        if let Some(mut exchange) = self.exchange {
+            exchange.piece(&bytes);
+            exchange.end();
+        }
+        Some(bytes)
     }
 
     /// The body as JSON.
@@ -132,13 +148,13 @@ impl Answer {
 
     /// The body as JSON; `None` if it breaks off.
     pub async fn try_json(self) -> Option<serde_json::Value> {
-        serde_json::from_slice(&self.body.collect().await.ok()?.to_bytes()).ok()
+        serde_json::from_slice(&self.try_bytes().await?).ok()
     }
 
     /// The body as events.
     #[must_use]
     pub fn events(self) -> Events {
-        Events { body: self.body, buffer: Vec::new() }
+        Events { body: self.body, buffer: Vec::new(), exchange: self.exchange }
     }
 }
 
@@ -149,9 +165,7 @@ impl Events {
     /// If the stream is not UTF-8.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
-            while let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
-                let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
-                let event = parse(std::str::from_utf8(&block).expect("UTF-8"));
+            while let Some(event) = take_event(&mut self.buffer) {
                 if event.is_some() {
                     return event;
                 }
@@ -159,6 +173,7 @@ impl Events {
             let frame = self.body.frame().await?.ok()?;
             if let Some(data) = frame.data_ref() {
                 self.buffer.extend_from_slice(data);
+                self.exchange.iter_mut().for_each(|exchange| exchange.piece(data));
             }
         }
     }
@@ -175,6 +190,14 @@ impl Events {
             }
         }
     }
+}
+
+/// Takes the first block off a stream, once it is whole: an event, or `None` for
+/// comments.
+pub(crate) fn take_event(buffer: &mut Vec<u8>) -> Option<Option<Event>> {
+    let end = buffer.windows(2).position(|pair| pair == b"\n\n")?;
+    let block: Vec<u8> = buffer.drain(..end + 2).collect();
+    Some(parse(std::str::from_utf8(&block).expect("UTF-8")))
 }
 
 fn parse(block: &str) -> Option<Event> {

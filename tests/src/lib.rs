@@ -5,8 +5,10 @@ pub mod exchange;
 pub mod guests;
 pub mod host;
 pub mod http;
+pub mod schema;
 pub mod session;
 pub mod stdio;
+pub mod tap;
 pub mod wait;
 
 pub use host::Host;

@@ -1,7 +1,9 @@
 //! A real `toolyard stdio` at the other end of a pipe.
 
 use crate::host::{Setup, command};
+use crate::schema::Schema;
 use crate::session::{LATEST, initialize};
+use crate::tap::{Conversation, Violation, stands_aside};
 use serde_json::{Value, json};
 use std::process::ExitStatus;
 use std::process::Stdio as Pipe;
@@ -20,6 +22,8 @@ pub struct Stdio {
     output: Lines<BufReader<ChildStdout>>,
     next: i64,
     notices: Vec<Value>,
+    /// Judges what is read; a violation fails the test at once.
+    conversation: Option<Conversation>,
 }
 
 impl Stdio {
@@ -48,7 +52,9 @@ impl Stdio {
             .expect("the host starts");
         let output = BufReader::new(child.stdout.take().expect("piped")).lines();
         let input = child.stdin.take();
-        Self { folder, args, child, input, output, next: 1, notices: Vec::new() }
+        let schema = (!stands_aside()).then(Schema::official).flatten();
+        let conversation = schema.map(Conversation::new);
+        Self { folder, args, child, input, output, next: 1, notices: Vec::new(), conversation }
     }
 
     /// Starts the process and initializes.
@@ -76,6 +82,7 @@ impl Stdio {
     /// # Panics
     /// If the process does not read.
     pub async fn line(&mut self, line: &str) {
+        self.conversation.iter_mut().for_each(|conversation| conversation.from_client(line.as_bytes()));
         let input = self.input.as_mut().expect("the input is open");
         input.write_all(format!("{line}\n").as_bytes()).await.expect("the host reads");
     }
@@ -87,7 +94,16 @@ impl Stdio {
     pub async fn read(&mut self) -> Value {
         let line = tokio::time::timeout(crate::wait::PATIENCE, self.output.next_line());
         let line = line.await.expect("the host answers").expect("text").expect("a line");
+        self.judge(&line);
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    fn judge(&mut self, line: &str) {
+        let verdict =
+            self.conversation.as_mut().and_then(|conversation| conversation.from_host(line.as_bytes()));
+        if let Some(violation) = verdict.and_then(|verdict| Violation::of(verdict, line.as_bytes())) {
+            panic!("the host sent what it must not: {violation}");
+        }
     }
 
     /// Sends a request and waits for its answer; what comes before is kept as a
@@ -135,6 +151,7 @@ impl Stdio {
             }
         };
         tokio::time::timeout(crate::wait::PATIENCE, read).await.expect("the output ends");
+        rest.lines().for_each(|line| self.judge(line));
         let status = tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await;
         (status.expect("the host ends").expect("waiting works"), rest)
     }

@@ -114,6 +114,8 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Baseline => baseline::serve(),
         Command::Run(options) => {
+            // The host is measured here, not checked.
+            toolyard_tests::tap::stand_aside();
             // One thread: what it does not use of the two cores is the servers'.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let done = runtime.block_on(until_stopped(run(&options)));

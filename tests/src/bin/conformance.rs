@@ -1,0 +1,172 @@
+//! Runs the official conformance suites against a host with the `conformance`
+//! fixture, with a tap between them, and shows how each scenario ended. Fails if one
+//! failed or checked nothing, or if the host sent a message that it must not.
+
+use serde_json::Value;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+use toolyard_tests::host::Setup;
+use toolyard_tests::tap::Proxy;
+use toolyard_tests::{guests, schema};
+
+/// A suite takes a few seconds; a scenario that hangs, thirty.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// An official suite.
+struct Suite {
+    name: &'static str,
+    /// Its folder in `node_modules`.
+    package: &'static str,
+    args: &'static [&'static str],
+    /// How many scenarios it runs; that it ran them all is part of passing.
+    scenarios: usize,
+}
+
+const SUITES: [Suite; 2] = [
+    Suite {
+        name: "conformance 0.1.16, all scenarios",
+        package: "conformance",
+        args: &["--suite", "all"],
+        scenarios: 32,
+    },
+    Suite {
+        name: "conformance 0.2.0-alpha.12, the requirements of 2025-11-25",
+        package: "conformance-alpha",
+        args: &["--requirements", "2025-11-25"],
+        scenarios: 33,
+    },
+];
+
+fn folder() -> PathBuf {
+    guests::root().join("tests/conformance/node_modules")
+}
+
+/// Where the suites and the host leave what they have to say.
+fn output() -> PathBuf {
+    guests::root().join("target/conformance")
+}
+
+fn say(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("stdout can be written to");
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    if !folder().join(".installed").exists() {
+        schema::skipped("the conformance suites are not installed: see tests/conformance/install.sh");
+        return ExitCode::SUCCESS;
+    }
+    let mut terminated = signal(SignalKind::terminate()).expect("signals can be heard");
+    // Whichever way this ends, the host is dropped with the future, and so killed.
+    let passed = tokio::select! {
+        passed = run() => passed,
+        _ = terminated.recv() => false,
+        _ = tokio::signal::ctrl_c() => false,
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn run() -> bool {
+    drop(std::fs::remove_dir_all(output()));
+    std::fs::create_dir_all(output()).expect("a folder for the output");
+    let host = Setup::new().with(&[guests::fixture("conformance")]).start().await;
+    let proxy = Proxy::before(host.port()).await;
+    let mut passed = true;
+    for suite in &SUITES {
+        passed &= suite.run(&proxy.url()).await;
+    }
+    std::fs::write(output().join("host.log"), host.log()).expect("the host's log");
+    let report = proxy.tap().report();
+    say(&format!("\n{report}"));
+    passed &= report.violations.is_empty();
+    say(&format!("\n{}; more in {}", if passed { "passed" } else { "FAILED" }, output().display()));
+    passed
+}
+
+impl Suite {
+    async fn run(&self, url: &str) -> bool {
+        say(&format!("\n{}", self.name));
+        let results = output().join(self.package);
+        let said = std::fs::File::create(output().join(format!("{}.log", self.package))).expect("a log");
+        let mut suite = Command::new(folder().join(".bin/node"))
+            .arg(folder().join(self.package).join("dist/index.js"))
+            .args(["server", "--url", url])
+            .args(self.args)
+            .arg("--output-dir")
+            .arg(&results)
+            .stdin(Stdio::null())
+            .stdout(said.try_clone().expect("a second handle"))
+            .stderr(said)
+            .kill_on_drop(true)
+            .spawn()
+            .expect("Node.js starts");
+        let Ok(status) = tokio::time::timeout(PATIENCE, suite.wait()).await else {
+            say(&format!("  FAIL  it did not end within {PATIENCE:?}"));
+            return false;
+        };
+        let status = status.expect("waiting works");
+        let scenarios = scenarios(&results);
+        scenarios.iter().for_each(Scenario::show);
+        let failed = scenarios.iter().filter(|scenario| !scenario.passed()).count();
+        say(&format!("  {} scenarios, {failed} failed", scenarios.len()));
+        if scenarios.len() != self.scenarios {
+            say(&format!("  FAIL  there should be {} scenarios", self.scenarios));
+        } else if failed == 0 && !status.success() {
+            say(&format!("  FAIL  it ended with {status}"));
+        }
+        failed == 0 && scenarios.len() == self.scenarios && status.success()
+    }
+}
+
+/// A scenario and the checks that it made.
+struct Scenario {
+    name: String,
+    checks: Vec<Value>,
+}
+
+/// What a suite has left: a folder for each scenario, named for it and the time.
+fn scenarios(results: &Path) -> Vec<Scenario> {
+    let Ok(entries) = std::fs::read_dir(results) else { return Vec::new() };
+    let mut scenarios: Vec<_> = entries
+        .map(|entry| {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a plain name");
+            let name = name.strip_prefix("server-").unwrap_or(name);
+            // A name may hold a year too; the time comes last.
+            let name = name.rfind("-20").map_or(name, |time| &name[..time]);
+            let text = std::fs::read(path.join("checks.json")).unwrap_or_default();
+            Scenario { name: name.to_owned(), checks: serde_json::from_slice(&text).unwrap_or_default() }
+        })
+        .collect();
+    scenarios.sort_by(|one, other| one.name.cmp(&other.name));
+    scenarios
+}
+
+impl Scenario {
+    fn of(&self, status: &str) -> impl Iterator<Item = &Value> {
+        self.checks.iter().filter(move |check| check["status"] == status)
+    }
+
+    /// A scenario that found nothing to check has shown nothing.
+    fn passed(&self) -> bool {
+        self.of("FAILURE").next().is_none() && self.of("SUCCESS").next().is_some()
+    }
+
+    fn show(&self) {
+        let mark = if self.passed() { "ok  " } else { "FAIL" };
+        say(&format!("  {mark}  {} ({} checks)", self.name, self.of("SUCCESS").count()));
+        for (status, mark) in [("FAILURE", ""), ("WARNING", "warning: ")] {
+            for check in self.of(status) {
+                let text = check["errorMessage"].as_str().or(check["description"].as_str());
+                say(&format!("          {mark}{}", text.unwrap_or_default()));
+            }
+        }
+        if self.of("FAILURE").next().is_none() && !self.passed() {
+            say("          nothing was checked");
+        }
+    }
+}

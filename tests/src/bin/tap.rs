@@ -1,0 +1,84 @@
+//! A tap on a pipe: starts a host that speaks over stdin and stdout, passes each
+//! line on as it is, and writes down what it thinks of those of the host.
+//!
+//!     tap REPORT COMMAND [ARG…]
+//!
+//! REPORT gets a line for each message: `ok` and what it was taken for, or
+//! `VIOLATION` and what is wrong with it.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::process::{ExitCode, Stdio};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+use toolyard_tests::schema::Schema;
+use toolyard_tests::tap::{Conversation, Violation};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    let (Some(report), Some(command)) = (args.next(), args.next()) else {
+        eprintln!("usage: tap REPORT COMMAND [ARG…]");
+        return ExitCode::from(2);
+    };
+    let mut report = File::options().append(true).create(true).open(report).expect("a report");
+    let mut host = Command::new(command)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the host starts");
+    let conversation = Schema::official().map(|schema| Arc::new(Mutex::new(Conversation::new(schema))));
+
+    let to_host = host.stdin.take().expect("piped");
+    let heard = conversation.clone();
+    // Its end closes the host's input.
+    let forward = tokio::spawn(pass(BufReader::new(tokio::io::stdin()), to_host, move |line| {
+        if let Some(conversation) = &heard {
+            conversation.lock().expect("nothing panics").from_client(line);
+        }
+    }));
+    let from_host = BufReader::new(host.stdout.take().expect("piped"));
+    let backward = pass(from_host, tokio::io::stdout(), |line| {
+        let Some(conversation) = &conversation else { return };
+        let verdict = conversation.lock().expect("nothing panics").from_host(line);
+        let Some(verdict) = verdict else { return };
+        let taken_for = verdict.taken_for.clone();
+        let written = match Violation::of(verdict, line.trim_ascii_end()) {
+            Some(violation) => writeln!(report, "VIOLATION {violation}"),
+            None => writeln!(report, "ok {taken_for}"),
+        };
+        written.expect("the report can be written");
+    });
+
+    // The clients end what they have started with this signal.
+    let mut terminated = signal(SignalKind::terminate()).expect("signals can be heard");
+    tokio::select! {
+        () = backward => {}
+        _ = terminated.recv() => {}
+    }
+    forward.abort();
+    // A read of stdin cannot be broken off, and must not hold the process.
+    let status = host.wait().await.expect("waiting works");
+    std::process::exit(status.code().unwrap_or(1));
+}
+
+/// Passes lines on, each as soon as it is there, until either side ends.
+async fn pass(
+    mut from: impl AsyncBufRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut hear: impl FnMut(&[u8]),
+) {
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line).await.is_ok_and(|length| length > 0) {
+        // Before it is passed on: what it answers may be read at once.
+        hear(&line);
+        if to.write_all(&line).await.is_err() || to.flush().await.is_err() {
+            return;
+        }
+        line.clear();
+    }
+}

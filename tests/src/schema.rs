@@ -1,0 +1,102 @@
+//! The official JSON Schema of the revision 2025-11-25. It belongs to others and is
+//! not kept here: `TOOLYARD_SPEC` names its folder, or it lies in `../shared/spec`.
+
+use crate::guests::root;
+use jsonschema::{Draft, Validator};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+const FILE: &str = "schema-2025-11-25.json";
+/// How many complaints about one message are listed.
+const MOST_PROBLEMS: usize = 5;
+
+/// The definitions of a schema, each compiled when it is first asked for.
+pub struct Schema {
+    definitions: Value,
+    compiled: Mutex<HashMap<String, Arc<Validator>>>,
+}
+
+/// The folder with the specification's files.
+#[must_use]
+pub fn folder() -> PathBuf {
+    std::env::var_os("TOOLYARD_SPEC").map_or_else(|| root().join("../shared/spec"), PathBuf::from)
+}
+
+/// Whether this is CI, which does not get away with leaving something out.
+#[must_use]
+pub fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|ci| ci == "true")
+}
+
+/// Says that something is left out. A person's machine may go without; CI may not.
+///
+/// # Panics
+/// In CI.
+pub fn skipped(what: &str) {
+    assert!(!is_ci(), "{what}");
+    // Not by `eprintln!`, which is kept back while a test passes.
+    writeln!(std::io::stderr(), "SKIPPED: {what}").expect("stderr can be written to");
+}
+
+impl Schema {
+    /// The official schema, if it is on this machine.
+    ///
+    /// # Panics
+    /// In CI if it is not; anywhere if it is not JSON.
+    pub fn official() -> Option<&'static Self> {
+        static OFFICIAL: OnceLock<Option<Schema>> = OnceLock::new();
+        let read = || {
+            let path = folder().join(FILE);
+            let Ok(text) = std::fs::read(&path) else {
+                skipped(&format!("no {FILE} (TOOLYARD_SPEC names its folder): messages are not validated"));
+                return None;
+            };
+            let mut schema: Value = serde_json::from_slice(&text).expect("the official schema is JSON");
+            Some(Self::new(schema["$defs"].take()))
+        };
+        OFFICIAL.get_or_init(read).as_ref()
+    }
+
+    fn new(definitions: Value) -> Self {
+        Self { definitions, compiled: Mutex::default() }
+    }
+
+    /// What is wrong with `value` as one of `definition`.
+    ///
+    /// # Panics
+    /// If there is no such definition.
+    #[must_use]
+    pub fn problems(&self, definition: &str, value: &Value) -> Vec<String> {
+        let validator = self.validator(definition);
+        if validator.is_valid(value) {
+            return Vec::new();
+        }
+        let complaint = |error: jsonschema::ValidationError<'_>| {
+            let mut text = error.to_string();
+            text.truncate(text.floor_char_boundary(300));
+            format!("{definition}: at `{}`: {text}", error.instance_path())
+        };
+        validator.iter_errors(value).take(MOST_PROBLEMS).map(complaint).collect()
+    }
+
+    fn validator(&self, definition: &str) -> Arc<Validator> {
+        // A panic elsewhere leaves a map that is whole.
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = compiled.entry(definition.to_owned());
+        entry.or_insert_with(|| Arc::new(self.compile(definition))).clone()
+    }
+
+    fn compile(&self, definition: &str) -> Validator {
+        assert!(self.definitions.get(definition).is_some(), "the schema defines no {definition}");
+        let schema = json!({"$ref": format!("#/$defs/{definition}"), "$defs": self.definitions});
+        jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .should_validate_formats(true)
+            .offline()
+            .build(&schema)
+            .expect("the official schema compiles")
+    }
+}

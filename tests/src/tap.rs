@@ -1,0 +1,167 @@
+//! What the host sends, held against the official schema and against what the
+//! client had asked: for the kit, and for official clients and suites between which
+//! and the host a tap is put.
+
+mod definitions;
+mod exchange;
+mod negotiated;
+mod proxy;
+mod report;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use exchange::kit_exchange;
+pub use exchange::{Exchange, Tap};
+pub use proxy::Proxy;
+pub(crate) use report::stands_aside;
+pub use report::{Report, Violation, stand_aside};
+
+use crate::schema::Schema;
+use negotiated::Negotiated;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// The one revision that there is a schema for here.
+const REVISION: &str = "2025-11-25";
+
+/// What one client and the host say to each other.
+pub struct Conversation {
+    schema: &'static Schema,
+    negotiated: Negotiated,
+    /// The client's requests by their ids, as JSON.
+    asked: HashMap<String, Asked>,
+    /// The host's requests by their ids, as JSON.
+    asking: HashMap<String, Value>,
+}
+
+/// A request of the client.
+struct Asked {
+    method: String,
+    params: Value,
+}
+
+/// What is thought of a message of the host.
+pub struct Verdict {
+    /// What it was taken for.
+    pub taken_for: String,
+    /// What is wrong with it.
+    pub problems: Vec<String>,
+}
+
+impl Conversation {
+    /// One that has not begun.
+    #[must_use]
+    pub fn new(schema: &'static Schema) -> Self {
+        Self { schema, negotiated: Negotiated::default(), asked: HashMap::new(), asking: HashMap::new() }
+    }
+
+    /// Hears what the client sends, which may be anything.
+    pub fn from_client(&mut self, text: &[u8]) {
+        match serde_json::from_slice(text) {
+            Ok(Value::Array(members)) => members.iter().for_each(|member| self.client_says(member)),
+            Ok(message) => self.client_says(&message),
+            Err(_) => {}
+        }
+    }
+
+    fn client_says(&mut self, message: &Value) {
+        let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { return };
+        let params = message["params"].clone();
+        self.asked.insert(id.to_string(), Asked { method: method.to_owned(), params });
+    }
+
+    /// Judges what the host sends; `None` if that is for another revision to say.
+    pub fn from_host(&mut self, text: &[u8]) -> Option<Verdict> {
+        let message: Value = match serde_json::from_slice(text) {
+            Ok(message) => message,
+            Err(error) => return self.in_force(Verdict::one("a message", format!("J-1: not JSON: {error}"))),
+        };
+        let asked = message.get("id").and_then(|id| self.asked.get(&id.to_string()));
+        if let Some(Asked { method, params }) = asked
+            && method == "initialize"
+            && message["result"].is_object()
+        {
+            self.negotiated.learn(params, &message["result"]);
+        }
+        let verdict = self.judge(&message);
+        if let (Some(_), Some(id)) = (message["method"].as_str(), message.get("id")) {
+            self.asking.insert(id.to_string(), message);
+        }
+        self.in_force(verdict)
+    }
+
+    /// Other revisions have other schemas.
+    fn in_force(&self, verdict: Verdict) -> Option<Verdict> {
+        self.negotiated.revision.as_deref().is_none_or(|revision| revision == REVISION).then_some(verdict)
+    }
+
+    fn judge(&self, message: &Value) -> Verdict {
+        let Some(members) = message.as_object() else {
+            return Verdict::one("a message", "J-6: one message at a time, an object".to_owned());
+        };
+        if members.contains_key("method") {
+            return self.judge_own(message);
+        }
+        match (members.contains_key("result"), members.contains_key("error")) {
+            (true, false) => self.judge_result(message),
+            (false, true) => self.judge_error(message),
+            _ => Verdict::one("a response", "J-4: either a result or an error".to_owned()),
+        }
+    }
+
+    /// A request or notification of the host.
+    fn judge_own(&self, message: &Value) -> Verdict {
+        let method = message["method"].as_str().unwrap_or_default();
+        let request = message.get("id").is_some();
+        let definition =
+            if request { definitions::of_request(method) } else { definitions::of_notification(method) };
+        let Some(definition) = definition else {
+            return Verdict::one(method, "no such message goes from a server to a client".to_owned());
+        };
+        let mut problems = self.schema.problems(definition, message);
+        if request {
+            problems.extend(self.negotiated.misses(message));
+            // Sent again on a resumed stream, it is the same request.
+            if self.asking.get(&message["id"].to_string()).is_some_and(|earlier| earlier != message) {
+                problems.push("J-2: the id was that of another request".to_owned());
+            }
+        } else {
+            problems.extend(self.negotiated.undeclared(method));
+            problems.extend(rules::of_notification(message));
+        }
+        Verdict { taken_for: definition.to_owned(), problems }
+    }
+
+    fn judge_result(&self, message: &Value) -> Verdict {
+        let asked = message.get("id").and_then(|id| self.asked.get(&id.to_string()));
+        let Some(Asked { method, params }) = asked else {
+            return Verdict::one("a result", "J-3: it answers no request".to_owned());
+        };
+        let result = &message["result"];
+        let augmented = params["task"].is_object() && self.negotiated.makes_tasks(result);
+        let Some(definition) = definitions::of_result(method, augmented) else {
+            return Verdict::one("a result", format!("no client's request is called {method}"));
+        };
+        let mut problems = self.schema.problems("JSONRPCResultResponse", message);
+        problems.extend(self.schema.problems(definition, result));
+        problems.extend(rules::of_result(definition, params, result));
+        Verdict { taken_for: definition.to_owned(), problems }
+    }
+
+    fn judge_error(&self, message: &Value) -> Verdict {
+        let definition = match message["error"]["code"].as_i64() {
+            Some(-32042) => "URLElicitationRequiredError",
+            _ => "JSONRPCErrorResponse",
+        };
+        let mut problems = self.schema.problems(definition, message);
+        problems.extend(rules::of_error(message));
+        Verdict { taken_for: definition.to_owned(), problems }
+    }
+}
+
+impl Verdict {
+    fn one(taken_for: &str, problem: String) -> Self {
+        Self { taken_for: taken_for.to_owned(), problems: vec![problem] }
+    }
+}

@@ -1,0 +1,143 @@
+//! Streamable HTTP, heard from beside: which message belongs to which session.
+
+use super::{Conversation, Report, Violation};
+use crate::http::{self, Event};
+use crate::schema::Schema;
+use hyper::HeaderMap;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+const SESSION: &str = "mcp-session-id";
+
+/// Hears what the kit's own clients receive in this process.
+static KIT: OnceLock<Tap> = OnceLock::new();
+
+/// A request of the kit begins, of which a violation fails the test at once.
+pub(crate) fn kit_exchange(headers: &HeaderMap, body: &[u8]) -> Option<Exchange> {
+    if super::stands_aside() {
+        return None;
+    }
+    let mut exchange = KIT.get_or_init(Tap::default).exchange(headers, body);
+    exchange.strict = true;
+    Some(exchange)
+}
+
+/// Listens to a host and all its clients.
+#[derive(Clone, Default)]
+pub struct Tap {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    sessions: Mutex<HashMap<String, Arc<Mutex<Conversation>>>>,
+    report: Mutex<Report>,
+}
+
+/// One HTTP request and what comes back.
+pub struct Exchange {
+    tap: Tap,
+    /// `None` where there is no schema to check against.
+    conversation: Option<Arc<Mutex<Conversation>>>,
+    kind: Kind,
+    buffer: Vec<u8>,
+    strict: bool,
+}
+
+/// How a body carries messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Json,
+    Events,
+}
+
+/// A test that has panicked leaves everything whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Tap {
+    /// A request begins.
+    #[must_use]
+    pub fn exchange(&self, headers: &HeaderMap, body: &[u8]) -> Exchange {
+        let conversation = Schema::official().map(|schema| {
+            let fresh = || Arc::new(Mutex::new(Conversation::new(schema)));
+            match session_of(headers) {
+                Some(id) => lock(&self.inner.sessions).entry(id.to_owned()).or_insert_with(fresh).clone(),
+                None => fresh(),
+            }
+        });
+        if let Some(conversation) = &conversation {
+            lock(conversation).from_client(body);
+        }
+        Exchange { tap: self.clone(), conversation, kind: Kind::Nothing, buffer: Vec::new(), strict: false }
+    }
+
+    /// What has been found so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        lock(&self.inner.report).clone()
+    }
+
+    /// As [`Report::expect_clean`], where there is a schema to check against.
+    pub fn expect_clean(&self) {
+        if Schema::official().is_some() {
+            self.report().expect_clean();
+        }
+    }
+}
+
+fn session_of(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION).and_then(|value| value.to_str().ok())
+}
+
+impl Exchange {
+    /// The head of the answer.
+    pub fn head(&mut self, headers: &HeaderMap) {
+        let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        self.kind = match kind.split(';').next().unwrap_or_default().trim() {
+            "application/json" => Kind::Json,
+            "text/event-stream" => Kind::Events,
+            _ => Kind::Nothing,
+        };
+        if let (Some(id), Some(conversation)) = (session_of(headers), &self.conversation) {
+            lock(&self.tap.inner.sessions).entry(id.to_owned()).or_insert_with(|| conversation.clone());
+        }
+    }
+
+    /// A piece of the body of the answer.
+    pub fn piece(&mut self, bytes: &[u8]) {
+        if self.kind == Kind::Nothing || self.conversation.is_none() {
+            return;
+        }
+        self.buffer.extend_from_slice(bytes);
+        while self.kind == Kind::Events
+            && let Some(event) = http::take_event(&mut self.buffer)
+        {
+            match event {
+                Some(Event { data, .. }) if !data.is_empty() => self.message(data.as_bytes()),
+                _ => {}
+            }
+        }
+    }
+
+    /// The end of the body of the answer.
+    pub fn end(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        if self.kind == Kind::Json && !buffer.is_empty() {
+            self.message(&buffer);
+        }
+    }
+
+    /// Judges a message.
+    fn message(&self, text: &[u8]) {
+        let Some(conversation) = &self.conversation else { return };
+        let Some(verdict) = lock(conversation).from_host(text) else { return };
+        if !self.strict {
+            lock(&self.tap.inner.report).add(verdict, text);
+        } else if let Some(violation) = Violation::of(verdict, text) {
+            panic!("the host sent what it must not: {violation}");
+        }
+    }
+}

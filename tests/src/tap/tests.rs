@@ -1,0 +1,241 @@
+//! The tap is itself held to something: it must find what it is there for.
+
+use super::{Conversation, Proxy};
+use crate::schema::Schema;
+use crate::wait::PATIENCE;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A conversation with a client that declares `capabilities`, as far as the host's
+/// answer to `initialize`; `None` where there is no schema.
+fn begun(capabilities: &Value) -> Option<Conversation> {
+    of_revision("2025-11-25", capabilities)
+}
+
+fn of_revision(revision: &str, capabilities: &Value) -> Option<Conversation> {
+    let mut conversation = Conversation::new(Schema::official()?);
+    let initialize = crate::session::initialize(revision, capabilities.clone());
+    conversation.from_client(initialize.to_string().as_bytes());
+    let result = json!({
+        "protocolVersion": revision,
+        "capabilities": {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}},
+        "serverInfo": {"name": "toolyard", "version": "1"},
+    });
+    let problems = answered(&mut conversation, 0, &result);
+    assert!(problems.is_empty(), "{problems:?}");
+    Some(conversation)
+}
+
+fn answered(conversation: &mut Conversation, id: i64, result: &Value) -> Vec<String> {
+    said(conversation, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn said(conversation: &mut Conversation, message: &Value) -> Vec<String> {
+    let verdict = conversation.from_host(message.to_string().as_bytes());
+    verdict.map_or_else(Vec::new, |verdict| verdict.problems)
+}
+
+fn asks(conversation: &mut Conversation, id: i64, method: &str, params: &Value) {
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    conversation.from_client(request.to_string().as_bytes());
+}
+
+fn task() -> Value {
+    json!({
+        "taskId": "t", "status": "working", "ttl": null,
+        "createdAt": "2025-11-25T10:30:00.000Z", "lastUpdatedAt": "2025-11-25T10:30:00.000Z",
+    })
+}
+
+#[test]
+fn results_are_judged_by_what_was_asked() {
+    let Some(mut conversation) = begun(&json!({})) else { return };
+    let call = json!({"name": "wait", "arguments": {}});
+    let as_task = json!({"name": "wait", "arguments": {}, "task": {}});
+    let the_task = json!({"taskId": "t"});
+    let without = |mut task: Value, key: &str| {
+        task.as_object_mut().expect("an object").remove(key);
+        task
+    };
+    let with = |mut task: Value, key: &str, value: Value| {
+        task[key] = value;
+        task
+    };
+    let plain = json!({"content": []});
+    let related = json!({"io.modelcontextprotocol/related-task": {"taskId": "t"}});
+    for (method, params, result, problem) in [
+        ("ping", json!({}), json!({}), ""),
+        ("ping", json!({}), json!({"_meta": {}}), ""),
+        ("ping", json!({}), json!({"resultType": "complete"}), "J-9"),
+        ("logging/setLevel", json!({"level": "info"}), json!({"level": "info"}), "J-9"),
+        ("tools/call", call.clone(), plain.clone(), ""),
+        ("tools/call", call.clone(), json!({}), "content"),
+        ("tools/call", call.clone(), json!({"content": [{"type": "text"}]}), "CallToolResult"),
+        ("tools/call", call, json!({"task": task()}), "content"),
+        ("tools/call", as_task.clone(), json!({"task": task()}), ""),
+        ("tools/call", as_task.clone(), plain.clone(), "task"),
+        ("tools/call", as_task.clone(), task(), "task"),
+        ("tools/call", as_task.clone(), json!({"task": without(task(), "ttl")}), "ttl"),
+        ("tools/call", as_task.clone(), json!({"task": with(task(), "ttl", json!(1.5))}), "ttl"),
+        ("tools/call", as_task, json!({"task": with(task(), "statusMessage", json!(null))}), "statusMessage"),
+        ("tasks/get", the_task.clone(), task(), ""),
+        ("tasks/get", the_task.clone(), json!({"task": task()}), "taskId"),
+        ("tasks/get", the_task.clone(), with(task(), "status", json!("done")), "done"),
+        ("tasks/get", the_task.clone(), with(task(), "_meta", related.clone()), "T-38"),
+        ("tasks/get", the_task.clone(), with(task(), "createdAt", json!("yesterday")), "T-12"),
+        ("tasks/get", the_task.clone(), with(task(), "createdAt", json!("2025-11-25T10:30:00.001Z")), "T-20"),
+        ("tasks/list", json!({}), json!({"tasks": [task()], "nextCursor": ""}), "N-1"),
+        ("tasks/list", json!({}), json!({"tasks": [without(task(), "ttl")]}), "ttl"),
+        ("tasks/cancel", the_task.clone(), with(task(), "status", json!("cancelled")), ""),
+        ("tasks/result", the_task.clone(), plain, "T-26"),
+        ("tasks/result", the_task, json!({"content": [], "_meta": related}), ""),
+        ("tools/list", json!({}), json!({"tools": [{"name": "x", "inputSchema": {}}]}), "inputSchema"),
+        ("tasks/update", json!({}), json!({}), "tasks/update"),
+    ] {
+        asks(&mut conversation, 7, method, &params);
+        let problems = answered(&mut conversation, 7, &result);
+        assert_eq!(problems.is_empty(), problem.is_empty(), "{method}: {result}: {problems:?}");
+        assert!(problems.concat().contains(problem), "{method}: {problem} in {problems:?}");
+    }
+}
+
+#[test]
+fn responses_have_the_one_form_or_the_other_and_answer_something() {
+    let Some(mut conversation) = begun(&json!({})) else { return };
+    let error = json!({"code": -32600, "message": "no"});
+    asks(&mut conversation, 1, "ping", &json!({}));
+    for (message, problem) in [
+        (json!({"jsonrpc": "2.0", "error": error}), ""),
+        (json!({"jsonrpc": "2.0", "id": 1, "error": error}), ""),
+        (json!({"jsonrpc": "2.0", "id": null, "error": error}), "null"),
+        (json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600.5, "message": "no"}}), "code"),
+        (json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600}}), "message"),
+        (json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600, "message": ""}}), "J-4"),
+        (json!({"jsonrpc": "2.0", "id": 1, "result": {}, "error": error}), "J-4"),
+        (json!({"jsonrpc": "2.0", "id": 1}), "J-4"),
+        (json!({"id": 1, "result": {}}), "jsonrpc"),
+        (json!({"jsonrpc": "2.0", "id": "1", "result": {}}), "J-3"),
+        (json!({"jsonrpc": "2.0", "result": {}}), "J-3"),
+        (json!([{"jsonrpc": "2.0", "id": 1, "result": {}}]), "J-6"),
+        (json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32042, "message": "x"}}), "data"),
+    ] {
+        let problems = said(&mut conversation, &message);
+        assert_eq!(problems.is_empty(), problem.is_empty(), "{message}: {problems:?}");
+        assert!(problems.concat().contains(problem), "{problem} in {problems:?}");
+    }
+    let verdict = conversation.from_host(b"Listening...").expect("a verdict");
+    assert!(verdict.problems[0].contains("J-1"), "{:?}", verdict.problems);
+}
+
+#[test]
+fn the_host_asks_for_nothing_that_was_not_declared() {
+    let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
+    let url = json!({"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": "e"});
+    let sampling = json!({"messages": [], "maxTokens": 1});
+    let with = |params: &Value, key: &str, value: Value| {
+        let mut params = params.clone();
+        params[key] = value;
+        params
+    };
+    for (capabilities, method, params, problem) in [
+        (json!({"elicitation": {}}), "elicitation/create", form.clone(), ""),
+        (json!({}), "elicitation/create", form.clone(), "L-6"),
+        (json!({"elicitation": {"url": {}}}), "elicitation/create", form.clone(), "L-6"),
+        (json!({"elicitation": {"url": {}}}), "elicitation/create", url.clone(), ""),
+        (json!({"elicitation": {}}), "elicitation/create", url, "L-6"),
+        (json!({"elicitation": {}}), "elicitation/create", with(&form, "task", json!({})), "L-6"),
+        (json!({"elicitation": {}}), "elicitation/create", json!({"message": "?"}), "ElicitRequest"),
+        (json!({"sampling": {}}), "sampling/createMessage", sampling.clone(), ""),
+        (json!({"sampling": {}}), "sampling/createMessage", with(&sampling, "tools", json!([])), "L-6"),
+        (json!({}), "roots/list", json!({}), "L-6"),
+        (json!({"roots": {}}), "roots/list", json!({}), ""),
+        (json!({}), "tools/call", json!({}), "no such message"),
+    ] {
+        let Some(mut conversation) = begun(&capabilities) else { return };
+        let request = json!({"jsonrpc": "2.0", "id": "s-1", "method": method, "params": params});
+        let problems = said(&mut conversation, &request);
+        assert_eq!(problems.is_empty(), problem.is_empty(), "{request}: {problems:?}");
+        assert!(problems.concat().contains(problem), "{problem} in {problems:?}");
+    }
+}
+
+#[test]
+fn an_id_of_the_host_is_used_once_but_may_be_sent_again() {
+    let Some(mut conversation) = begun(&json!({"roots": {}})) else { return };
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert!(said(&mut conversation, &ping).is_empty());
+    assert!(said(&mut conversation, &ping).is_empty(), "as on a resumed stream");
+    let other = json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"});
+    assert!(said(&mut conversation, &other).concat().contains("J-2"));
+}
+
+#[test]
+fn notifications_are_of_a_kind_that_was_declared() {
+    let Some(mut conversation) = begun(&json!({})) else { return };
+    for (method, params, problem) in [
+        ("notifications/progress", json!({"progressToken": 0, "progress": 0.5}), ""),
+        ("notifications/progress", json!({"progressToken": 0}), "progress"),
+        ("notifications/tasks/status", task(), ""),
+        ("notifications/tasks/status", json!({"taskId": "t"}), "ttl"),
+        ("notifications/message", json!({"level": "info", "data": 1}), "L-6"),
+        ("notifications/message", json!({"level": "loud", "data": 1}), "loud"),
+        ("notifications/tools/list_changed", json!({}), "L-6"),
+        ("notifications/initialized", json!({}), "no such message"),
+    ] {
+        let notification = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        let problems = said(&mut conversation, &notification);
+        assert_eq!(problems.is_empty(), problem.is_empty(), "{notification}: {problems:?}");
+        assert!(problems.concat().contains(problem), "{problem} in {problems:?}");
+    }
+}
+
+#[test]
+fn sessions_of_older_revisions_are_left_alone() {
+    let Some(mut conversation) = of_revision("2025-03-26", &json!({})) else { return };
+    let batch = json!([{"jsonrpc": "2.0", "id": 1, "result": {}}]);
+    assert!(conversation.from_host(batch.to_string().as_bytes()).is_none());
+}
+
+/// Reads until `end` has come.
+async fn until(stream: &mut TcpStream, end: &str) -> String {
+    let mut read = Vec::new();
+    while !read.ends_with(end.as_bytes()) {
+        let more = tokio::time::timeout(PATIENCE, stream.read_buf(&mut read)).await.ok().and_then(Result::ok);
+        assert!(more.is_some_and(|more| more > 0), "{end:?} in {:?}", String::from_utf8_lossy(&read));
+    }
+    String::from_utf8(read).expect("text")
+}
+
+#[tokio::test]
+async fn the_proxy_passes_events_on_while_the_stream_is_open_and_hears_them() {
+    const EVENT: &str = "id: 1-1\ndata: {\"jsonrpc\":\"2.0\",\"id\":null,\ndata: \"result\":{}}\n\n";
+    let host = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let proxy = Proxy::before(host.local_addr().expect("an address").port()).await;
+    let address = proxy.url().replace("http://", "").replace("/mcp", "");
+    let mut client = TcpStream::connect(address).await.expect("the proxy listens");
+    let request = "POST /mcp HTTP/1.1\r\nhost: Else.example:1\r\ncontent-length: 2\r\n\r\n{}";
+    client.write_all(request.as_bytes()).await.expect("written");
+    let (mut upstream, _) = host.accept().await.expect("the proxy connects");
+    let passed = until(&mut upstream, "\r\n\r\n{}").await;
+    assert!(passed.contains("host: Else.example:1\r\n"), "{passed}");
+
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    upstream.write_all(head.as_bytes()).await.expect("written");
+    for half in [&EVENT[..20], &EVENT[20..]] {
+        let chunk = format!("{:X}\r\n{half}\r\n", half.len());
+        upstream.write_all(chunk.as_bytes()).await.expect("written");
+        // The host has not ended the stream; it is here nevertheless.
+        until(&mut client, &chunk).await;
+    }
+    if Schema::official().is_some() {
+        let report = proxy.tap().report();
+        assert_eq!((report.checked, report.violations.len()), (1, 1), "{report}");
+        assert!(report.to_string().contains("\"id\":null"), "{report}");
+    }
+
+    // A client that leaves takes its connection to the host with it.
+    drop(client);
+    let end = tokio::time::timeout(PATIENCE, upstream.read(&mut [0])).await.expect("the end");
+    assert_eq!(end.unwrap_or_default(), 0);
+}
