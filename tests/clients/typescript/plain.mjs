@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { INVALID_PARAMS, ok, refused } from './expect.mjs';
 
 export async function plain({ client }) {
-  assert.deepEqual(client.getServerCapabilities().tasks, { list: {}, cancel: {}, requests: { tools: { call: {} } } });
+  const { list, ...others } = client.getServerCapabilities().tasks;
+  assert.deepEqual(others, { cancel: {}, requests: { tools: { call: {} } } });
+  assert.deepEqual(list.filter.methods, ['tools/call'], 'SEP-1904');
   ok('capabilities: tasks can be listed, cancelled, and made of tools/call');
 
   await client.ping();
