@@ -58,23 +58,45 @@ fn as_text(report: &CheckReport) -> String {
         },
     );
     for (index, tool) in report.tools.iter().enumerate() {
-        let description = tool.description.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
+        let description = first_line(tool.description.as_deref());
         let text = format!("{} (tasks {}): {description}", tool.name, tool.task_support.as_str());
         line(if index == 0 { "tools" } else { "" }, text);
+    }
+    for (index, prompt) in report.prompts.iter().enumerate() {
+        let arguments: Vec<String> = prompt
+            .arguments
+            .iter()
+            .map(|(name, required)| if *required { name.clone() } else { format!("[{name}]") })
+            .collect();
+        let description = first_line(prompt.description.as_deref());
+        let text = format!("{} ({}): {description}", prompt.name, arguments.join(", "));
+        line(if index == 0 { "prompts" } else { "" }, text);
+    }
+    if report.has_resources {
+        line("resources", "yes".to_owned());
+    }
+    if report.has_completion {
+        line("completion", "yes".to_owned());
     }
     for (index, import) in report.imports.iter().enumerate() {
         let note = if report.ungranted.contains(import) { "  nothing of it is granted" } else { "" };
         line(if index == 0 { "imports" } else { "" }, format!("{import}{note}"));
     }
     line("exports", report.exports.join(", "));
-    line(
-        "granted",
-        if report.env.is_empty() {
-            "nothing".to_owned()
-        } else {
-            format!("environment: {}", report.env.join(", "))
-        },
-    );
+    let mut granted: Vec<String> = report
+        .folders
+        .iter()
+        .map(|folder| format!("{} {} as {}", folder.mode.as_str(), folder.host.display(), folder.guest))
+        .collect();
+    if !report.env.is_empty() {
+        granted.push(format!("environment: {}", report.env.join(", ")));
+    }
+    if granted.is_empty() {
+        granted.push("nothing".to_owned());
+    }
+    for (index, grant) in granted.into_iter().enumerate() {
+        line(if index == 0 { "granted" } else { "" }, grant);
+    }
     line(
         "limits",
         format!(
@@ -90,6 +112,10 @@ fn as_text(report: &CheckReport) -> String {
     out
 }
 
+fn first_line(description: Option<&str>) -> &str {
+    description.unwrap_or_default().lines().next().unwrap_or_default()
+}
+
 fn as_json(report: &CheckReport) -> serde_json::Value {
     let limits = &report.limits;
     serde_json::json!({
@@ -102,10 +128,25 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
             "description": tool.description,
             "taskSupport": tool.task_support.as_str(),
         })).collect::<Vec<_>>(),
+        "prompts": report.prompts.iter().map(|prompt| serde_json::json!({
+            "name": prompt.name,
+            "description": prompt.description,
+            "arguments": prompt.arguments.iter().map(|(name, required)| serde_json::json!({
+                "name": name,
+                "required": required,
+            })).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "resources": report.has_resources,
+        "completion": report.has_completion,
         "imports": report.imports,
         "exports": report.exports,
         "ungranted": report.ungranted,
         "environment": report.env,
+        "folders": report.folders.iter().map(|folder| serde_json::json!({
+            "guest": folder.guest,
+            "host": folder.host,
+            "mode": folder.mode.as_str(),
+        })).collect::<Vec<_>>(),
         "manifest": report.has_manifest,
         "enabled": report.enabled,
         "limits": {

@@ -11,7 +11,7 @@ use toolyard_engine::{PluginState, Plugins};
 /// The options of `tools`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Print JSON, one tool or refused file a line.
+    /// Print JSON, one tool, plugin with more than tools, or refused file a line.
     #[arg(long)]
     json: bool,
 }
@@ -47,12 +47,36 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                 ]);
             }
         }
+        let providers = snapshot.catalog.providers();
         if !options.json {
-            if snapshot.catalog.is_empty() {
-                println!("No tools in {}.", config.plugins.display());
-            } else {
+            if !snapshot.catalog.is_empty() {
                 println!("{table}");
+            } else if providers.is_empty() {
+                println!("Nothing in {}.", config.plugins.display());
             }
+        }
+        for provider in providers {
+            let spec = provider.spec();
+            let prompts: Vec<&str> = spec.prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+            if options.json {
+                let line = serde_json::json!({
+                    "plugin": spec.plugin, "digest": spec.digest.to_string(), "prompts": prompts,
+                    "resources": spec.has_resources, "completion": spec.has_completion,
+                });
+                println!("{line}");
+                continue;
+            }
+            let mut offers = Vec::new();
+            if !prompts.is_empty() {
+                offers.push(format!("prompts: {}", prompts.join(", ")));
+            }
+            if spec.has_resources {
+                offers.push("resources: yes".to_owned());
+            }
+            if spec.has_completion {
+                offers.push("completion: yes".to_owned());
+            }
+            println!("{}  {}", spec.plugin, offers.join("; "));
         }
         let mut code = ExitCode::SUCCESS;
         for report in &snapshot.plugins {

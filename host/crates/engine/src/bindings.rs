@@ -5,7 +5,7 @@
 
 wasmtime::component::bindgen!({
     path: "../../../wit",
-    world: "tools-plugin",
+    world: "full-plugin",
     imports: {
         "toolyard:plugin/host.sleep": async | trappable,
         "toolyard:plugin/host.ask": async | trappable,

@@ -4,7 +4,7 @@
 //! taken from a folder that nobody else can write to, and only if its checksum is
 //! that which was noted when it was written. For each component there are two
 //! files: `KEY.cwasm`, and `KEY.json` with the checksum and, once it is known,
-//! the answer of `list-tools`.
+//! what the component said that it offers.
 
 use crate::error::StartError;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use toolyard_task::wire::ToolDescription;
+use toolyard_task::wire::{PromptDescription, ToolDescription};
 use wasmtime::component::Component;
 
 /// The folder.
@@ -27,13 +27,39 @@ pub(crate) struct Cache {
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     code: String,
-    tools: Option<Vec<ToolDescription>>,
+    offer: Option<Offer>,
+    /// Its checksum: a schema that lost a bit would refuse a good plugin.
+    offer_sum: Option<String>,
+}
+
+/// The answers of `list-tools` and `list-prompts`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Offer {
+    pub tools: Vec<ToolDescription>,
+    pub prompts: Vec<PromptDescription>,
 }
 
 /// What was found.
 pub(crate) struct Kept {
     pub component: Component,
-    pub tools: Option<Vec<ToolDescription>>,
+    pub offer: Option<Offer>,
+}
+
+impl Offer {
+    fn sum(&self) -> serde_json::Result<String> {
+        Ok(hex(&Sha256::digest(serde_json::to_vec(self)?)))
+    }
+}
+
+impl Note {
+    fn whole_offer(self) -> Option<Offer> {
+        let offer = self.offer?;
+        let is_whole = self.offer_sum.is_some() && offer.sum().ok() == self.offer_sum;
+        if !is_whole {
+            tracing::warn!("what a component offers is damaged in the cache; asking it again");
+        }
+        is_whole.then_some(offer)
+    }
 }
 
 impl Cache {
@@ -61,7 +87,7 @@ impl Cache {
     /// The name under which code for this component is kept.
     pub fn key(&self, engine: &wasmtime::Engine, digest: &str) -> String {
         let mut hasher = Sha256::new();
-        hasher.update(b"toolyard-1\0");
+        hasher.update(b"toolyard-2\0");
         hasher.update(compatibility(engine));
         hasher.update(digest);
         hex(&hasher.finalize())
@@ -80,7 +106,7 @@ impl Cache {
         // configuration: only we can write to the folder, and the checksum noted
         // at that time is right.
         match unsafe { Component::deserialize_file(engine, &path) } {
-            Ok(component) => Some(Kept { component, tools: note.tools }),
+            Ok(component) => Some(Kept { component, offer: note.whole_offer() }),
             Err(error) => {
                 tracing::warn!(path = %path.display(), "machine code in the cache is not taken; compiling again: {error:#}");
                 None
@@ -98,7 +124,7 @@ impl Cache {
     pub fn keep(&self, engine: &wasmtime::Engine, key: &str, code: &Scratch) -> Result<Component, String> {
         let failed = |error: std::io::Error| format!("the machine code could not be stored: {error}");
         let bytes = std::fs::read(&code.0).map_err(failed)?;
-        let note = Note { code: hex(&Sha256::digest(&bytes)), tools: None };
+        let note = Note { code: hex(&Sha256::digest(&bytes)), offer: None, offer_sum: None };
         std::fs::rename(&code.0, self.code_path(key)).map_err(failed)?;
         self.write_note(key, &note).map_err(failed)?;
         self.load(engine, key)
@@ -106,14 +132,15 @@ impl Cache {
             .ok_or_else(|| "the machine code is not taken".to_owned())
     }
 
-    /// Keeps the answer of `list-tools`. Failing to costs only time later.
-    pub fn keep_tools(&self, key: &str, tools: &[ToolDescription]) {
+    /// Keeps what a component offers. Failing to costs only time later.
+    pub fn keep_offer(&self, key: &str, offer: &Offer) {
         let kept = std::fs::read(self.note_path(key)).and_then(|text| {
             let note: Note = serde_json::from_slice(&text)?;
-            self.write_note(key, &Note { code: note.code, tools: Some(tools.to_vec()) })
+            let offer_sum = Some(offer.sum()?);
+            self.write_note(key, &Note { code: note.code, offer: Some(offer.clone()), offer_sum })
         });
         if let Err(error) = kept {
-            tracing::warn!("the list of tools could not be stored: {error}");
+            tracing::warn!("what a component offers could not be stored: {error}");
         }
     }
 

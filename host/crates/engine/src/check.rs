@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::error::{LoadError, Refusal};
 use crate::folder;
+use crate::grant::FolderGrant;
 use crate::plugins::File;
 use crate::settings::Limits;
 use cap_std::ambient_authority;
@@ -25,6 +26,12 @@ pub struct CheckReport {
     pub size: u64,
     /// Its tools, under its manifest.
     pub tools: Vec<CheckedTool>,
+    /// Its prompts, under its manifest.
+    pub prompts: Vec<CheckedPrompt>,
+    /// Whether it has resources.
+    pub has_resources: bool,
+    /// Whether it completes arguments.
+    pub has_completion: bool,
     /// What it imports, by interface.
     pub imports: Vec<String>,
     /// What it exports, by interface.
@@ -37,6 +44,8 @@ pub struct CheckReport {
     pub limits: Limits,
     /// Environment variables that the manifest grants, by name.
     pub env: Vec<String>,
+    /// Folders that the manifest grants.
+    pub folders: Vec<FolderGrant>,
     /// Whether it has a manifest.
     pub has_manifest: bool,
     /// Whether the manifest lets it serve.
@@ -56,6 +65,17 @@ pub struct CheckedTool {
     pub description: Option<String>,
     /// Whether it may be called as a task.
     pub task_support: TaskSupport,
+}
+
+/// One prompt of a report.
+#[derive(Debug, Clone)]
+pub struct CheckedPrompt {
+    /// The name that clients use.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The names of its arguments, and whether each must be given.
+    pub arguments: Vec<(String, bool)>,
 }
 
 impl Engine {
@@ -87,26 +107,48 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         .map_err(unreadable)?
         .ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
     let has_manifest = seen.manifest.is_some();
-    let file = File { engine, runtime, dir: Arc::new(dir), name, seen, former: None, codes: Arc::default() };
+    let file = File {
+        engine,
+        runtime,
+        dir: Arc::new(dir),
+        place: parent.to_owned(),
+        name,
+        seen,
+        former: None,
+        codes: Arc::default(),
+    };
     let plugin = file.plugin()?;
     let code = &plugin.base.code;
     let manifest = &plugin.base.manifest;
-    let reaches_out =
-        |name: &&String| name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/");
+    let folders = plugin.base.folders.to_vec();
+    let reaches_out = |name: &&String| {
+        folders.is_empty() && name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/")
+    };
+    let prompts = plugin.provider.iter().flat_map(|provider| &provider.spec.prompts);
+    let prompts = prompts.map(|prompt| CheckedPrompt {
+        name: prompt.name.clone(),
+        description: prompt.description.clone(),
+        arguments: prompt.arguments.iter().map(|given| (given.name.clone(), given.required)).collect(),
+    });
     let tools = plugin.tools.iter().map(|tool| CheckedTool {
         name: tool.spec.name().to_owned(),
         title: tool.spec.description.title.clone(),
         description: tool.spec.description.description.clone(),
         task_support: tool.spec.task_support,
     });
+    let ungranted = code.surface.imports.iter().filter(reaches_out).cloned().collect();
     Ok(CheckReport {
         file: file.name.clone(),
         digest: code.digest.clone(),
         size: code.size,
         tools: tools.collect(),
+        prompts: prompts.collect(),
+        has_resources: code.exports.resources.is_some(),
+        has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
         exports: code.surface.exports.clone(),
-        ungranted: code.surface.imports.iter().filter(reaches_out).cloned().collect(),
+        ungranted,
+        folders,
         limits: manifest.limits.clone(),
         env: manifest.env.iter().map(|(name, _)| name.clone()).collect(),
         has_manifest,

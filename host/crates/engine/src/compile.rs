@@ -46,7 +46,7 @@ pub(crate) fn code(engine: &Engine, bytes: &[u8], key: &str) -> Result<(Kept, So
         Compiler::Child { program, args } => in_child(engine, program, args, bytes, &output)?,
     }
     let component = engine.cache.keep(&engine.wasm, key, &output).map_err(Refusal::Compile)?;
-    Ok((Kept { component, tools: None }, Source::Compiled(began.elapsed())))
+    Ok((Kept { component, offer: None }, Source::Compiled(began.elapsed())))
 }
 
 fn invalid(error: &wasmtime::Error) -> Refusal {

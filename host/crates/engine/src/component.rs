@@ -4,8 +4,11 @@
 use crate::error::Refusal;
 use wasmparser::{Parser, Payload};
 
-/// The interface that makes a component a plugin.
+/// Each of these four makes a component a plugin.
 pub(crate) const TOOLS: &str = "toolyard:plugin/tools@0.1.0";
+pub(crate) const RESOURCES: &str = "toolyard:plugin/resources@0.1.0";
+pub(crate) const PROMPTS: &str = "toolyard:plugin/prompts@0.1.0";
+pub(crate) const COMPLETION: &str = "toolyard:plugin/completion@0.1.0";
 
 /// Names at the surface of a component.
 #[derive(Debug, Default, Clone)]
@@ -19,13 +22,20 @@ pub(crate) fn inspect(file: &str, bytes: &[u8]) -> Result<Surface, Refusal> {
     kind(file, bytes)?;
     whole(bytes)?;
     let surface = surface(bytes)?;
-    let ours: Vec<&String> =
-        surface.exports.iter().filter(|name| name.starts_with("toolyard:plugin/")).collect();
-    if !ours.iter().any(|name| name.starts_with("toolyard:plugin/tools@0.1.")) {
-        let tools = ours.iter().find(|name| name.starts_with("toolyard:plugin/tools"));
-        return Err(match tools {
-            Some(found) => Refusal::OtherVersion { found: (*found).clone() },
-            None => Refusal::NoTools { exports: surface.exports },
+    let is_ours = |name: &str| {
+        [TOOLS, RESOURCES, PROMPTS, COMPLETION]
+            .iter()
+            .any(|ours| ours.strip_suffix('0').is_some_and(|stem| name.starts_with(stem)))
+    };
+    if !surface.exports.iter().any(|name| is_ours(name)) {
+        let near = surface.exports.iter().find(|name| {
+            ["tools", "resources", "prompts", "completion"].iter().any(|interface| {
+                name.strip_prefix("toolyard:plugin/").is_some_and(|rest| rest.starts_with(interface))
+            })
+        });
+        return Err(match near {
+            Some(found) => Refusal::OtherVersion { found: found.clone() },
+            None => Refusal::NoExports { exports: surface.exports },
         });
     }
     let names: Vec<String> = surface.imports.iter().filter(|name| !is_offered(name)).cloned().collect();

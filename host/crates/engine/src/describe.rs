@@ -12,11 +12,11 @@ use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription};
 /// The most tools of one component.
 const MAX_TOOLS: usize = 256;
 /// The longest description.
-const DESCRIPTION_BYTES: usize = 64 << 10;
+pub(crate) const DESCRIPTION_BYTES: usize = 64 << 10;
 /// The longest title.
-const TITLE_BYTES: usize = 1 << 10;
-/// The largest annotations, icons and `_meta` of a tool.
-const EXTRA_BYTES: usize = 64 << 10;
+pub(crate) const TITLE_BYTES: usize = 1 << 10;
+/// The largest annotations, icons and `_meta` of a tool or a prompt.
+pub(crate) const EXTRA_BYTES: usize = 64 << 10;
 
 /// A tool as the component declares it.
 pub(crate) struct Declared {
@@ -85,7 +85,7 @@ fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
 }
 
 /// `[]` or `{}`.
-fn is_empty(json: &RawJson) -> bool {
+pub(crate) fn is_empty(json: &RawJson) -> bool {
     json.as_str()[1..].trim_start().len() == 1
 }
 
@@ -105,9 +105,6 @@ pub(crate) fn declare(
     described: Vec<ToolDescription>,
     settings: &Settings,
 ) -> Result<Vec<Arc<Declared>>, Refusal> {
-    if described.is_empty() {
-        return Err(Refusal::Toolless);
-    }
     let mut names = HashSet::new();
     for description in &described {
         if !names.insert(description.name.clone()) {
@@ -116,7 +113,7 @@ pub(crate) fn declare(
     }
     let declare = |description: ToolDescription| {
         let compile = |which: &str, schema: &RawJson| {
-            Schema::compile(schema, settings).map(Arc::new).map_err(|what| Refusal::Tool {
+            Schema::compile(schema, settings.schema_bounds()).map(Arc::new).map_err(|what| Refusal::Tool {
                 tool: description.name.clone(),
                 what: format!("its {which} schema {what}"),
             })
@@ -177,7 +174,6 @@ mod tests {
 
     #[test]
     fn tools_are_checked_together() {
-        refused(vec![], "no tools");
         refused(vec![tool("a"), tool("b"), tool("a")], "two tools are called `a`");
         refused((0..257).map(|n| tool(&n.to_string())).collect(), "257 tools");
     }

@@ -1,7 +1,11 @@
-//! From a guest's result to a `CallToolResult`, written once, straight into the
-//! bytes that go to the client (TL-5, TL-6).
+//! From a guest's result to what MCP shows, written once, straight into the bytes
+//! that go to the client: here a `CallToolResult` (TL-5, TL-6) and the blocks that
+//! it shares with prompts.
 //!
 //! JSON that the guest gives is checked once and then spliced to the letter.
+
+pub(crate) mod prompt;
+pub(crate) mod resource;
 
 use crate::bindings::toolyard::plugin::types::{Content, Media, TextBlock, ToolResult};
 use crate::failure::Failure;
@@ -34,7 +38,7 @@ pub(crate) fn result(given: ToolResult, output: Option<&Schema>, limit: u64) -> 
         })?;
     }
     let message = is_error.then(|| first_words(&content)).flatten();
-    let mut out = Bounded { bytes: Vec::with_capacity(estimate(&content)), limit: limit as usize };
+    let mut out = Bounded::new(estimate(&content), limit);
     out.raw("{\"content\":[")?;
     for (index, block) in content.into_iter().enumerate() {
         if index > 0 {
@@ -227,6 +231,10 @@ struct Bounded {
 }
 
 impl Bounded {
+    fn new(capacity: usize, limit: u64) -> Self {
+        Self { bytes: Vec::with_capacity(capacity), limit: usize::try_from(limit).unwrap_or(usize::MAX) }
+    }
+
     fn raw(&mut self, text: &str) -> Result<(), Failure> {
         self.write_all(text.as_bytes()).map_err(|_| Failure::Output)
     }

@@ -78,14 +78,18 @@ pub enum Refusal {
     /// It is no valid component.
     #[error("is not a valid component: {0}")]
     Invalid(String),
-    /// It exports something else than tools.
-    #[error("does not export `toolyard:plugin/tools@0.1.0`; it exports {}", listed(exports))]
-    NoTools {
+    /// It exports none of the interfaces that make a plugin.
+    #[error(
+        "does not export `toolyard:plugin/tools@0.1.0`, nor `resources`, `prompts` or `completion` \
+         of that package; it exports {}",
+        listed(exports)
+    )]
+    NoExports {
         /// What it exports.
         exports: Vec<String>,
     },
     /// It is built for another version of the contract.
-    #[error("is built for `{found}`; this host has `toolyard:plugin/tools@0.1.0`")]
+    #[error("is built for `{found}`; this host has `toolyard:plugin@0.1.0`")]
     OtherVersion {
         /// What it exports.
         found: String,
@@ -108,13 +112,23 @@ pub enum Refusal {
     /// It took too long to compile.
     #[error("took longer than {0:?} to compile")]
     CompileTime(Duration),
-    /// `list-tools` failed.
-    #[error("`list-tools` failed: {0}")]
-    List(String),
-    /// `list-tools` took too long.
-    #[error("`list-tools` took longer than {0:?}")]
-    ListTime(Duration),
-    /// It has no tools.
+    /// `list-tools` or `list-prompts` failed.
+    #[error("`{function}` failed: {why}")]
+    List {
+        /// Which.
+        function: &'static str,
+        /// How.
+        why: String,
+    },
+    /// `list-tools` or `list-prompts` took too long.
+    #[error("`{function}` took longer than {limit:?}")]
+    ListTime {
+        /// Which.
+        function: &'static str,
+        /// What it may take.
+        limit: Duration,
+    },
+    /// It has no tools, and nothing else.
     #[error("`list-tools` gave no tools")]
     Toolless,
     /// It has too many.
@@ -134,14 +148,33 @@ pub enum Refusal {
         /// What is wrong.
         what: String,
     },
+    /// It has too many prompts.
+    #[error("`list-prompts` gave {0} prompts; 256 are the most")]
+    TooManyPrompts(usize),
+    /// A prompt's name is not one.
+    #[error("the prompt name {0:?} is not made of 1 to 128 characters of `A-Z a-z 0-9 _ . -`")]
+    PromptName(String),
+    /// Two of its prompts have one name.
+    #[error("two prompts are called `{0}`")]
+    DuplicatePrompt(String),
+    /// What it says of a prompt is malformed.
+    #[error("the prompt `{prompt}`: {what}")]
+    Prompt {
+        /// The prompt.
+        prompt: String,
+        /// What is wrong.
+        what: String,
+    },
     /// Its manifest is wrong.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// Another plugin has a tool of the same name.
-    #[error("the tool `{tool}` is offered by both {first} and {second}; give one of them a `prefix`")]
+    /// Another plugin has a tool, or a prompt, of the same name.
+    #[error("the {kind} `{name}` is offered by both {first} and {second}; give one of them a `prefix`")]
     Collision {
-        /// The tool.
-        tool: String,
+        /// `tool` or `prompt`.
+        kind: &'static str,
+        /// The name.
+        name: String,
         /// The file that has it.
         first: String,
         /// The file that wants it too.

@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     Trap(String),
     /// What it gave back is not what the contract says.
     Malformed(String),
+    /// The folder that it is granted under this name cannot be opened.
+    Folder(String),
     /// It could not be started, or the host failed it.
     Host,
 }
@@ -74,41 +76,43 @@ impl Failure {
         }
     }
 
-    /// The sentence.
-    pub fn sentence(&self, tool: &str, limits: &Limits) -> String {
+    /// The sentence; `subject` is what the guest was asked for, such as ``tool `x` ``.
+    pub fn sentence(&self, subject: &str, limits: &Limits) -> String {
         let time = |time: Duration| {
             SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), |time| format!("{time:#}"))
         };
         match self {
-            Self::Denied(denied, how) => format!(
-                "The tool `{tool}` was stopped: {}, then it ended with: {how}",
-                denied.sentence(limits)
-            ),
+            Self::Denied(denied, how) => {
+                format!("The {subject} was stopped: {}, then it ended with: {how}", denied.sentence(limits))
+            }
             Self::Cpu => format!(
-                "The tool `{tool}` was stopped: processor time limit of {} reached (`limits.cpu`)",
+                "The {subject} was stopped: processor time limit of {} reached (`limits.cpu`)",
                 time(limits.cpu)
             ),
             Self::Wall => {
                 format!(
-                    "The tool `{tool}` was stopped: time limit of {} reached (`limits.wall`)",
+                    "The {subject} was stopped: time limit of {} reached (`limits.wall`)",
                     time(limits.wall)
                 )
             }
             Self::Output => format!(
-                "The tool `{tool}` gave a result above the output limit of {} (`limits.output`)",
+                "The {subject} gave a result above the output limit of {} (`limits.output`)",
                 bytes(limits.output)
             ),
             Self::Hostcall => format!(
-                "The tool `{tool}` was stopped: it passed more than {} to the host at once (`limits.hostcall`)",
+                "The {subject} was stopped: it passed more than {} to the host at once (`limits.hostcall`)",
                 bytes(limits.hostcall)
             ),
-            Self::Stack => format!("The tool `{tool}` trapped: call stack exhausted"),
+            Self::Stack => format!("The {subject} trapped: call stack exhausted"),
             Self::Exit(code) => {
-                format!("The tool `{tool}` left by `exit` with the code {code}, without a result")
+                format!("The {subject} left by `exit` with the code {code}, without a result")
             }
-            Self::Trap(how) => format!("The tool `{tool}` trapped: {how}"),
-            Self::Malformed(what) => format!("The tool `{tool}` gave a malformed result: {what}"),
-            Self::Host => format!("The tool `{tool}` could not be run; the host's log says why"),
+            Self::Trap(how) => format!("The {subject} trapped: {how}"),
+            Self::Malformed(what) => format!("The {subject} gave a malformed result: {what}"),
+            Self::Folder(guest) => {
+                format!("The {subject} could not be run: the folder granted as `{guest}` cannot be opened")
+            }
+            Self::Host => format!("The {subject} could not be run; the host's log says why"),
         }
     }
 }
@@ -141,7 +145,7 @@ mod tests {
             (Failure::Output, ["8.0 MiB", "`limits.output`"]),
             (Failure::Hostcall, ["16.0 MiB", "`limits.hostcall`"]),
         ] {
-            let sentence = failure.sentence("t", &limits);
+            let sentence = failure.sentence("tool `t`", &limits);
             for word in says {
                 assert!(sentence.contains(word), "{sentence}");
             }

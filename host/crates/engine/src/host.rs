@@ -1,19 +1,23 @@
 //! What a running guest can reach: the interface `host` of the contract, and
-//! WASI with nothing granted but the manifest's environment variables.
+//! WASI with nothing granted but the manifest's environment variables and folders.
 
-use crate::bindings::ToolsPlugin;
+use crate::bindings::FullPlugin;
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::bindings::toolyard::plugin::{host, types};
+use crate::failure::Failure;
+use crate::form::Forms;
+use crate::grant::FolderGrant;
 use crate::inputs;
 use crate::limits::Limiter;
+use crate::schema::Bounds;
 use crate::stdio::GuestOutput;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
 use toolyard_task::tool::{AskError, Change, GivenAnswer, Report};
-use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp};
+use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 /// Handles of WASI resources that a run may hold.
 const MAX_RESOURCES: usize = 1_024;
@@ -25,7 +29,8 @@ pub(crate) struct Run {
     pub limiter: Limiter,
     pub context: Arc<dyn RunContext>,
     pub about: About,
-    /// Made when the guest first reaches for WASI; many never do.
+    /// Made when the guest first reaches for WASI; many never do. Folders are
+    /// opened before it starts, or nobody would hear that one is gone.
     wasi: Option<Box<WasiCtx>>,
     table: ResourceTable,
 }
@@ -34,16 +39,28 @@ pub(crate) struct Run {
 #[derive(Clone)]
 pub(crate) struct About {
     pub plugin: Arc<str>,
-    pub tool: Arc<str>,
+    /// A tool, or a function of the contract.
+    pub function: Arc<str>,
+    pub is_tool: bool,
     pub env: Arc<[(String, String)]>,
+    pub folders: Arc<[FolderGrant]>,
     pub stdio_bytes: usize,
+    /// How large the schemas of forms may be.
+    pub schemas: Bounds,
     pub began: Instant,
     pub wall: Duration,
 }
 
 impl Run {
-    pub fn new(limiter: Limiter, context: Arc<dyn RunContext>, about: About) -> Self {
-        Self { limiter, context, about, wasi: None, table: ResourceTable::new() }
+    /// # Errors
+    /// If a folder that is granted cannot be opened.
+    pub fn new(limiter: Limiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
+        let mut run = Self { limiter, context, about, wasi: None, table: ResourceTable::new() };
+        if !run.about.folders.is_empty() {
+            run.wasi = Some(Box::new(wasi_context(&run.about)?));
+        }
+        run.table.set_max_capacity(MAX_RESOURCES);
+        Ok(run)
     }
 }
 
@@ -51,25 +68,22 @@ impl Run {
 pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Run>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    ToolsPlugin::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
+    FullPlugin::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
     Ok(linker)
 }
 
 impl WasiView for Run {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let Self { wasi, table, about, .. } = self;
-        let ctx = wasi.get_or_insert_with(|| {
-            table.set_max_capacity(MAX_RESOURCES);
-            Box::new(wasi_context(about))
-        });
+        let ctx = wasi.get_or_insert_with(|| Box::new(bare_context(about).build()));
         WasiCtxView { ctx, table }
     }
 }
 
-/// No files, no network, no arguments, no input.
-fn wasi_context(about: &About) -> WasiCtx {
+/// No network, no arguments, no input.
+fn bare_context(about: &About) -> WasiCtxBuilder {
     let budget = Arc::new(Mutex::new(about.stdio_bytes));
-    let output = |stream| GuestOutput::new(&about.plugin, &about.tool, stream, &budget);
+    let output = |stream| GuestOutput::new(&about.plugin, &about.function, stream, &budget);
     let mut wasi = WasiCtx::builder();
     wasi.envs(&about.env)
         .stdout(output("stdout"))
@@ -78,7 +92,19 @@ fn wasi_context(about: &About) -> WasiCtx {
         .allow_tcp(false)
         .allow_udp(false)
         .allow_ip_name_lookup(false);
-    wasi.build()
+    wasi
+}
+
+fn wasi_context(about: &About) -> Result<WasiCtx, Failure> {
+    let mut wasi = bare_context(about);
+    for folder in about.folders.iter() {
+        wasi.preopened_dir(&folder.host, &folder.guest, folder.mode.permissions()).map_err(|error| {
+            let (host, error) = (folder.host.display(), format!("{error:#}"));
+            tracing::warn!(plugin = %about.plugin, %host, error, "a granted folder cannot be opened");
+            Failure::Folder(folder.guest.clone())
+        })?;
+    }
+    Ok(wasi.build())
 }
 
 impl types::Host for Run {}
@@ -133,8 +159,21 @@ impl host::Host for Run {
             Ok(questions) => questions,
             Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
         };
+        let forms = match Forms::compile(&questions, self.about.schemas) {
+            Ok(forms) => forms,
+            Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
+        };
         let answers = self.context.ask(questions).await;
-        Ok(answers.map(|answers| answers.into_iter().map(answer).collect()).map_err(ask_error))
+        let answers =
+            answers.map(|answers| answers.into_iter().map(|given| answer(forms.check(given))).collect());
+        Ok(answers.map_err(ask_error))
+    }
+
+    fn elicitation_complete(&mut self, key: String) -> wasmtime::Result<()> {
+        if inputs::is_key(&key) {
+            self.context.report(Report::ElicitationComplete { key });
+        }
+        Ok(())
     }
 
     fn elicitation_complete(&mut self, key: String) -> wasmtime::Result<()> {
@@ -159,9 +198,11 @@ impl host::Host for Run {
         let mut out = serde_json::json!({
             "attempt": info.attempt,
             "deadline": deadline.to_string(),
-            "tool": &*self.about.tool,
             "clientCapabilities": info.client_capabilities,
         });
+        if self.about.is_tool {
+            out["tool"] = (*self.about.function).into();
+        }
         if let Some(task) = info.task {
             out["taskId"] = task.to_string().into();
         }
@@ -173,7 +214,8 @@ impl host::Host for Run {
             wit::Change::Tools => Change::Tools,
             wit::Change::Prompts => Change::Prompts,
             wit::Change::Resources => Change::Resources,
-            wit::Change::Resource(uri) if uri.len() > inputs::URI_BYTES => return Ok(()),
+            // No client can have subscribed to it.
+            wit::Change::Resource(uri) if !is_uri(&uri) => return Ok(()),
             wit::Change::Resource(uri) => Change::Resource(uri),
         };
         self.context.report(Report::Changed(change));

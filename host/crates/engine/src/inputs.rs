@@ -9,8 +9,6 @@ use toolyard_task::wire::{LogLevel, RawJson};
 pub(crate) const MESSAGE_BYTES: usize = 1 << 10;
 /// The longest name of a logger.
 pub(crate) const NAME_BYTES: usize = 256;
-/// The longest URI of a resource that changed.
-pub(crate) const URI_BYTES: usize = 8 << 10;
 /// The largest datum of a log message.
 const LOG_BYTES: usize = 64 << 10;
 /// The most questions in one call of `ask`.
@@ -47,6 +45,11 @@ pub(crate) fn level(level: wit::LogLevel) -> LogLevel {
     }
 }
 
+/// Whether a question may have this key.
+pub(crate) fn is_key(key: &str) -> bool {
+    (1..=128).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// The questions of one `ask`, or what is wrong with them.
 pub(crate) fn questions(asked: Vec<wit::Question>) -> Result<Vec<AskedQuestion>, String> {
     if asked.is_empty() || asked.len() > MAX_QUESTIONS {
@@ -55,7 +58,7 @@ pub(crate) fn questions(asked: Vec<wit::Question>) -> Result<Vec<AskedQuestion>,
     let mut keys = HashSet::new();
     for question in &asked {
         let key = &question.key;
-        if !(1..=128).contains(&key.len()) || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if !is_key(key) {
             return Err("the key of a question is not made of 1 to 128 visible ASCII characters".to_owned());
         }
         if key.starts_with("host:") {

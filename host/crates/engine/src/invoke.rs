@@ -4,19 +4,15 @@
 //! thread of its own. The limit on the time by the clock stands outside the
 //! guest's future, because a busy guest would stop it there.
 
-use crate::bindings::toolyard::plugin::types::{
-    CallError, RpcError as GuestError, Tool as GuestDeclaration, ToolResult,
-};
-use crate::encode;
 use crate::engine::Engine;
 use crate::error::Refusal;
+use crate::exports::{Exports, ListedPrompts, ListedTools};
 use crate::failure::Failure;
 use crate::host::{About, Run};
-use crate::inputs::cut;
 use crate::limits::{Denied, Limiter};
 use crate::meter::{self, Meter};
+use crate::plugin::Base;
 use crate::settings::Limits;
-use crate::tool::GuestTool;
 use async_trait::async_trait;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -24,16 +20,32 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Sleep;
+use toolyard_task::RunContext;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::{RawJson, RpcError};
-use toolyard_task::{RunContext, RunEnd};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower};
 use wasmtime::{Store, Trap};
 
-/// The longest message of a JSON-RPC error (`types.rpc-error`).
-const RPC_MESSAGE_BYTES: usize = 8 << 10;
 /// When a client should come back after the pool was empty, in milliseconds.
 const BUSY_RETRY_MS: u64 = 250;
+
+/// What a run is of.
+pub(crate) enum Subject {
+    /// A tool, by its guest's name.
+    Tool(Arc<str>),
+    /// A function of the contract.
+    Function(&'static str),
+}
+
+/// How a run ended.
+pub(crate) enum Ended<R> {
+    /// The guest's function returned; which limit it had been refused more of.
+    Returned(R, Option<Denied>),
+    Failed(Failure),
+    /// There was no room for it.
+    Busy(RpcError),
+    Stopped,
+}
 
 /// How a run failed before it gave anything.
 struct Broken {
@@ -50,55 +62,56 @@ enum Driven<T> {
     OutOfTime,
 }
 
-/// Runs one call of a tool.
-pub(crate) async fn run(tool: Arc<GuestTool>, arguments: RawJson, context: Arc<dyn RunContext>) -> RunEnd {
+/// Runs one exported function of a plugin, with all that its manifest grants and
+/// under all that it limits.
+pub(crate) async fn invoke<P, R>(
+    base: &Base,
+    export: &ComponentExportIndex,
+    subject: Subject,
+    params: P,
+    context: &Arc<dyn RunContext>,
+) -> Ended<R>
+where
+    P: ComponentNamedList + Lower + Send + Sync,
+    R: ComponentNamedList + Lift + Send + Sync + 'static,
+{
     if context.stopped() {
-        return RunEnd::Stopped;
+        return Ended::Stopped;
     }
-    let base = &tool.base;
     let engine = &*base.engine;
     let Some(_slot) = engine.admit(base.code.memories) else {
-        return busy(engine);
+        return Ended::Busy(busy(engine));
     };
     let limits = &base.manifest.limits;
     let meter = Arc::new(Meter::new(limits.cpu));
+    let (function, is_tool): (Arc<str>, bool) = match subject {
+        Subject::Tool(name) => (name, true),
+        Subject::Function(name) => (name.into(), false),
+    };
     let about = About {
         plugin: base.file.clone(),
-        tool: tool.guest_name.clone(),
+        function: function.clone(),
+        is_tool,
         env: base.manifest.env.clone(),
+        folders: base.folders.clone(),
         stdio_bytes: engine.settings.stdio_bytes,
+        schemas: engine.settings.schema_bounds(),
         began: meter.born(),
         wall: limits.wall,
     };
-    let call = guest::<(&str, &str), (Result<ToolResult, CallError>,)>(
-        engine,
-        (&base.code.pre, &base.code.call),
-        limits,
-        &meter,
-        Run::new(Limiter::new(limits), context.clone(), about),
-        (&tool.guest_name, arguments.as_str()),
-    );
-    let name = tool.spec.name();
-    let fail = |failure: Failure| encode::error(&failure.sentence(name, limits));
-    match drive(engine, &meter, limits.wall, &context, call).await {
-        Driven::Stopped => RunEnd::Stopped,
-        Driven::OutOfTime => fail(Failure::Wall),
-        Driven::Done(Ok(((Ok(mut result),), denied))) => {
-            if let (true, Some(denied)) = (result.is_error, denied) {
-                // A guest that was refused memory and fails in its own words does
-                // not know what the limit was.
-                result.content.push(encode::text(denied.sentence(limits)));
-            }
-            encode::result(result, tool.declared.output.as_deref(), limits.output).unwrap_or_else(fail)
-        }
-        Driven::Done(Ok(((Err(CallError::Rpc(error)),), _))) => RunEnd::Error(rpc_error(name, error)),
-        Driven::Done(Ok(((Err(CallError::MissingCapability(what)),), _))) => {
-            encode::error(&missing(name, what))
-        }
+    let state = match Run::new(Limiter::new(limits), context.clone(), about) {
+        Ok(state) => state,
+        Err(failure) => return Ended::Failed(failure),
+    };
+    let call = guest::<P, R>(engine, (&base.code.pre, export), limits, &meter, state, params);
+    match drive(engine, &meter, limits.wall, context, call).await {
+        Driven::Stopped => Ended::Stopped,
+        Driven::OutOfTime => Ended::Failed(Failure::Wall),
+        Driven::Done(Ok((value, denied))) => Ended::Returned(value, denied),
         Driven::Done(Err(broken)) => {
             let interrupted = matches!(broken.error.downcast_ref(), Some(Trap::Interrupt));
             if interrupted && context.stopped() {
-                return RunEnd::Stopped;
+                return Ended::Stopped;
             }
             let failure = if interrupted && meter.is_over() {
                 Failure::Cpu
@@ -107,46 +120,126 @@ pub(crate) async fn run(tool: Arc<GuestTool>, arguments: RawJson, context: Arc<d
             };
             let error = format!("{:#}", broken.error);
             if failure == Failure::Host {
-                tracing::warn!(plugin = %base.file, tool = name, error, "a tool could not be run");
+                tracing::warn!(plugin = %base.file, tool = %function, error, "a tool could not be run");
             } else {
-                tracing::debug!(plugin = %base.file, tool = name, error, "a run ended without a result");
+                tracing::debug!(plugin = %base.file, tool = %function, error, "a run ended without a result");
             }
-            fail(failure)
+            Ended::Failed(failure)
         }
     }
 }
 
-/// Asks a component for its tools.
+/// What a component said that it offers.
+#[derive(Default)]
+pub(crate) struct Listed {
+    pub tools: ListedTools,
+    pub prompts: ListedPrompts,
+}
+
+/// Asks a new component what it offers, with nothing granted, each question in a
+/// store of its own; and whether its functions have the types of the contract.
 pub(crate) async fn list(
+    engine: &Engine,
+    pre: &InstancePre<Run>,
+    exports: &Exports,
+    plugin: &Arc<str>,
+) -> Result<Listed, Refusal> {
+    let mut listed = Listed::default();
+    if let Some(tools) = &exports.tools {
+        listed.tools = list_one(engine, (pre, &tools.list), plugin, "list-tools").await?;
+    }
+    if let Some(prompts) = &exports.prompts {
+        listed.prompts = list_one(engine, (pre, &prompts.list), plugin, "list-prompts").await?;
+    }
+    check_types(engine, pre, exports, plugin).await?;
+    Ok(listed)
+}
+
+async fn list_one<R>(
     engine: &Engine,
     export: (&InstancePre<Run>, &ComponentExportIndex),
     plugin: &Arc<str>,
-) -> Result<Vec<GuestDeclaration>, Refusal> {
+    function: &'static str,
+) -> Result<R, Refusal>
+where
+    R: ComponentNamedList + Lift + Send + Sync + 'static,
+{
+    let (limits, meter, state, context) = ungranted(engine, plugin, function)?;
+    let call = guest::<(), R>(engine, export, &limits, &meter, state, ());
+    match drive(engine, &meter, limits.wall, &context, call).await {
+        Driven::Done(Ok((value, _))) => Ok(value),
+        Driven::Done(Err(broken)) if !meter.is_over() => Err(unlisted(function, &broken, &limits)),
+        Driven::Done(Err(_)) | Driven::OutOfTime | Driven::Stopped => {
+            Err(Refusal::ListTime { function, limit: limits.wall })
+        }
+    }
+}
+
+async fn check_types(
+    engine: &Engine,
+    pre: &InstancePre<Run>,
+    exports: &Exports,
+    plugin: &Arc<str>,
+) -> Result<(), Refusal> {
+    const FUNCTION: &str = "(instantiation)";
+    let (limits, meter, state, context) = ungranted(engine, plugin, FUNCTION)?;
+    let mut store = store(engine, &limits, &meter, state);
+    let checked = async {
+        let instance = pre.instantiate_async(&mut store).await;
+        let denied = store.data().limiter.denied;
+        let instance = instance.map_err(|error| Broken { error, denied, entered: false })?;
+        exports.check(&mut store, instance).map_err(|error| Broken { error, denied, entered: true })
+    };
+    match drive(engine, &meter, limits.wall, &context, checked).await {
+        Driven::Done(Ok(())) => Ok(()),
+        Driven::Done(Err(broken)) if broken.entered => Err(Refusal::Contract(format!("{:#}", broken.error))),
+        Driven::Done(Err(broken)) if !meter.is_over() => Err(unlisted(FUNCTION, &broken, &limits)),
+        Driven::Done(Err(_)) | Driven::OutOfTime | Driven::Stopped => {
+            Err(Refusal::ListTime { function: FUNCTION, limit: limits.wall })
+        }
+    }
+}
+
+fn unlisted(function: &'static str, broken: &Broken, limits: &Limits) -> Refusal {
+    let why = match Failure::of(&broken.error, broken.denied, broken.entered) {
+        // Whoever looks after the folder may see it all.
+        Failure::Host => format!("{:#}", broken.error),
+        failure => failure.sentence(&format!("function `{function}`"), limits),
+    };
+    Refusal::List { function, why }
+}
+
+type Ungranted = (Limits, Arc<Meter>, Run, Arc<dyn RunContext>);
+
+/// A run that nobody asked for: nothing is granted to it and nobody hears it.
+fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<Ungranted, Refusal> {
     let time = engine.settings.list_time;
     let limits = Limits { cpu: time, wall: time, ..engine.settings.limits.clone() };
     let meter = Arc::new(Meter::new(limits.cpu));
     let about = About {
         plugin: plugin.clone(),
-        tool: "list-tools".into(),
+        function: function.into(),
+        is_tool: false,
         env: Arc::new([]),
+        folders: Arc::new([]),
         stdio_bytes: engine.settings.stdio_bytes,
+        schemas: engine.settings.schema_bounds(),
         began: meter.born(),
         wall: limits.wall,
     };
     let context: Arc<dyn RunContext> = Arc::new(Nobody);
-    let state = Run::new(Limiter::new(&limits), context.clone(), about);
-    let call = guest::<(), (Vec<GuestDeclaration>,)>(engine, export, &limits, &meter, state, ());
-    match drive(engine, &meter, limits.wall, &context, call).await {
-        Driven::Done(Ok(((tools,), _))) => Ok(tools),
-        Driven::Done(Err(broken)) if !meter.is_over() => {
-            Err(Refusal::List(match Failure::of(&broken.error, broken.denied, broken.entered) {
-                // Whoever looks after the folder may see it all.
-                Failure::Host => format!("{:#}", broken.error),
-                failure => failure.sentence("list-tools", &limits),
-            }))
-        }
-        Driven::Done(Err(_)) | Driven::OutOfTime | Driven::Stopped => Err(Refusal::ListTime(time)),
-    }
+    let state = Run::new(Limiter::new(&limits), context.clone(), about)
+        .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
+    Ok((limits, meter, state, context))
+}
+
+fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: Run) -> Store<Run> {
+    let context = state.context.clone();
+    let mut store = Store::new(&engine.wasm, state);
+    store.limiter(|run| &mut run.limiter);
+    store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
+    meter::arm(&mut store, meter, &context);
+    store
 }
 
 /// One call of an exported function in a store of its own, and which limit it was
@@ -164,10 +257,7 @@ where
     R: ComponentNamedList + Lift + Send + Sync + 'static,
 {
     let context = state.context.clone();
-    let mut store = Store::new(&engine.wasm, state);
-    store.limiter(|run| &mut run.limiter);
-    store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
-    meter::arm(&mut store, meter, &context);
+    let mut store = store(engine, limits, meter, state);
     let mut entered = false;
     let called = async {
         // A stop that came before the deadline was armed has moved an epoch
@@ -230,7 +320,7 @@ async fn drive<T>(
     .await
 }
 
-fn busy(engine: &Engine) -> RunEnd {
+fn busy(engine: &Engine) -> RpcError {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Data {
@@ -238,33 +328,10 @@ fn busy(engine: &Engine) -> RunEnd {
         retry_after_ms: u64,
     }
     let data = Data { limit: engine.capacity(), retry_after_ms: BUSY_RETRY_MS };
-    RunEnd::Error(RpcError::internal("The host is busy: all its instances are in use.").with_data(&data))
+    RpcError::internal("The host is busy: all its instances are in use.").with_data(&data)
 }
 
-fn rpc_error(tool: &str, error: GuestError) -> RpcError {
-    let data = error.data.and_then(|data| match RawJson::parse(data) {
-        // Stored and read again, `null` would be no data: so it is none from the
-        // start.
-        Ok(data) => (data.as_str() != "null").then_some(data),
-        Err(error) => {
-            tracing::debug!(tool, "the data of a guest's JSON-RPC error is left out: {error}");
-            None
-        }
-    });
-    RpcError { code: error.code, message: cut(error.message, RPC_MESSAGE_BYTES), data }
-}
-
-fn missing(tool: &str, what: String) -> String {
-    const SHOWN: usize = 1 << 10;
-    match RawJson::parse(cut(what, SHOWN)) {
-        Ok(json) if json.is_object() => {
-            format!("The tool `{tool}` needs a client with these capabilities: {}", json.as_str())
-        }
-        _ => format!("The tool `{tool}` needs a capability that the client does not have"),
-    }
-}
-
-/// For whom `list-tools` runs: nobody hears it and nobody answers.
+/// For whom a listing runs: nobody hears it and nobody answers.
 struct Nobody;
 
 #[async_trait]
@@ -280,7 +347,7 @@ impl RunContext for Nobody {
     }
 
     async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        Err(AskError::Unsupported("`list-tools` cannot ask".to_owned()))
+        Err(AskError::Unsupported("a listing cannot ask".to_owned()))
     }
 
     async fn begin_task(&self) -> Result<(), String> {

@@ -1,8 +1,8 @@
 //! The engine: loads a folder of WebAssembly components, watches it, and runs
-//! their tools with wasmtime, each call in a fresh store and under limits.
+//! their functions with wasmtime, each call in a fresh store and under limits.
 //!
 //! What may not live here: JSON-RPC, sessions, tasks, the store. The engine
-//! implements the ports [`toolyard_task::Tool`] and reads
+//! implements the ports [`toolyard_task::Tool`] and [`toolyard_task::Provider`] and reads
 //! [`toolyard_task::RunContext`]; it hands out an immutable
 //! [`toolyard_task::Catalog`], built completely and then swapped whole.
 
@@ -16,8 +16,12 @@ mod encode;
 mod engine;
 mod epoch;
 mod error;
+mod exports;
 mod failure;
 mod folder;
+mod form;
+mod grant;
+mod guest_error;
 mod host;
 mod inputs;
 mod invoke;
@@ -26,6 +30,8 @@ mod manifest;
 mod meter;
 mod plugin;
 mod plugins;
+mod prompt;
+mod provider;
 mod schema;
 mod settings;
 mod snapshot;
@@ -33,10 +39,11 @@ mod stdio;
 mod tool;
 mod watch;
 
-pub use check::{CheckReport, CheckedTool};
+pub use check::{CheckReport, CheckedPrompt, CheckedTool};
 pub use compile::compile_child;
 pub use engine::Engine;
 pub use error::{LoadError, ManifestError, Refusal, StartError};
+pub use grant::{FolderGrant, FolderMode};
 pub use plugins::Plugins;
 pub use settings::{Compiler, Limits, Settings};
 pub use snapshot::{PluginReport, PluginState, Snapshot};

@@ -7,6 +7,7 @@
 mod read;
 
 use crate::error::ManifestError;
+use crate::grant::{self, FolderMode, NamedFolder};
 use crate::settings::Limits;
 use read::{Entry, Section};
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub(crate) struct Manifest {
     pub limits: Limits,
     pub concurrency: Option<u32>,
     pub env: Arc<[(String, String)]>,
+    pub folders: Vec<NamedFolder>,
     pub poll_interval: Option<Duration>,
     pub immediate_response: Option<String>,
     pub tools: BTreeMap<String, ToolOverride>,
@@ -53,6 +55,7 @@ impl Manifest {
             limits: defaults.clone(),
             concurrency: None,
             env: Arc::new([]),
+            folders: Vec::new(),
             poll_interval: None,
             immediate_response: None,
             tools: BTreeMap::new(),
@@ -81,7 +84,8 @@ impl Manifest {
                         self.tools.insert(tool.key().to_owned(), tool_override(&tool.section()?)?);
                     }
                 }
-                "fs" | "http" | "secrets" => return Err(entry.not_yet()),
+                "fs" => self.folders = folders(&entry.section()?)?,
+                "http" | "secrets" => return Err(entry.not_yet()),
                 _ => return Err(entry.unknown(KEYS)),
             }
         }
@@ -163,6 +167,47 @@ fn prefix(entry: &Entry<'_>) -> Result<String, ManifestError> {
         Ok(prefix.to_owned())
     } else {
         Err(entry.expected("1 to 64 characters of `A-Z a-z 0-9 _ . -`"))
+    }
+}
+
+fn folders(section: &Section<'_>) -> Result<Vec<NamedFolder>, ManifestError> {
+    const KEYS: &[&str] = &["path", "mode"];
+    const MOST: usize = 64;
+    let folder = |entry: Entry<'_>| {
+        let guest = entry.key();
+        if !grant::is_guest_path(guest) {
+            return Err(entry.error(
+                "is not an absolute path without `.`, `..` and empty parts, such as \"/data\"".to_owned(),
+            ));
+        }
+        let (mut path, mut mode) = (None, None);
+        for member in entry.section()?.entries() {
+            match member.key() {
+                "path" => match member.text_of(4 << 10)? {
+                    text if text.is_empty() || text.contains('\0') => {
+                        return Err(member.expected("the path of a folder, such as \"./data\""));
+                    }
+                    text => path = Some((text, member.line())),
+                },
+                "mode" => {
+                    mode = Some(match member.text()? {
+                        "read" => FolderMode::Read,
+                        "write" => FolderMode::Write,
+                        _ => return Err(member.expected("\"read\" or \"write\"")),
+                    });
+                }
+                _ => return Err(member.unknown(KEYS)),
+            }
+        }
+        let (path, line) = path.ok_or_else(|| entry.error("has no `path`".to_owned()))?;
+        let mode =
+            mode.ok_or_else(|| entry.error("has no `mode`, which is \"read\" or \"write\"".to_owned()))?;
+        Ok(NamedFolder { guest: guest.to_owned(), path, mode, line })
+    };
+    let folders = section.entries().map(folder).collect::<Result<Vec<_>, _>>()?;
+    match section.entries().nth(MOST) {
+        Some(entry) => Err(entry.error(format!("is one folder too many; {MOST} are the most"))),
+        None => Ok(folders),
     }
 }
 

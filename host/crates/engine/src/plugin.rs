@@ -1,50 +1,64 @@
 //! A component that is ready to run, and a plugin: the component under its
 //! manifest.
 
+use crate::cache::Offer;
 use crate::compile::{self, Source};
-use crate::component::{self, Surface, TOOLS};
+use crate::component::{self, Surface};
 use crate::describe::{self, Declared};
 use crate::engine::Engine;
 use crate::error::{ManifestError, Refusal};
+use crate::exports::{Exports, Tools};
+use crate::folder::manifest_name;
+use crate::grant::{self, FolderGrant};
 use crate::host::Run;
 use crate::invoke;
 use crate::limits::{MAX_MEMORIES, MAX_TABLES};
 use crate::manifest::{Manifest, ToolOverride};
+use crate::prompt;
+use crate::provider::GuestProvider;
 use crate::tool::GuestTool;
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use toolyard_task::Digest;
+use toolyard_task::provider::ProviderSpec;
 use toolyard_task::tool::ToolSpec;
-use toolyard_task::wire::ToolDescription;
-use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
+use toolyard_task::wire::{PromptDescription, ToolDescription};
+use wasmtime::component::{Component, InstancePre};
 
-/// A component: compiled, linked, and asked for its tools.
+/// A component: compiled, linked, and asked what it offers.
 pub(crate) struct Code {
     pub digest: Digest,
     pub size: u64,
     pub surface: Surface,
     pub pre: InstancePre<Run>,
-    pub call: ComponentExportIndex,
+    pub exports: Exports,
     pub memories: u32,
     pub declared: Vec<Arc<Declared>>,
+    pub prompts: Vec<PromptDescription>,
     /// How long it took to compile; `None` if the code was in the cache.
     pub compiled_in: Option<Duration>,
 }
 
-/// What all tools of a plugin share.
+/// What all tools of a plugin share, and its provider.
 pub(crate) struct Base {
     pub engine: Arc<Engine>,
     pub file: Arc<str>,
     pub code: Arc<Code>,
     pub manifest: Arc<Manifest>,
+    /// What the manifest's `[fs]` came to.
+    pub folders: Arc<[FolderGrant]>,
 }
 
 /// A component under its manifest.
 pub(crate) struct Plugin {
     pub base: Arc<Base>,
     pub tools: Vec<Arc<GuestTool>>,
+    /// What it offers besides tools.
+    pub provider: Option<Arc<GuestProvider>>,
 }
 
 /// The digest of a component's bytes.
@@ -53,8 +67,8 @@ pub(crate) fn digest(bytes: &[u8]) -> Digest {
 }
 
 impl Code {
-    /// Makes a component ready. Blocks while it compiles and while `list-tools`
-    /// runs; `runtime` drives the latter.
+    /// Makes a component ready. Blocks while it compiles and while it is asked
+    /// what it offers; `runtime` drives the latter.
     pub fn load(
         engine: &Engine,
         runtime: &Handle,
@@ -67,30 +81,33 @@ impl Code {
         let (kept, source) = compile::code(engine, bytes, &key)?;
         let component = kept.component;
         let memories = resources(&component)?;
-        let list = export(&component, "list-tools")?;
-        let call = export(&component, "call")?;
+        let exports = Exports::of(&component)?;
         let pre = engine
             .linker
             .instantiate_pre(&component)
             .map_err(|error| Refusal::Contract(format!("{error:#}")))?;
-        // Whether the exports have the types of the contract.
-        crate::bindings::ToolsPluginPre::new(pre.clone())
-            .map_err(|error| Refusal::Contract(format!("{error:#}")))?;
-        let declared = match kept.tools {
-            Some(tools) => describe::declare(tools, &engine.settings)?,
+        let (offer, is_new) = match kept.offer {
+            Some(offer) => (offer, false),
             None => {
-                let listed = runtime.block_on(invoke::list(engine, (&pre, &list), &file.into()))?;
-                let described = describe::describe(listed)?;
-                let declared = describe::declare(described.clone(), &engine.settings)?;
-                engine.cache.keep_tools(&key, &described);
-                declared
+                let listed = runtime.block_on(invoke::list(engine, &pre, &exports, &file.into()))?;
+                let tools = describe::describe(listed.tools.0)?;
+                (Offer { tools, prompts: prompt::describe(listed.prompts.0)? }, true)
             }
         };
+        if offer.tools.is_empty() && !exports.has_more_than_tools() {
+            return Err(Refusal::Toolless);
+        }
+        let declared = describe::declare(offer.tools.clone(), &engine.settings)?;
+        let prompts = prompt::declare(offer.prompts.clone())?;
+        if is_new {
+            engine.cache.keep_offer(&key, &offer);
+        }
         let compiled_in = match source {
             Source::Cache => None,
             Source::Compiled(time) => Some(time),
         };
-        Ok(Self { digest, size: bytes.len() as u64, surface, pre, call, memories, declared, compiled_in })
+        let size = bytes.len() as u64;
+        Ok(Self { digest, size, surface, pre, exports, memories, declared, prompts, compiled_in })
     }
 }
 
@@ -111,17 +128,11 @@ fn resources(component: &Component) -> Result<u32, Refusal> {
     Ok(needed.num_memories)
 }
 
-fn export(component: &Component, name: &str) -> Result<ComponentExportIndex, Refusal> {
-    let found = component.get_export_index(None, TOOLS);
-    let found = found.and_then(|tools| component.get_export_index(Some(&tools), name));
-    found.ok_or_else(|| Refusal::Contract(format!("`{TOOLS}` has no function `{name}`")))
-}
-
 impl Plugin {
-    /// Puts a component under a manifest.
+    /// Puts a component under a manifest; both lie in the folder `place`.
     pub fn new(
         engine: &Arc<Engine>,
-        file: &str,
+        (place, file): (&Path, &str),
         code: Arc<Code>,
         manifest: Arc<Manifest>,
     ) -> Result<Self, Refusal> {
@@ -130,24 +141,70 @@ impl Plugin {
                 return Err(no_such_tool(file, name, &code).into());
             }
         }
-        let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest });
+        let folders = grant::find(&manifest_name(file), place, &manifest.folders)?.into();
+        let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, folders });
         let nothing = ToolOverride::default();
-        let tools = base.code.declared.iter().filter_map(|declared| {
-            let said = base.manifest.tools.get(&declared.description.name).unwrap_or(&nothing);
-            (said.enabled != Some(false)).then(|| tool(&base, declared, said))
+        let tools = base.code.exports.tools.iter().flat_map(|exports| {
+            base.code.declared.iter().filter_map(|declared| {
+                let said = base.manifest.tools.get(&declared.description.name).unwrap_or(&nothing);
+                (said.enabled != Some(false)).then(|| tool(&base, exports, declared, said))
+            })
         });
         let tools = tools.collect::<Result<_, _>>()?;
-        Ok(Self { base, tools })
+        let has_more = base.code.exports.has_more_than_tools();
+        let provider = has_more.then(|| provider(&base)).transpose()?;
+        Ok(Self { base, tools, provider })
+    }
+
+    /// The names that clients use, each with its kind.
+    pub fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let tools = self.tools.iter().map(|tool| ("tool", tool.spec.name()));
+        let prompts = self.provider.iter().flat_map(|provider| &provider.spec.prompts);
+        tools.chain(prompts.map(|prompt| ("prompt", prompt.name.as_str())))
     }
 }
 
-fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Result<Arc<GuestTool>, Refusal> {
+/// The name that clients use for what the guest calls `name`.
+fn public(manifest: &Manifest, name: &str) -> String {
+    match &manifest.prefix {
+        Some(prefix) => format!("{prefix}_{name}"),
+        None => name.to_owned(),
+    }
+}
+
+fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
+    let Code { digest, exports, prompts, .. } = &*base.code;
+    let mut guest_names = BTreeMap::new();
+    let mut shown = Vec::with_capacity(prompts.len());
+    for prompt in prompts {
+        let name = public(&base.manifest, &prompt.name);
+        if !describe::is_tool_name(&name) {
+            return Err(Refusal::PromptName(name));
+        }
+        guest_names.insert(name.clone(), prompt.name.as_str().into());
+        shown.push(PromptDescription { name, ..prompt.clone() });
+    }
+    let spec = ProviderSpec {
+        plugin: base.file.to_string(),
+        digest: digest.clone(),
+        concurrency: base.manifest.concurrency,
+        prompts: shown,
+        has_prompts: exports.prompts.is_some(),
+        has_resources: exports.resources.is_some(),
+        has_completion: exports.complete.is_some(),
+    };
+    Ok(Arc::new(GuestProvider { spec, guest_names, base: base.clone() }))
+}
+
+fn tool(
+    base: &Arc<Base>,
+    exports: &Tools,
+    declared: &Arc<Declared>,
+    said: &ToolOverride,
+) -> Result<Arc<GuestTool>, Refusal> {
     let manifest = &base.manifest;
     let given = &declared.description;
-    let name = match &manifest.prefix {
-        Some(prefix) => format!("{prefix}_{}", given.name),
-        None => given.name.clone(),
-    };
+    let name = public(manifest, &given.name);
     if !describe::is_tool_name(&name) {
         return Err(Refusal::ToolName(name));
     }
@@ -170,18 +227,17 @@ fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Resu
         concurrency: manifest.concurrency,
     };
     let guest_name = given.name.as_str().into();
-    Ok(Arc::new(GuestTool { spec, guest_name, declared: declared.clone(), base: base.clone() }))
+    let (declared, call, base) = (declared.clone(), exports.call, base.clone());
+    Ok(Arc::new(GuestTool { spec, guest_name, declared, call, base }))
 }
 
 fn no_such_tool(file: &str, name: &str, code: &Code) -> ManifestError {
     let names = code.declared.iter().map(|tool| tool.description.name.as_str());
     let nearest = names.min_by_key(|known| strsim::damerau_levenshtein(known, name));
+    let nearest = nearest.map_or("it has none".to_owned(), |nearest| format!("the nearest is `{nearest}`"));
     ManifestError {
-        file: crate::folder::manifest_name(file),
+        file: manifest_name(file),
         line: None,
-        what: format!(
-            "`tools.{name}`: the plugin has no such tool; the nearest is `{}`",
-            nearest.unwrap_or_default()
-        ),
+        what: format!("`tools.{name}`: the plugin has no such tool; {nearest}"),
     }
 }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use toolyard_task::{Catalog, Tool};
+use toolyard_task::provider::ProviderSpec;
+use toolyard_task::{Catalog, Provider, Tool};
 
 /// The plugins of one folder.
 pub struct Plugins {
@@ -127,6 +128,7 @@ impl Plugins {
                 engine: self.engine.clone(),
                 runtime: Handle::current(),
                 dir: dir.clone(),
+                place: self.dir.clone(),
                 former: self.files.get(&name).cloned(),
                 codes: codes.clone(),
                 name,
@@ -148,11 +150,11 @@ impl Plugins {
     /// Decides who serves, and builds the catalog if that is different.
     fn assemble(&mut self) -> bool {
         let (serving, reports) = decide(&self.files, &self.serving);
-        let same_tools = serving.len() == self.serving.len()
+        let same_plugins = serving.len() == self.serving.len()
             && serving.iter().all(|(name, plugin)| {
                 self.serving.get(name).is_some_and(|former| Arc::ptr_eq(former, plugin))
             });
-        if same_tools && reports == self.snapshot.plugins {
+        if same_plugins && reports == self.snapshot.plugins {
             return false;
         }
         for report in &reports {
@@ -160,10 +162,12 @@ impl Plugins {
                 log(report);
             }
         }
-        if !same_tools {
+        if !same_plugins {
             let tools =
                 serving.values().flat_map(|plugin| &plugin.tools).map(|tool| tool.clone() as Arc<dyn Tool>);
-            match Catalog::new(tools) {
+            let providers = serving.values().filter_map(|plugin| plugin.provider.clone());
+            let providers = providers.map(|provider| provider as Arc<dyn Provider>);
+            match Catalog::new(tools).and_then(|catalog| catalog.with(providers)) {
                 Ok(catalog) => self.snapshot.catalog = Arc::new(catalog),
                 // `decide` lets nobody serve a name twice.
                 Err(collision) => tracing::error!("the catalog stays as it was: {collision}"),
@@ -192,25 +196,27 @@ fn decide(
 ) -> (BTreeMap<String, Arc<Plugin>>, Vec<PluginReport>) {
     let mut serving: BTreeMap<String, Arc<Plugin>> = BTreeMap::new();
     let mut reports: BTreeMap<String, PluginReport> = BTreeMap::new();
-    let mut taken: HashMap<String, String> = HashMap::new();
+    // Tools and prompts are named apart from each other.
+    let mut taken: HashMap<(&'static str, String), String> = HashMap::new();
     // Names that are held from before by plugins that still want them.
-    let mut kept: HashMap<&str, &str> = HashMap::new();
+    let mut kept: HashMap<(&'static str, &str), &str> = HashMap::new();
     for (file, plugin) in before {
         let Some(Ok(built)) = files.get(file).map(|held| &held.built) else { continue };
-        for tool in &plugin.tools {
-            if built.tools.iter().any(|still| still.spec.name() == tool.spec.name()) {
-                kept.insert(tool.spec.name(), file);
+        for name in plugin.names() {
+            if built.names().any(|still| still == name) {
+                kept.insert(name, file);
             }
         }
     }
     let (old, new): (Vec<_>, Vec<_>) = files.iter().partition(|(file, _)| before.contains_key(*file));
     for (file, held) in old.into_iter().chain(new) {
-        let collision = |plugin: &Plugin, taken: &HashMap<String, String>| {
-            plugin.tools.iter().find_map(|tool| {
-                let name = tool.spec.name();
-                let holder = taken.get(name).map(String::as_str).or_else(|| kept.get(name).copied())?;
+        let collision = |plugin: &Plugin, taken: &HashMap<(&'static str, String), String>| {
+            plugin.names().find_map(|(kind, name)| {
+                let holder = taken.get(&(kind, name.to_owned())).map(String::as_str);
+                let holder = holder.or_else(|| kept.get(&(kind, name)).copied())?;
                 (holder != file).then(|| Refusal::Collision {
-                    tool: name.to_owned(),
+                    kind,
+                    name: name.to_owned(),
                     first: holder.to_owned(),
                     second: file.clone(),
                 })
@@ -236,17 +242,26 @@ fn decide(
                 (Some(why), _) => (None, PluginState::Refused { why: says(&why) }),
             },
         };
-        let tools =
-            plugin.map(|plugin| plugin.tools.iter().map(|tool| tool.spec.name().to_owned()).collect());
+        let names = |wanted: &str| {
+            let names = plugin.iter().flat_map(|plugin| plugin.names());
+            names.filter(|(kind, _)| *kind == wanted).map(|(_, name)| name.to_owned()).collect()
+        };
+        let offers = |what: fn(&ProviderSpec) -> bool| {
+            let provider = plugin.and_then(|plugin| plugin.provider.as_ref());
+            provider.is_some_and(|provider| what(&provider.spec))
+        };
         let report = PluginReport {
             file: file.clone(),
             digest: plugin.map(|plugin| plugin.base.code.digest.clone()),
-            tools: tools.unwrap_or_default(),
+            tools: names("tool"),
+            prompts: names("prompt"),
+            has_resources: offers(|spec| spec.has_resources),
+            has_completion: offers(|spec| spec.has_completion),
             state,
             compiled_in: plugin.and_then(|plugin| plugin.base.code.compiled_in),
         };
-        taken.extend(report.tools.iter().map(|tool| (tool.clone(), file.clone())));
         if let Some(plugin) = plugin {
+            taken.extend(plugin.names().map(|(kind, name)| ((kind, name.to_owned()), file.clone())));
             serving.insert(file.clone(), plugin.clone());
         }
         reports.insert(file.clone(), report);
@@ -255,9 +270,12 @@ fn decide(
 }
 
 fn log(report: &PluginReport) {
-    let PluginReport { file, tools, state, .. } = report;
+    let PluginReport { file, tools, prompts, has_resources, state, .. } = report;
     match state {
-        PluginState::Serving => tracing::info!(plugin = file, tools = tools.len(), "serving"),
+        PluginState::Serving => {
+            let (tools, prompts) = (tools.len(), prompts.len());
+            tracing::info!(plugin = file, tools, prompts, resources = has_resources, "serving");
+        }
         PluginState::Former { why } => tracing::warn!(plugin = file, "the former version goes on: {why}"),
         PluginState::Refused { why } => tracing::warn!(plugin = file, "refused: {why}"),
         PluginState::Disabled => tracing::info!(plugin = file, "disabled by its manifest"),
@@ -267,7 +285,12 @@ fn log(report: &PluginReport) {
 impl Held {
     /// Whether it is worth another look though the file seems unchanged.
     pub fn may_pass(&self) -> bool {
-        matches!(self.fault, Some(Refusal::Unreadable(_)))
+        // A folder that is granted may be made yet.
+        let lacks_folder = matches!(
+            (&self.manifest, &self.built),
+            (Ok(manifest), Err(Refusal::Manifest(_))) if !manifest.folders.is_empty()
+        );
+        lacks_folder || matches!(self.fault, Some(Refusal::Unreadable(_)))
     }
 
     fn is_disabled(&self) -> bool {
@@ -307,6 +330,8 @@ pub(crate) struct File {
     pub engine: Arc<Engine>,
     pub runtime: Handle,
     pub dir: Arc<Dir>,
+    /// Where that is.
+    pub place: PathBuf,
     pub name: String,
     pub seen: Seen,
     pub former: Option<Arc<Held>>,
@@ -401,12 +426,12 @@ impl File {
         {
             return Ok(former.clone());
         }
-        Plugin::new(&self.engine, &self.name, code.clone(), manifest.clone()).map(Arc::new)
+        Plugin::new(&self.engine, (&self.place, &self.name), code.clone(), manifest.clone()).map(Arc::new)
     }
 
     /// Loads it for a report on it alone.
     pub fn plugin(&self) -> Result<Plugin, Refusal> {
         let manifest = self.manifest().1?;
-        Plugin::new(&self.engine, &self.name, self.code()?, manifest)
+        Plugin::new(&self.engine, (&self.place, &self.name), self.code()?, manifest)
     }
 }

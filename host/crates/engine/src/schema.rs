@@ -1,12 +1,11 @@
-//! JSON Schemas of tools (TL-4, TL-5): JSON Schema 2020-12, compiled once when
-//! the plugin is loaded.
+//! JSON Schemas of tools (TL-4, TL-5), compiled once when the plugin is loaded, and
+//! of forms (E-2), compiled when they are asked: JSON Schema 2020-12.
 //!
 //! Schemas come from components, which are not trusted: no reference leaves the
 //! schema, regular expressions take linear time, size and depth are bounded, and
 //! references that lead in a circle without descending into the value, which
 //! would recurse for ever, are refused.
 
-use crate::settings::Settings;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
@@ -27,23 +26,31 @@ const MAX_FAN: u64 = 10_000;
 /// references.
 const MAX_CHAIN: usize = 100;
 
+/// How large a schema may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub bytes: usize,
+    /// How deep it may nest.
+    pub depth: usize,
+}
+
 /// A schema that is ready to check values.
 pub(crate) struct Schema {
     validator: Validator,
 }
 
 impl Schema {
-    /// Compiles the schema of a tool.
+    /// Compiles the schema of an object.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn compile(text: &RawJson, settings: &Settings) -> Result<Self, String> {
-        if text.as_bytes().len() > settings.max_schema_bytes {
-            return Err(format!("is larger than {} bytes", settings.max_schema_bytes));
+    pub fn compile(text: &RawJson, bounds: Bounds) -> Result<Self, String> {
+        if text.as_bytes().len() > bounds.bytes {
+            return Err(format!("is larger than {} bytes", bounds.bytes));
         }
         let value: Value = text.decode().map_err(|error| format!("is not valid JSON: {error}"))?;
-        if depth(&value) > settings.max_schema_depth {
-            return Err(format!("nests deeper than {} levels", settings.max_schema_depth));
+        if depth(&value) > bounds.depth {
+            return Err(format!("nests deeper than {} levels", bounds.depth));
         }
         let Some(members) = value.as_object() else {
             return Err("is not a JSON object".to_owned());

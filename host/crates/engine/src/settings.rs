@@ -1,6 +1,7 @@
 //! What the host decides about the engine. A library reads neither environment
 //! nor configuration: the host fills these structs.
 
+use crate::schema::Bounds;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -108,5 +109,11 @@ impl Default for Settings {
             rescan: Duration::from_secs(2),
             settle: Duration::from_millis(100),
         }
+    }
+}
+
+impl Settings {
+    pub(crate) fn schema_bounds(&self) -> Bounds {
+        Bounds { bytes: self.max_schema_bytes, depth: self.max_schema_depth }
     }
 }

@@ -7,8 +7,8 @@ use toolyard_task::{Catalog, Digest};
 /// What is on offer, and how each file fares.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The tools. As long as they stay the same it is the same object, so
-    /// `Arc::ptr_eq` tells whether the list of tools may have changed.
+    /// The tools, and what else there is. As long as all that stays the same it is
+    /// the same object, so `Arc::ptr_eq` tells whether a list may have changed.
     pub catalog: Arc<Catalog>,
     /// The files, by name.
     pub plugins: Vec<PluginReport>,
@@ -23,6 +23,12 @@ pub struct PluginReport {
     pub digest: Option<Digest>,
     /// The tools that it serves, by the names that clients use.
     pub tools: Vec<String>,
+    /// The prompts, by the names that clients use.
+    pub prompts: Vec<String>,
+    /// Whether it has resources.
+    pub has_resources: bool,
+    /// Whether it completes arguments.
+    pub has_completion: bool,
     /// Whether it serves, and if not, why.
     pub state: PluginState,
     /// How long it took to compile; `None` if its code was in the cache, or if

@@ -1,13 +1,19 @@
 //! A tool of a plugin, as the dispatcher sees it.
 
+use crate::bindings::toolyard::plugin::types::CallError;
 use crate::describe::Declared;
-use crate::invoke;
+use crate::encode;
+use crate::exports::{CallParams, Called};
+use crate::failure::Failure;
+use crate::guest_error;
+use crate::invoke::{self, Ended, Subject};
 use crate::plugin::Base;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_task::tool::ToolSpec;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{RunContext, RunEnd, Tool};
+use wasmtime::component::ComponentExportIndex;
 
 /// One tool and all that a run of it needs.
 pub(crate) struct GuestTool {
@@ -15,6 +21,7 @@ pub(crate) struct GuestTool {
     /// What the guest calls it, without the manifest's prefix.
     pub guest_name: Arc<str>,
     pub declared: Arc<Declared>,
+    pub call: ComponentExportIndex,
     pub base: Arc<Base>,
 }
 
@@ -30,10 +37,40 @@ impl Tool for GuestTool {
     }
 
     fn run(self: Arc<Self>, arguments: RawJson, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-        Box::pin(invoke::run(self, arguments, context))
+        Box::pin(run(self, arguments, context))
     }
 
     fn interrupt(&self) {
         self.base.engine.interrupt();
+    }
+}
+
+/// Runs one call.
+async fn run(tool: Arc<GuestTool>, arguments: RawJson, context: Arc<dyn RunContext>) -> RunEnd {
+    let params: CallParams<'_> = (&tool.guest_name, arguments.as_str());
+    let subject = Subject::Tool(tool.guest_name.clone());
+    let ended = invoke::invoke::<_, Called>(&tool.base, &tool.call, subject, params, &context).await;
+    let limits = &tool.base.manifest.limits;
+    // Made only for what needs it: a good result says nothing of its tool.
+    let name = || format!("tool `{}`", tool.spec.name());
+    let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));
+    match ended {
+        Ended::Stopped => RunEnd::Stopped,
+        Ended::Busy(error) => RunEnd::Error(error),
+        Ended::Failed(failure) => fail(failure),
+        Ended::Returned((Ok(mut result),), denied) => {
+            if let (true, Some(denied)) = (result.is_error, denied) {
+                // A guest that was refused memory and fails in its own words does
+                // not know what the limit was.
+                result.content.push(encode::text(denied.sentence(limits)));
+            }
+            encode::result(result, tool.declared.output.as_deref(), limits.output).unwrap_or_else(fail)
+        }
+        Ended::Returned((Err(CallError::Rpc(error)),), _) => {
+            RunEnd::Error(guest_error::rpc_error(&name(), error))
+        }
+        Ended::Returned((Err(CallError::MissingCapability(what)),), _) => {
+            encode::error(&guest_error::missing(&name(), &what))
+        }
     }
 }

@@ -31,9 +31,12 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn error(self, at: Option<usize>, what: String) -> ManifestError {
+        ManifestError { file: self.file.to_owned(), line: self.line(at), what }
+    }
+
+    fn line(self, at: Option<usize>) -> Option<usize> {
         let before = at.and_then(|at| self.text.get(..at));
-        let line = before.map(|before| 1 + before.matches('\n').count());
-        ManifestError { file: self.file.to_owned(), line, what }
+        before.map(|before| 1 + before.matches('\n').count())
     }
 }
 
@@ -85,6 +88,11 @@ fn json(value: &DeValue<'_>) -> Value {
 impl<'a> Entry<'a> {
     pub fn key(&self) -> &'a str {
         self.key.get_ref()
+    }
+
+    /// The line that the key is on.
+    pub fn line(&self) -> Option<usize> {
+        self.at.line(Some(self.key.span().start))
     }
 
     pub fn boolean(&self) -> Result<bool, ManifestError> {

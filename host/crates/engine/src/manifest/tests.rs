@@ -29,6 +29,9 @@ table = 10_000
 hostcall = "2MiB"
 [env]
 LANG = "C"
+[fs]
+"/data" = { path = "./data", mode = "read" }
+"/out/x" = { path = "/srv/out", mode = "write" }
 [task]
 durability = "rerun"
 poll-interval = "1s500ms"
@@ -57,6 +60,10 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
     );
     assert_eq!(manifest.concurrency, Some(3));
     assert_eq!(*manifest.env, [("LANG".to_owned(), "C".to_owned())]);
+    let [data, out] = &manifest.folders[..] else { panic!("{manifest:?}") };
+    assert_eq!((data.guest.as_str(), data.path.as_str(), data.mode), ("/data", "./data", FolderMode::Read));
+    assert_eq!((out.guest.as_str(), out.path.as_str(), out.mode), ("/out/x", "/srv/out", FolderMode::Write));
+    assert_eq!(data.line, Some(15));
     assert_eq!(manifest.poll_interval, Some(Duration::from_millis(1500)));
     assert_eq!(manifest.immediate_response.as_deref(), Some("Started."));
     let fetch = &manifest.tools["fetch"];
@@ -80,7 +87,6 @@ fn unknown_keys_name_the_nearest_and_the_line() {
 #[test]
 fn what_is_not_carried_out_yet_is_said_and_not_ignored() {
     for (text, key) in [
-        ("[fs]\n\"/data\" = { path = \".\", mode = \"read\" }", "`fs`"),
         ("[http]\nallow = []", "`http`"),
         ("[secrets]\nK = { env = \"K\" }", "`secrets`"),
         ("[tools.x]\nrate = \"1/s\"", "`tools.x.rate`"),
@@ -104,6 +110,14 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("[limits]\ntable = 1000000", 2, &["100000"]);
     refused("prefix = \"a b\"", 1, &["A-Z"]);
     refused("[env]\n\"A=B\" = \"x\"", 2, &["environment"]);
+    refused("[fs]\ndata = { path = \".\", mode = \"read\" }", 2, &["`fs.data`", "absolute path"]);
+    refused("[fs]\n\"/a/../b\" = { path = \".\", mode = \"read\" }", 2, &["absolute path"]);
+    refused("[fs]\n\"/d\" = { path = \".\" }", 2, &["`fs./d`", "no `mode`"]);
+    refused("[fs]\n\"/d\" = { mode = \"read\" }", 2, &["`fs./d`", "no `path`"]);
+    refused("[fs]\n\"/d\" = { path = \"\", mode = \"read\" }", 2, &["`fs./d.path`", "./data"]);
+    refused("[fs]\n\"/d\" = { path = \".\", mode = \"rw\" }", 2, &["`fs./d.mode`", "\"read\""]);
+    refused("[fs]\n\"/d\" = { path = \".\", modes = \"read\" }", 2, &["`fs./d.modes`", "`mode`"]);
+    refused("[fs]\n\"/d\" = \"./data\"", 2, &["`fs./d`", "a table"]);
     refused("[tools]\nx = 1", 2, &["`tools.x`", "table"]);
     refused("[tools.x]\ntask-support = \"maybe\"", 2, &["forbidden"]);
     refused("limits = \"x\"\n=", 2, &["TOML"]);

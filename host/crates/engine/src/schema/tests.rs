@@ -1,8 +1,9 @@
 use super::*;
+use crate::settings::Settings;
 use serde_json::json;
 
 fn compile(schema: &Value) -> Result<Schema, String> {
-    Schema::compile(&RawJson::of(schema), &Settings::default())
+    Schema::compile(&RawJson::of(schema), Settings::default().schema_bounds())
 }
 
 fn refused(schema: &Value, says: &str) {
@@ -140,7 +141,7 @@ fn long_chains_of_references_do_not_overflow_the_stack() {
             // Taken or refused, but not by falling over.
             let _ = Schema::compile(
                 &RawJson::of(&schema),
-                &Settings { max_schema_bytes: 1 << 20, ..Settings::default() },
+                Bounds { bytes: 1 << 20, ..Settings::default().schema_bounds() },
             );
         }
     };

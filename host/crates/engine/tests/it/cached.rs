@@ -39,8 +39,8 @@ async fn code_is_kept_and_damaged_code_is_made_again() {
         let middle = flipped.len() / 2;
         flipped[middle] ^= 1;
         std::fs::write(path, flipped).expect("writes");
-        // A flipped byte in the JSON may leave it JSON with another description,
-        // but never other code.
+        // A flipped byte in the JSON may leave the code as it is; what the
+        // component offers is then asked anew.
         let found = load(&folder, &settings).await;
         assert!(!found || ending == "json");
         std::fs::remove_file(path).expect("removes");

@@ -72,7 +72,7 @@ async fn components_whose_tools_are_wrong() {
         ("bad_schema", "the tool `unclosed`: its input schema is not valid JSON"),
         ("dup", "two tools are called `twin`"),
         ("schema_not_object", "the tool `takes_string`: its input schema does not have"),
-        ("list_trap", "`list-tools` failed: The tool `list-tools` trapped"),
+        ("list_trap", "`list-tools` failed: The function `list-tools` trapped"),
         ("list_spin", "`list-tools` took longer than 100ms"),
     ];
     let files: Vec<(String, &str)> = cases.iter().map(|(name, _)| (format!("{name}.wasm"), *name)).collect();
@@ -108,7 +108,7 @@ async fn manifests_that_are_wrong() {
     for (manifest, says) in [
         ("limit = 5", "the manifest add.toml line 1: `limit` is not a key"),
         ("[tools.ad]\nenabled = true", "`tools.ad`: the plugin has no such tool; the nearest is `add`"),
-        ("prefix = \"x\"\n[fs]\n", "`fs`: is not supported by this version yet"),
+        ("prefix = \"x\"\n[http]\n", "`http`: is not supported by this version yet"),
     ] {
         let folder = Folder::with(&[("add.wasm", "add")]);
         folder.put("add.toml", manifest.as_bytes());

@@ -1,0 +1,170 @@
+//! Forms that guests ask for (E-2, E-3): the schema is compiled before anybody is
+//! asked, and what comes back for an accepted form fits it when the guest gets it.
+//!
+//! Whether a schema has the flat shape that a form may have is the dispatcher's
+//! to say; here it is JSON Schema and no more.
+
+use crate::schema::{Bounds, Schema};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer};
+use toolyard_task::wire::{RawJson, RpcError};
+
+/// The largest schema of a form, in bytes: a form is what fits on a screen.
+const SCHEMA_BYTES: usize = 64 << 10;
+
+/// The schemas of the forms among the questions of one `ask`, by key.
+pub(crate) struct Forms(Vec<(String, Schema)>);
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(borrow, default, rename = "requestedSchema")]
+    schema: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Elicited<'a> {
+    action: String,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+impl Forms {
+    /// Compiles them.
+    ///
+    /// # Errors
+    /// What is wrong with one, and with which.
+    pub fn compile(questions: &[AskedQuestion], bounds: Bounds) -> Result<Self, String> {
+        let bounds = Bounds { bytes: bounds.bytes.min(SCHEMA_BYTES), ..bounds };
+        let mut forms = Vec::new();
+        for AskedQuestion { key, method, params } in questions {
+            if method != "elicitation/create" {
+                continue;
+            }
+            let params: Params<'_> =
+                params.decode().map_err(|error| format!("the params of the question `{key}`: {error}"))?;
+            if params.mode.is_some_and(|mode| mode != "form") {
+                continue;
+            }
+            let Some(schema) = params.schema else {
+                return Err(format!("the form of the question `{key}` has no `requestedSchema`"));
+            };
+            let schema = RawJson::trusted(schema.get().to_owned());
+            let schema = Schema::compile(&schema, bounds)
+                .map_err(|what| format!("the `requestedSchema` of the question `{key}` {what}"))?;
+            forms.push((key.clone(), schema));
+        }
+        Ok(Self(forms))
+    }
+
+    /// Checks an answer; one that does not fit its form becomes a refusal.
+    pub fn check(&self, mut answer: GivenAnswer) -> GivenAnswer {
+        let schema = self.0.iter().find(|(key, _)| *key == answer.key).map(|(_, schema)| schema);
+        if let (Some(schema), Ok(result)) = (schema, &answer.outcome)
+            && let Err(what) = fits(schema, result)
+        {
+            let message = format!("The content of the answer does not fit the form: {what}");
+            answer.outcome = Err(AskError::Refused(RpcError::invalid_params(message)));
+        }
+        answer
+    }
+}
+
+fn fits(schema: &Schema, result: &RawJson) -> Result<(), String> {
+    let elicited: Elicited<'_> = result.decode().map_err(|error| error.to_string())?;
+    if elicited.action != "accept" {
+        return Ok(());
+    }
+    // A form without fields may come back without content.
+    let content = elicited
+        .content
+        .map_or_else(RawJson::empty_object, |content| RawJson::trusted(content.get().to_owned()));
+    schema.check(&content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    fn question(method: &str, params: &str) -> AskedQuestion {
+        let params = RawJson::parse(params.to_owned()).expect("test JSON");
+        AskedQuestion { key: "k".into(), method: method.into(), params }
+    }
+
+    fn compile(params: &str) -> Result<Forms, String> {
+        Forms::compile(&[question("elicitation/create", params)], Settings::default().schema_bounds())
+    }
+
+    fn checked(forms: &Forms, result: &str) -> Result<RawJson, AskError> {
+        let outcome = Ok(RawJson::parse(result.to_owned()).expect("test JSON"));
+        forms.check(GivenAnswer { key: "k".into(), outcome }).outcome
+    }
+
+    const FORM: &str = r#"{"message":"m","requestedSchema":
+        {"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}}"#;
+
+    #[test]
+    fn e_3_the_content_of_an_accepted_form_fits_its_schema() {
+        let forms = compile(FORM).expect("fine");
+        for result in [
+            r#"{"action":"accept","content":{"n":1}}"#,
+            r#"{"action":"accept","content":{"n":1,"more":"x"}}"#,
+            r#"{"action":"decline"}"#,
+            r#"{"action":"cancel","content":null}"#,
+        ] {
+            assert!(checked(&forms, result).is_ok(), "{result}");
+        }
+        for (result, says) in [
+            (r#"{"action":"accept","content":{"n":0}}"#, "at `/n`"),
+            (r#"{"action":"accept","content":{"n":"1"}}"#, "at `/n`"),
+            (r#"{"action":"accept","content":{}}"#, "\"n\" is a required property"),
+            (r#"{"action":"accept","content":[]}"#, "object"),
+            (r#"{"action":"accept"}"#, "required"),
+            (r#"{}"#, "action"),
+        ] {
+            match checked(&forms, result) {
+                Err(AskError::Refused(error)) => {
+                    assert_eq!(error.code, -32602);
+                    assert!(error.message.contains(says), "{error}");
+                }
+                other => panic!("{result}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn e_2_a_schema_that_is_none_is_refused_before_anybody_is_asked() {
+        let large = format!(
+            r#"{{"requestedSchema":{{"type":"object","description":"{}"}}}}"#,
+            "x".repeat(SCHEMA_BYTES)
+        );
+        for (params, says) in [
+            (r#"{"message":"m"}"#, "no `requestedSchema`"),
+            (r#"{"mode":"form","requestedSchema":{"type":"string"}}"#, "\"type\": \"object\""),
+            (r#"{"requestedSchema":[]}"#, "not a JSON object"),
+            (r#"{"requestedSchema":{"type":"object","properties":{"a":{"type":"text"}}}}"#, "not valid"),
+            (r##"{"requestedSchema":{"type":"object","$ref":"#"}}"##, "circle"),
+            (&large, "larger than 65536 bytes"),
+        ] {
+            let what = compile(params).err().unwrap_or_else(|| panic!("taken: {params}"));
+            assert!(what.contains("`k`") && what.contains(says), "{what}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_form_is_left_alone() {
+        let bounds = Settings::default().schema_bounds();
+        for question in [
+            question("elicitation/create", r#"{"mode":"url","url":"https://x.example"}"#),
+            question("sampling/createMessage", r#"{"requestedSchema":5}"#),
+        ] {
+            let forms = Forms::compile(&[question], bounds).expect("no form");
+            assert!(checked(&forms, r#"{"action":"accept","content":7}"#).is_ok());
+        }
+        let failed = GivenAnswer { key: "k".into(), outcome: Err(AskError::TimedOut) };
+        assert_eq!(compile(FORM).expect("fine").check(failed).outcome, Err(AskError::TimedOut));
+    }
+}
