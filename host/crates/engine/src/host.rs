@@ -176,11 +176,6 @@ impl host::Host for Run {
         Ok(())
     }
 
-    fn elicitation_complete(&mut self, key: String) -> wasmtime::Result<()> {
-        self.context.report(Report::ElicitationComplete { key: inputs::cut(key, inputs::NAME_BYTES) });
-        Ok(())
-    }
-
     async fn begin_task(&mut self) -> wasmtime::Result<Result<(), wit::TaskError>> {
         Ok(self.context.begin_task().await.map_err(wit::TaskError::Failed))
     }
