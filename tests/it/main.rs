@@ -8,6 +8,7 @@ mod http_endpoint;
 mod lifecycle;
 mod limits;
 mod notices;
+mod offered;
 mod questions;
 mod raw_bytes;
 mod recovery;

@@ -46,6 +46,8 @@ impl Caller {
 /// However long nobody wakes it, a waiter looks again after this time: hints may
 /// be lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// The same while the task has questions.
+const LOOK_AGAIN_ASKING: Duration = Duration::from_secs(1);
 
 impl Dispatch {
     /// The task as it is (T-22).
@@ -94,11 +96,14 @@ impl Dispatch {
                 patience: Duration::ZERO,
             };
             self.offer_questions(&task, to).await?;
+            // A question may be out on a line that breaks; nobody is told of that.
+            let asks = task.open_questions().next().is_some();
+            let look_again = if asks { LOOK_AGAIN_ASKING } else { LOOK_AGAIN };
             let left = Duration::from_millis(task.expires_at().since(self.clock.now()) + 50);
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = tokio::time::sleep(left.min(LOOK_AGAIN)) => {}
+                () = tokio::time::sleep(left.min(look_again)) => {}
             }
         }
     }

@@ -10,6 +10,11 @@ use crate::task::{Fence, Outcome, Question, Sent, Task};
 use crate::tool::AskError;
 use crate::wire::{RawJson, RpcError, Timestamp};
 
+/// How many of the requests that a question went out in are remembered: the
+/// latest. A client that reconnects without end must not make a record grow
+/// without end.
+pub const MOST_SENT: usize = 16;
+
 /// Something that happens to a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -143,7 +148,13 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
                 next.questions.push(question);
             }
         }
-        Event::Sent { key, sent } => open(&mut next, &key)?.sent.push(sent),
+        Event::Sent { key, sent } => {
+            let requests = &mut open(&mut next, &key)?.sent;
+            if requests.len() == MOST_SENT {
+                requests.remove(0);
+            }
+            requests.push(sent);
+        }
         Event::Entrusted { key, client_task } => {
             let question = open(&mut next, &key)?;
             if question.client_task.is_some() {

@@ -136,16 +136,11 @@ impl Client {
                 None
             }
             Message::Response { id, outcome } => {
-                if let Some(conversation) = self.conversation.clone() {
-                    let server = self.server.clone();
-                    self.requests.spawn(async move {
-                        if let Err(fault) = methods::responded(&server, &conversation, id, outcome).await {
-                            tracing::error!(
-                                error = &fault as &dyn std::error::Error,
-                                "an answer was not kept"
-                            );
-                        }
-                    });
+                // Before the next line is read, so that answers cannot pile up.
+                if let Some(conversation) = &self.conversation
+                    && let Err(fault) = methods::responded(&self.server, conversation, id, outcome).await
+                {
+                    tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
                 }
                 None
             }

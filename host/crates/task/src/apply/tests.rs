@@ -186,6 +186,18 @@ fn a_superseded_run_is_shut_out_and_the_client_is_not() {
 }
 
 #[test]
+fn ir_7_the_latest_requests_of_a_question_are_remembered() {
+    let mut task = after([started(), asked(&["q"])], IN_TIME);
+    for number in 0..MOST_SENT + 5 {
+        let sent = Sent { id: number.to_string(), session: None };
+        task = apply(&task, Event::Sent { key: "q".into(), sent }, Timestamp(IN_TIME)).expect("open");
+    }
+    assert_eq!(task.questions[0].sent.len(), MOST_SENT);
+    assert!(task.question_sent_as("4").is_none());
+    assert!(task.question_sent_as("5").is_some() && task.question_sent_as("20").is_some());
+}
+
+#[test]
 fn t_20_the_time_of_the_last_change_rises_even_if_the_clock_steps_back() {
     let mut last = after([started()], IN_TIME);
     for now in [IN_TIME, IN_TIME - 5_000, IN_TIME + 1, 0, IN_TIME + 3] {

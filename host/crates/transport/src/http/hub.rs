@@ -264,15 +264,17 @@ impl LiveSession {
     }
 
     /// Sends a message that belongs to a task: on a stream that waits for its
-    /// result, else as any other.
+    /// result, else as any other; one that is read now comes first.
     fn tell_of(&self, task: Option<TaskId>, message: Bytes) {
-        match task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task))) {
+        let result = || task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task)));
+        let stream = self.stream_read(task).or_else(result);
+        match stream {
             Some(stream) => stream.push(message),
             None => self.tell(message),
         }
     }
 
-    /// A stream that is read now and may carry a request about this task: of those
+    /// A stream that is read now and may carry what belongs to this task: of those
     /// that wait for its result, else of the GET streams.
     fn stream_read(&self, task: Option<TaskId>) -> Option<Arc<Stream>> {
         let is_read = |stream: &Arc<Stream>| stream.is_read();
