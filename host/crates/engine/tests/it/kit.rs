@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use toolyard_engine::{Engine, PluginReport, PluginState, Plugins, Settings, Snapshot};
+use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
-use toolyard_task::wire::{RawJson, Timestamp};
+use toolyard_task::wire::{RawJson, RpcError, Timestamp};
 use toolyard_task::{Catalog, RunContext, RunEnd, Tool};
 
 /// Longer than anything takes on the slowest machine; reached only by failing.
@@ -126,6 +127,33 @@ pub async fn call(catalog: &Catalog, name: &str, arguments: &str) -> RunEnd {
 pub async fn run(tool: Arc<dyn Tool>, arguments: &str, context: Arc<dyn RunContext>) -> RunEnd {
     let arguments = RawJson::parse(arguments.to_owned()).expect("JSON");
     tokio::time::timeout(BOUND, tool.run(arguments, context)).await.expect("ends in time")
+}
+
+/// Serves a request of the one provider that there is.
+pub async fn serve(catalog: &Catalog, request: Retrieval) -> RetrievalEnd {
+    let [provider] = catalog.providers() else { panic!("one provider") };
+    let served = provider.clone().serve(request, Arc::new(Recorder::default()));
+    tokio::time::timeout(BOUND, served).await.expect("ends in time")
+}
+
+/// Serves one that goes well.
+pub async fn retrieve(catalog: &Catalog, request: Retrieval) -> Retrieved {
+    match serve(catalog, request).await {
+        RetrievalEnd::Done(retrieved) => retrieved,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Serves one that fails.
+pub async fn failure(catalog: &Catalog, request: Retrieval) -> RpcError {
+    match serve(catalog, request).await {
+        RetrievalEnd::Failed(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn read(uri: &str) -> Retrieval {
+    Retrieval::Read { uri: uri.to_owned() }
 }
 
 /// The first text of a result, and whether it is an error.

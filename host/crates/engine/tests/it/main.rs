@@ -1,10 +1,14 @@
 //! The engine over real components. `plugins/build.sh` and
 //! `tests/fixtures/build.sh` build them.
 
+mod asking;
 mod cached;
 mod calls;
+mod folders;
 mod kit;
 mod limits;
 mod mutation;
+mod provider;
+mod provider_hostile;
 mod refusals;
 mod reload;

@@ -1,0 +1,100 @@
+//! What guests ask clients: forms are schemas, answers fit them, and URLs.
+
+use crate::kit::{Recorder, engine, ok, only, run, settings, tool};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolyard_task::tool::Report;
+use toolyard_task::{Catalog, RunEnd};
+
+async fn asks() -> Arc<Catalog> {
+    only(&engine(&settings()), "asks", "").await
+}
+
+/// What the guest hears, and how many questions were asked.
+async fn heard(catalog: &Catalog, params: Value, answer: &str) -> (String, usize) {
+    let recorder = Arc::new(Recorder { answer: Some(answer.to_owned()), ..Recorder::default() });
+    let arguments = json!({ "params": params }).to_string();
+    let said = ok(&run(tool(catalog, "asks"), &arguments, recorder.clone()).await);
+    let asked = recorder.asked.lock().expect("free").len();
+    (said, asked)
+}
+
+fn form() -> Value {
+    json!({ "message": "How many?", "requestedSchema": {
+        "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"],
+    } })
+}
+
+#[tokio::test]
+async fn e_2_a_form_whose_schema_is_none_is_not_asked() {
+    let catalog = asks().await;
+    for (schema, says) in [
+        (
+            json!({ "type": "object", "properties": { "n": { "type": "number", "minimum": "one" } } }),
+            "not valid JSON Schema",
+        ),
+        (json!({ "type": "object", "description": "x".repeat(70_000) }), "larger than"),
+        (json!("none"), "not a JSON object"),
+    ] {
+        let (said, asked) = heard(&catalog, json!({ "message": "m", "requestedSchema": schema }), "{}").await;
+        assert!(
+            said.starts_with("AskError::Invalid(") && said.contains("`q`") && said.contains(says),
+            "{said}"
+        );
+        assert_eq!(asked, 0);
+    }
+}
+
+#[tokio::test]
+async fn e_3_an_answer_that_does_not_fit_the_form_is_refused_on_the_guests_behalf() {
+    let catalog = asks().await;
+    let (said, _) = heard(&catalog, form(), r#"{"action":"accept","content":{"n":3}}"#).await;
+    assert!(said.starts_with("Ok("), "{said}");
+    let (said, asked) = heard(&catalog, form(), r#"{"action":"accept","content":{"n":"three"}}"#).await;
+    assert!(
+        said.contains("AskError::Refused(") && said.contains("-32602") && said.contains("at `/n`"),
+        "{said}"
+    );
+    assert_eq!(asked, 1);
+    let (said, _) = heard(&catalog, form(), r#"{"action":"decline"}"#).await;
+    assert!(said.starts_with("Ok("), "{said}");
+    // A URL has no form.
+    let url = json!({ "mode": "url", "message": "m", "url": "https://a.example", "requestedSchema": 5 });
+    let (said, _) = heard(&catalog, url, r#"{"action":"accept"}"#).await;
+    assert!(said.starts_with("Ok("), "{said}");
+}
+
+#[tokio::test]
+async fn e_6_a_guest_says_that_what_it_sent_the_user_to_do_is_done() {
+    let catalog = asks().await;
+    for (key, heard) in [("q", true), ("", false), ("two words", false), (&*"k".repeat(129), false)] {
+        let recorder = Arc::new(Recorder::default());
+        ok(&run(tool(&catalog, "asks"), &json!({ "complete": key }).to_string(), recorder.clone()).await);
+        let reports = recorder.reports.lock().expect("free").clone();
+        let expected = Report::ElicitationComplete { key: key.to_owned() };
+        assert_eq!(reports, if heard { vec![expected] } else { vec![] }, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn e_7_a_call_that_needs_a_url_first_gives_whole_elicitations() {
+    let catalog = asks().await;
+    let ended = async |data: &str| {
+        let arguments = json!({ "data": data }).to_string();
+        match run(tool(&catalog, "url_first"), &arguments, Arc::new(Recorder::default())).await {
+            RunEnd::Error(error) => error,
+            other => panic!("{other:?}"),
+        }
+    };
+    let error = ended(r#"{"elicitations":[{"message":"m","url":"https://a.example/login"}]}"#).await;
+    assert_eq!((error.code, error.message.as_str()), (-32042, "Sign in first."));
+    let data: Value = error.data.expect("data").decode().expect("JSON");
+    assert_eq!(data["elicitations"][0]["mode"], "url");
+    assert!(data["elicitations"][0]["elicitationId"].is_string());
+    let error = ended(r#"{"elicitations":[{"message":"m","url":"no url"}]}"#).await;
+    assert_eq!(error.code, -32603);
+    assert!(
+        error.message.contains("tool `url_first`") && error.message.contains("elicitations[0]"),
+        "{error}"
+    );
+}

@@ -1,0 +1,162 @@
+//! Folders that a manifest grants: what a guest reaches in them, and that it
+//! reaches nothing else.
+
+use crate::kit::{Folder, call, engine, error, ok, settings, state, why};
+use std::sync::Arc;
+use toolyard_engine::{Engine, FolderMode, PluginState};
+use toolyard_task::Catalog;
+
+const READ: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }\n";
+const WRITE: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"write\" }\n";
+
+/// A plugin folder with a guest that tries things, a folder `data` with a note,
+/// and a secret beside it.
+struct Place {
+    folder: Folder,
+    engine: Arc<Engine>,
+    catalog: Arc<Catalog>,
+}
+
+impl Place {
+    async fn with(manifest: &str) -> Self {
+        let folder = Folder::with(&[("files.wasm", "files")]);
+        folder.put("files.toml", manifest.as_bytes());
+        folder.put("secret", b"secret");
+        std::fs::create_dir(folder.file("data")).expect("makes");
+        folder.put("data/note", b"note");
+        let engine = engine(&settings());
+        let snapshot = folder.load(&engine).await;
+        assert_eq!(state(&snapshot, "files.wasm"), &PluginState::Serving);
+        Self { folder, engine, catalog: snapshot.catalog }
+    }
+
+    async fn attempt(&self, what: &str, path: &str, other: &str) -> String {
+        let arguments = serde_json::json!({ "what": what, "path": path, "other": other }).to_string();
+        ok(&call(&self.catalog, "file", &arguments).await)
+    }
+
+    async fn denied(&self, what: &str, path: &str, other: &str) {
+        let seen = self.attempt(what, path, other).await;
+        assert!(seen.starts_with("denied "), "{what} {path} {other}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_granted_to_read_is_read_and_not_written() {
+    let place = Place::with(READ).await;
+    assert_eq!(place.attempt("read", "/data/note", "").await, "ALLOWED \"note\"");
+    assert_eq!(place.attempt("list", "/data", "").await, "ALLOWED [\"note\"]");
+    for (what, path, other) in [
+        ("write", "/data/note", "x"),
+        ("write", "/data/new", "x"),
+        ("delete", "/data/note", ""),
+        ("make", "/data/folder", ""),
+        ("rename", "/data/note", "/data/other"),
+        ("hard-link", "/data/note", "/data/other"),
+        ("link", "/data/link", "note"),
+    ] {
+        place.denied(what, path, other).await;
+    }
+    assert_eq!(std::fs::read(place.folder.file("data/note")).expect("still there"), b"note");
+    assert_eq!(std::fs::read_dir(place.folder.file("data")).expect("there").count(), 1);
+}
+
+#[tokio::test]
+async fn a_folder_granted_to_write_is_written() {
+    let place = Place::with(WRITE).await;
+    for (what, path, other) in [
+        ("write", "/data/new", "x"),
+        ("rename", "/data/new", "/data/newer"),
+        ("make", "/data/folder", ""),
+        ("delete", "/data/note", ""),
+    ] {
+        assert_eq!(place.attempt(what, path, other).await, "ALLOWED ()", "{what}");
+    }
+    assert_eq!(place.attempt("list", "/data", "").await, "ALLOWED [\"folder\", \"newer\"]");
+    assert_eq!(std::fs::read(place.folder.file("data/newer")).expect("written"), b"x");
+}
+
+#[tokio::test]
+async fn nothing_leads_out_of_a_folder() {
+    let place = Place::with(WRITE).await;
+    let outside = place.folder.file("secret").display().to_string();
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, place.folder.file(name)).expect("links");
+    };
+    link("../secret", "data/up");
+    link(&outside, "data/away");
+    link("..", "data/above");
+    link("/", "data/root");
+    for path in [
+        "/data/../secret",
+        "/data/./../secret",
+        "/data/x/../../secret",
+        "/data/up",
+        "/data/away",
+        "/data/above/secret",
+        "/data/root/etc/passwd",
+        "/secret",
+        "secret",
+        "../secret",
+        "/etc/passwd",
+        outside.as_str(),
+    ] {
+        for what in ["read", "write", "delete"] {
+            // Who deletes a link deletes the link.
+            if (what, ["/data/up", "/data/away"].contains(&path)) != ("delete", true) {
+                place.denied(what, path, "overwritten").await;
+            }
+        }
+    }
+    place.denied("list", "/data/above", "").await;
+    place.denied("rename", "/data/note", "/data/../stolen").await;
+    place.denied("hard-link", "/data/../secret", "/data/mine").await;
+    // A link of the guest's own making is no way out either.
+    place.attempt("link", "/data/own", "../secret").await;
+    place.denied("read", "/data/own", "").await;
+    place.denied("link", "/data/absolute", &outside).await;
+    assert_eq!(std::fs::read(place.folder.file("secret")).expect("still there"), b"secret");
+}
+
+#[tokio::test]
+async fn a_folder_that_is_missing_refuses_the_plugin_and_says_which() {
+    let folder = Folder::with(&[("files.wasm", "files")]);
+    folder.put("files.toml", READ.as_bytes());
+    let engine = engine(&settings());
+    let why = why(&folder.load(&engine).await, "files.wasm");
+    assert_eq!(
+        why,
+        "files.wasm: the manifest files.toml line 2: `fs.\"/data\".path`: the folder ./data is not there; \
+         make it, or take the grant away"
+    );
+}
+
+#[tokio::test]
+async fn a_folder_that_goes_away_fails_the_run_and_not_the_host() {
+    let place = Place::with(READ).await;
+    std::fs::rename(place.folder.file("data"), place.folder.file("moved")).expect("renames");
+    let arguments = "{\"what\":\"list\",\"path\":\"/data\"}";
+    let what = error(&call(&place.catalog, "file", arguments).await);
+    assert_eq!(what, "The tool `file` could not be run: the folder granted as `/data` cannot be opened");
+    std::fs::rename(place.folder.file("moved"), place.folder.file("data")).expect("renames");
+    ok(&call(&place.catalog, "file", arguments).await);
+}
+
+#[tokio::test]
+async fn another_grant_acts_at_once_and_a_check_shows_it() {
+    let mut place = Place::with(READ).await;
+    place.denied("write", "/data/new", "x").await;
+    place.folder.replace("files.toml", WRITE.as_bytes());
+    place.catalog = place.folder.load(&place.engine).await.catalog;
+    assert_eq!(place.attempt("write", "/data/new", "x").await, "ALLOWED ()");
+    place.folder.replace("files.toml", b"");
+    place.catalog = place.folder.load(&place.engine).await.catalog;
+    place.denied("read", "/data/new", "").await;
+
+    place.folder.replace("files.toml", WRITE.as_bytes());
+    let report = place.engine.check(&place.folder.file("files.wasm")).await.expect("a plugin");
+    let [grant] = &report.folders[..] else { panic!("{report:?}") };
+    assert_eq!((grant.guest.as_str(), grant.mode), ("/data", FolderMode::Write));
+    assert!(grant.host.ends_with("data") && grant.host.is_absolute());
+    assert!(!report.ungranted.iter().any(|name| name.starts_with("wasi:filesystem/")), "{report:?}");
+}
