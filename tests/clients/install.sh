@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the official MCP clients that tests/it/clients.rs drives the host with:
-# the TypeScript SDK into node_modules/, the Python package into .venv/. Versions
+# Installs the clients that tests/it/ drives the host with: the TypeScript SDK and
+# the Inspector into node_modules/, the Python SDK and FastMCP into .venv/. Versions
 # are pinned by package-lock.json and requirements.txt. A second run does nothing.
 #
 # Where Node.js or Python is missing, a person's machine goes without that client,
@@ -16,7 +16,7 @@ readonly TYPESCRIPT=node_modules/.installed
 readonly PYTHON=.venv/.installed
 
 install_typescript() {
-  local client="the TypeScript client"
+  local client="the TypeScript client and the Inspector"
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
     without "$TYPESCRIPT" "$client" "It needs Node.js $NODE_AT_LEAST or newer, with npm: node or npm is not on the PATH."
     return
@@ -32,13 +32,13 @@ install_typescript() {
   # The major version alone: nothing that is installed is compiled.
   print=$(fingerprint "${major%%.*}" package.json package-lock.json)
   if is_current "$TYPESCRIPT" "$print"; then return; fi
-  echo "Installing the TypeScript client into tests/clients/node_modules"
+  echo "Installing $client into tests/clients/node_modules"
   npm ci --ignore-scripts --loglevel=error
   echo "$print" >"$TYPESCRIPT"
 }
 
 install_python() {
-  local client="the Python client"
+  local client="the Python client and FastMCP"
   if ! command -v python3 >/dev/null; then
     without "$PYTHON" "$client" "It needs Python $PYTHON_AT_LEAST or newer: python3 is not on the PATH."
     return
@@ -68,7 +68,7 @@ print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
   print=$(fingerprint "$version $prefix" requirements.txt)
   # An interpreter that was taken away leaves a dangling link.
   if is_current "$PYTHON" "$print" && [ -x .venv/bin/python ]; then return; fi
-  echo "Installing the Python client into tests/clients/.venv"
+  echo "Installing $client into tests/clients/.venv"
   rm -rf .venv
   python3 -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt

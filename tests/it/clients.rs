@@ -1,13 +1,14 @@
 //! The official clients, which hold the host to what they make of the protocol.
-//! What they do is in `tests/clients/`; here is what they are run against.
+//! What they do is in `tests/clients/`; here is what they are run against, with a
+//! tap between.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
-use toolyard_tests::guests;
 use toolyard_tests::host::Setup;
+use toolyard_tests::tap::Proxy;
+use toolyard_tests::{guests, schema};
 
 /// A scenario takes some five seconds on a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -35,17 +36,16 @@ const PYTHON: Client = Client {
     installed: ".venv/.installed",
 };
 
+const FASTMCP: Client = Client { name: "FastMCP's client", script: "fastmcp/scenario.py", ..PYTHON };
+
 impl Client {
     /// Whether its packages are there. A person may go without; CI may not.
     fn is_installed(&self) -> bool {
-        if folder().join(self.installed).exists() {
-            return true;
+        let installed = folder().join(self.installed).exists();
+        if !installed {
+            schema::skipped(&format!("{} is not installed: run `make clients`", self.name));
         }
-        let missing = format!("{} is not installed: run `make clients`", self.name);
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{missing}");
-        // Not by `eprintln!`, which is kept back while a test passes.
-        writeln!(std::io::stderr(), "SKIPPED: {missing}").expect("stderr can be written to");
-        false
+        installed
     }
 
     /// Runs its scenario against `target`; the checks it made are the output.
@@ -54,24 +54,54 @@ impl Client {
             true => folder().join(self.interpreter),
             false => PathBuf::from(self.interpreter),
         };
-        let run = Command::new(interpreter)
-            .arg(folder().join(self.script))
-            .args(target)
-            // The sources are not the place for compiled scripts.
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let output = tokio::time::timeout(PATIENCE, run).await;
-        let output = output.unwrap_or_else(|_| panic!("{} did not end within {PATIENCE:?}", self.name));
-        let Output { status, stdout, stderr } = output.expect("the interpreter starts");
-        eprint!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-        assert!(status.success(), "{} over {}: {status}, see above", self.name, target[0]);
+        let mut command = Command::new(interpreter);
+        command.arg(folder().join(self.script)).args(target);
+        finished(command, &format!("{} over {}", self.name, target[0])).await;
     }
 }
 
-fn folder() -> PathBuf {
+/// Runs a client to its good end; gives what it printed.
+pub async fn finished(mut command: Command, what: &str) -> String {
+    let run = command
+        // The sources are not the place for compiled scripts.
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(PATIENCE, run).await;
+    let output = output.unwrap_or_else(|_| panic!("{what} did not end within {PATIENCE:?}"));
+    let Output { status, stdout, stderr } = output.expect("the interpreter starts");
+    let stdout = String::from_utf8(stdout).expect("text");
+    eprint!("{stdout}{}", String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{what}: {status}, see above");
+    stdout
+}
+
+pub fn folder() -> PathBuf {
     guests::root().join("tests/clients")
+}
+
+/// The command that starts a host at the other end of a pipe, with a tap on the
+/// pipe that writes down what it finds.
+pub fn tapped_stdio(folder: &Path, settings: &[String]) -> Vec<String> {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let tap = env!("CARGO_BIN_EXE_tap").to_owned();
+    let binary = guests::binary().display().to_string();
+    let spec = schema::folder().display().to_string();
+    let mut command = vec![tap, spec, path("report"), binary, "stdio".to_owned()];
+    command.extend(["--plugins".to_owned(), path("plugins"), "--data".to_owned(), path("data")]);
+    command.extend_from_slice(settings);
+    command
+}
+
+/// Demands that what the tap on the pipe has written down is all good.
+pub fn expect_clean(folder: &Path) {
+    if schema::Schema::official().is_none() {
+        return;
+    }
+    let report = std::fs::read_to_string(folder.join("report")).expect("the report of the tap");
+    assert!(!report.contains("VIOLATION"), "{report}");
+    assert!(report.contains("ok InitializeResult"), "the tap heard the beginning:\n{report}");
 }
 
 /// Pages so small that clients have to follow them, and polling so frequent that
@@ -85,7 +115,9 @@ async fn over_http(client: &Client) {
         return;
     }
     let host = setup().start().await;
-    client.run(&["http", &host.url()]).await;
+    let proxy = Proxy::before(host.port()).await;
+    client.run(&["http", &proxy.url()]).await;
+    proxy.tap().expect_clean();
 }
 
 async fn over_stdio(client: &Client) {
@@ -93,12 +125,11 @@ async fn over_stdio(client: &Client) {
         return;
     }
     let (folder, settings) = setup().into_parts();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let (plugins, data) = (path("plugins"), path("data"));
-    let binary = guests::binary().display().to_string();
-    let mut target = vec!["stdio", &binary, "stdio", "--plugins", &plugins, "--data", &data];
-    target.extend(settings.iter().map(String::as_str));
+    let command = tapped_stdio(folder.path(), &settings);
+    let mut target = vec!["stdio"];
+    target.extend(command.iter().map(String::as_str));
     client.run(&target).await;
+    expect_clean(folder.path());
 }
 
 #[tokio::test]
@@ -119,4 +150,14 @@ async fn the_python_client_over_http() {
 #[tokio::test]
 async fn the_python_client_over_stdio() {
     over_stdio(&PYTHON).await;
+}
+
+#[tokio::test]
+async fn fastmcp_over_http() {
+    over_http(&FASTMCP).await;
+}
+
+#[tokio::test]
+async fn fastmcp_over_stdio() {
+    over_stdio(&FASTMCP).await;
 }

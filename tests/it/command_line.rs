@@ -61,6 +61,7 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["call", "ecco", "{}"], "did you mean `echo`"),
         (&["tools", "--set", "tasks.ttl=1h"], "did you mean `tasks.ttl-"),
         (&["tools", "--set", "tasks.ttl-default"], "KEY=VALUE"),
+        // H-4: loopback only.
         (&["serve", "--listen", "0.0.0.0:0"], "other machines"),
         (&["serve", "--store", "redis"], "sqlite or memory"),
         (&["tools", "--config", "absent.toml"], "absent.toml"),

@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, install};
 use toolyard_tests::http::{Answer, Connection};
 use toolyard_tests::{Host, Session, eventually, guests};
 
@@ -124,6 +124,7 @@ async fn h_7_j_5_j_6_malformed_bodies_are_named_and_the_server_goes_on() {
         (&huge, 413, -32600),
     ] {
         let answer = send(&host, Method::POST, "/mcp", &session.headers(), body).await;
+        // H-9: one message, and of a kind that there is. H-11: nothing else is accepted.
         assert_eq!(answer.status, status, "{}", &body[..body.len().min(60)]);
         let error = answer.json().await;
         assert_eq!(error["error"]["code"], code, "{error}");
@@ -277,6 +278,22 @@ async fn h_16_h_28_a_dropped_connection_cancels_nothing_and_the_stream_is_resume
     // The whole may be read again while it is kept.
     let mut again = session.get(opening.id.as_deref()).await.events();
     assert_eq!(again.next().await.as_ref().map(|event| &event.id), Some(&first.id));
+}
+
+#[tokio::test]
+async fn h_19_the_stream_for_what_is_tied_to_no_request_carries_no_answers() {
+    let host = Host::with_probe().await;
+    let session = Session::open(host.port()).await;
+    let answer = session.get(None).await;
+    assert!(answer.is_events());
+    let mut listening = answer.events();
+    listening.next().await.expect("the stream opens");
+    session.call("wait", json!({"ms": 1})).await;
+    session.call("wait", json!({"ms": 700})).await;
+    session.request("nope", json!({})).await;
+    install(&guests::fixture("add"), &host.plugins());
+    let first = listening.message().await.expect("a message");
+    assert_eq!(first["method"], "notifications/tools/list_changed", "none of the answers came here");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ async fn l_2_l_3_initialize_agrees_on_a_revision_and_says_what_is_offered() {
         ("nonsense", "2025-11-25"),
     ] {
         let opened = Session::open_as(host.port(), asked, json!({})).await;
+        // L-8: there is always one to offer.
         assert_eq!(opened.result["protocolVersion"], agreed, "{asked}");
         assert_eq!(opened.result["serverInfo"]["name"], "toolyard");
         assert_eq!(opened.result["capabilities"]["tools"], json!({"listChanged": true}));
@@ -111,13 +112,33 @@ async fn j_1_ids_keep_their_type() {
     }
 }
 
+/// J-7: `_meta` may hold anything that is an object.
+#[tokio::test]
+async fn j_7_unknown_metadata_is_let_pass() {
+    let host = Host::with_probe().await;
+    let session = Session::open(host.port()).await;
+    let meta = json!({
+        "": 1, "plain": null, "com.example/x": [{}], "dev.mcp/reserved": {"a": 1}, "/": "", "a/b/c": 1.5,
+        "io.modelcontextprotocol/of-a-later-revision": true,
+    });
+    assert_eq!(session.result("ping", json!({"_meta": meta})).await, json!({}));
+    let call = json!({"name": "echo", "arguments": {"text": "x"}, "_meta": meta});
+    assert_eq!(session.result("tools/call", call).await["content"][0]["text"], "x");
+    let task = json!({"name": "wait", "arguments": {"ms": 1}, "task": {}, "_meta": meta});
+    let id = session.result("tools/call", task).await["task"]["taskId"].take();
+    // T-38: of two names for the task, that in the params counts.
+    let misled =
+        json!({"taskId": id, "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "other"}}});
+    assert_eq!(session.result("tasks/get", misled).await["taskId"], id);
+}
+
 #[tokio::test]
 async fn tasks_can_be_switched_off_and_plain_calls_go_on() {
     let host = Setup::new().with(&[guests::plugin("probe")]).set("tasks.enabled", "false").start().await;
     let opened = Session::open_as(host.port(), "2025-11-25", json!({})).await;
     assert!(opened.result["capabilities"]["tasks"].is_null());
     let session = opened.session;
-    // T-2: the augmentation is ignored, even where it is malformed.
+    // T-2, X-2: the augmentation is ignored, even where it is malformed.
     let params = json!({"name": "echo", "arguments": {"text": "hi"}, "task": "nonsense"});
     assert_eq!(session.result("tools/call", params).await["content"][0]["text"], "hi");
     let batch = json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}});

@@ -5,6 +5,7 @@ mod clients;
 mod command_line;
 mod examples;
 mod http_endpoint;
+mod inspector;
 mod lifecycle;
 mod limits;
 mod notices;

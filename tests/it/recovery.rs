@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, eventually, guests};
 
+/// H-26: sessions are stored as tasks are, so neither needs the other's mercy.
 #[tokio::test]
 async fn a_restart_loses_neither_session_nor_task() {
     let mut host = Host::with_probe().await;

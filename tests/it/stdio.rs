@@ -1,7 +1,9 @@
 //! stdio (S-*), and what is different there.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use toolyard_tests::host::{Setup, install};
+use toolyard_tests::session::{LATEST, initialize};
 use toolyard_tests::{Stdio, guests};
 
 fn setup() -> Setup {
@@ -23,6 +25,60 @@ async fn s_1_l_5_requests_before_initialize_are_refused_and_ping_is_answered() {
         "x"
     );
     assert_eq!(stdio.request("tasks/list", json!({})).await["error"]["code"], -32601);
+}
+
+/// C-2: it must not be; a client that tries harms nobody.
+#[tokio::test]
+async fn c_2_initialize_is_not_cancelled() {
+    let mut stdio = Stdio::start(setup());
+    stdio.line(&initialize(LATEST, json!({})).to_string()).await;
+    stdio.line(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}"#).await;
+    let answer = stdio.read().await;
+    assert_eq!((&answer["id"], &answer["result"]["protocolVersion"]), (&json!(0), &json!(LATEST)));
+    stdio.line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    // S-4: nobody has asked who is there.
+    assert!(stdio.request("tools/list", json!({})).await["result"]["tools"].is_array());
+}
+
+#[tokio::test]
+async fn s_2_logs_go_to_stderr_and_only_messages_to_stdout() {
+    let (folder, _) = setup().into_parts();
+    let mut host = tokio::process::Command::new(guests::binary())
+        .args(["stdio", "--plugins"])
+        .arg(folder.path().join("plugins"))
+        .arg("--data")
+        .arg(folder.path().join("data"))
+        .env("TOOLYARD_LOG", "debug")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the host starts");
+    let mut input = host.stdin.take().expect("piped");
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}});
+    let lines = format!("{}\n{call}\n", initialize(LATEST, json!({})));
+    input.write_all(lines.as_bytes()).await.expect("the host reads");
+    drop(input);
+    let output = tokio::time::timeout(toolyard_tests::wait::PATIENCE, host.wait_with_output()).await;
+    let output = output.expect("the host ends").expect("output");
+    assert!(!output.stderr.is_empty(), "it was asked to log");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    let messages: Vec<Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).expect("a message")).collect();
+    assert_eq!(messages.iter().map(|message| &message["id"]).collect::<Vec<_>>(), [&json!(0), &json!(1)]);
+}
+
+/// S-5: what the TypeScript client can take in one line is 10 MiB.
+#[tokio::test]
+async fn s_5_the_largest_line_is_one_that_clients_can_read() {
+    let mut stdio = Stdio::open(setup()).await;
+    let flood = |mib: u32| json!({"name": "flood", "arguments": {"mib": mib}});
+    let large = stdio.request("tools/call", flood(7)).await;
+    assert_eq!(large["result"]["isError"], false);
+    let larger = stdio.request("tools/call", flood(9)).await;
+    assert_eq!(larger["result"]["isError"], true);
+    assert!(larger.to_string().contains("limits.output"), "{larger}");
 }
 
 #[tokio::test]
@@ -65,7 +121,7 @@ async fn malformed_lines_are_answered_and_the_next_is_read() {
         stdio.line(line).await;
         let answer = stdio.read().await;
         assert_eq!(answer["error"]["code"], code, "{}", &line[..line.len().min(40)]);
-        assert!(!answer.as_object().expect("an object").get("id").is_some_and(serde_json::Value::is_null));
+        assert!(!answer.as_object().expect("an object").get("id").is_some_and(Value::is_null));
     }
     stdio.line("").await;
     stdio.line("   \t").await;

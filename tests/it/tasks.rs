@@ -23,7 +23,7 @@ async fn t_9_to_t_13_creation_answers_at_once_with_a_working_task() {
         session.result("tools/call", as_task("wait", json!({"ms": 600_000}), json!({"ttl": 60_000}))).await;
     assert_eq!(result.as_object().expect("an object").keys().collect::<Vec<_>>(), ["task"]);
     let task = &result["task"];
-    assert_eq!(task["status"], "working");
+    assert_eq!(task["status"], "working", "T-11");
     assert_eq!(task["ttl"], 60_000);
     assert_eq!(task["pollInterval"], 1000);
     assert!(task.get("statusMessage").is_none(), "omitted, never null: {task}");
@@ -31,9 +31,12 @@ async fn t_9_to_t_13_creation_answers_at_once_with_a_working_task() {
     assert!(id.len() == 36 && id.as_bytes()[14] == b'4', "T-10: a random UUID: {id}");
     let time = task["createdAt"].as_str().expect("a time");
     assert!(time.ends_with('Z') && time.len() == 24, "T-12: RFC 3339 in UTC: {time}");
-    assert_eq!(task["createdAt"], task["lastUpdatedAt"]);
+    assert_eq!(task["createdAt"], task["lastUpdatedAt"], "X-6: it has not changed yet");
     // T-16: found at once.
     assert_eq!(session.task(id).await["taskId"], id);
+    // T-11: also where nothing is left to do.
+    let idle = session.result("tools/call", as_task("wait", json!({"ms": 0}), json!({}))).await;
+    assert_eq!(idle["task"]["status"], "working");
 }
 
 #[tokio::test]
@@ -46,6 +49,8 @@ async fn t_13_the_ttl_is_the_default_the_wish_or_the_cap() {
         (json!({"ttl": null}), 600_000),
         (json!({"ttl": 1000}), 1000),
         (json!({"ttl": 1e15}), 600_000),
+        // a fraction is taken; what is given is whole.
+        (json!({"ttl": 1000.75}), 1000),
     ] {
         let created = session.result("tools/call", as_task("wait", json!({"ms": 1}), task.clone())).await;
         assert_eq!(created["task"]["ttl"], ttl, "{task}");
@@ -72,10 +77,10 @@ async fn t_7_a_malformed_augmentation_is_refused() {
 async fn t_3_t_4_t_5_task_support_is_obeyed() {
     let (_host, session) = probe().await;
     let error = session.error("tools/call", as_task("echo", json!({"text": "x"}), json!({}))).await;
-    assert_eq!(error["code"], -32601, "T-3");
+    assert_eq!(error["code"], -32601, "T-3: not ignored, since tasks are declared (X-2)");
     let error =
         session.error("tools/call", json!({"name": "batch", "arguments": {"steps": 1, "ms": 1}})).await;
-    assert_eq!(error["code"], -32601, "T-4");
+    assert_eq!(error["code"], -32601, "T-4: not the -32600 that T-6 allows (X-1)");
     let batch = session.create("batch", json!({"steps": 2, "ms": 1})).await;
     session.until(&batch, "completed").await;
     let plain = session.call("wait", json!({"ms": 1})).await;
@@ -199,7 +204,7 @@ async fn t_25_t_26_a_result_is_what_the_plain_call_gives_and_names_its_task() {
     assert_eq!(
         session.error("tasks/result", json!({"taskId": id})).await,
         plain,
-        "the same error, unchanged"
+        "the same error, unchanged: it has no place to name its task (X-8)"
     );
 }
 
@@ -293,6 +298,7 @@ async fn t_36_a_cancel_that_races_with_the_end_is_never_undone() {
 async fn t_30_to_t_33_the_list_has_ones_own_tasks_in_stable_pages() {
     let host = Setup::new().with(&[guests::plugin("probe")]).set("lists.page", "3").start().await;
     let session = Session::open(host.port()).await;
+    // T-8, T-32: requestors are told apart by their sessions, and see their own.
     let stranger = Session::open(host.port()).await;
     stranger.create("wait", json!({"ms": 600_000})).await;
     let mut ids = Vec::new();
@@ -306,7 +312,7 @@ async fn t_30_to_t_33_the_list_has_ones_own_tasks_in_stable_pages() {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
         let page = session.result("tasks/list", params).await;
         for task in page["tasks"].as_array().expect("tasks") {
-            assert!(task.get("result").is_none() && task["ttl"].is_number());
+            assert!(task.get("result").is_none() && task["ttl"].is_number(), "X-7: {task}");
             listed.push(task["taskId"].as_str().expect("an id").to_owned());
         }
         pages += 1;
@@ -406,7 +412,7 @@ async fn t_42_what_is_over_the_bounds_waits_its_turn_or_is_told_busy() {
         assert!(task["statusMessage"].as_str().expect("a message").contains("Waiting"), "{task}");
     }
     let error = session.error("tools/call", as_task("wait", json!({"ms": 1}), json!({}))).await;
-    assert_eq!(error["code"], -32603);
+    assert_eq!(error["code"], -32603, "T-44");
     assert!(error["data"]["limit"].is_string() && error["data"]["retryAfterMs"].is_number(), "{error}");
     let error = session.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await;
     assert_eq!(error["data"]["limit"], "calls.running-per-principal");

@@ -6,7 +6,7 @@ use jsonschema::{Draft, Validator};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 const FILE: &str = "schema-2025-11-25.json";
@@ -49,19 +49,24 @@ impl Schema {
     pub fn official() -> Option<&'static Self> {
         static OFFICIAL: OnceLock<Option<Schema>> = OnceLock::new();
         let read = || {
-            let path = folder().join(FILE);
-            let Ok(text) = std::fs::read(&path) else {
+            let schema = Self::of(&folder());
+            if schema.is_none() {
                 skipped(&format!("no {FILE} (TOOLYARD_SPEC names its folder): messages are not validated"));
-                return None;
-            };
-            let mut schema: Value = serde_json::from_slice(&text).expect("the official schema is JSON");
-            Some(Self::new(schema["$defs"].take()))
+            }
+            schema
         };
         OFFICIAL.get_or_init(read).as_ref()
     }
 
-    fn new(definitions: Value) -> Self {
-        Self { definitions, compiled: Mutex::default() }
+    /// The official schema in this folder, if it is there.
+    ///
+    /// # Panics
+    /// If it is not JSON.
+    #[must_use]
+    pub fn of(folder: &Path) -> Option<Self> {
+        let text = std::fs::read(folder.join(FILE)).ok()?;
+        let mut schema: Value = serde_json::from_slice(&text).expect("the official schema is JSON");
+        Some(Self { definitions: schema["$defs"].take(), compiled: Mutex::default() })
     }
 
     /// What is wrong with `value` as one of `definition`.

@@ -66,7 +66,8 @@ async def polled(connection: Connection, name: str, arguments: dict, text: str) 
 
 
 async def reporting(connection: Connection) -> str:
-    """The client offers no callback for the progress of a task, but hears of it."""
+    """The client offers no callback for the progress of a task, but hears of it, on
+    whichever stream it comes (H-21)."""
     token = "counting"
     arguments = {"steps": 4, "ms": 150}
     task = await created(connection, "count", arguments, meta={"progressToken": token})

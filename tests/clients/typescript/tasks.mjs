@@ -6,6 +6,8 @@ import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 
 const METHOD_NOT_FOUND = -32601;
 const INTERNAL_ERROR = -32603;
+// What the client itself rejects with.
+const REQUEST_TIMEOUT = -32001;
 
 // Gives the ids of all tasks that it made.
 export async function succeeding({ client, tasks }) {
@@ -38,6 +40,7 @@ export async function succeeding({ client, tasks }) {
   ids.push(await streamed(tasks, 'count', { steps: 5, ms: 100 }, 'counted 5', 5));
   ids.push(await streamed(tasks, 'batch', { steps: 3, ms: 20 }, 'counted 3'));
 
+  // TL-12: this client does not even ask.
   await refused(client.callTool({ name: 'batch', arguments: { steps: 1, ms: 0 } }), METHOD_NOT_FOUND);
   ok('batch, which is only ever a task, is refused as a plain call');
 
@@ -68,6 +71,7 @@ async function streamed(tasks, name, args, text, steps) {
   const { taskId } = events[0].task;
   assert.deepEqual(ofTask(events.at(-1).result, taskId).content, [{ type: 'text', text }]);
   if (steps) {
+    // P-3: the client's handler outlives the answer that named the task.
     assert.ok(progress.length > 0, 'the progress of a task is reported');
     assert.ok(progress.every((step, index) => index === 0 || step > progress[index - 1]), `progress rises: ${progress}`);
   }
@@ -100,6 +104,7 @@ export async function failing({ client, tasks }) {
     events.push(event);
   }
   assert.equal(events.at(-1).type, 'error');
+  // X-3: without having read the result.
   assert.match(events.at(-1).error.message, /failed/);
   ok('callToolStream: fail ends as an error');
 
@@ -127,6 +132,13 @@ export async function cancelling({ tasks }) {
   assert.match((await refused(tasks.getTaskResult(taskId, CallToolResultSchema), INTERNAL_ERROR)).message, /cancelled/);
   ok('getTaskResult says so, to who waited and to who asks later');
 
+  // L-10, T-27: a client that waits no longer ends its own wait, not the task.
+  const long = await created(tasks, 'wait', { ms: 600_000 });
+  await refused(tasks.getTaskResult(long.taskId, CallToolResultSchema, { timeout: 50 }), REQUEST_TIMEOUT);
+  assert.equal((await tasks.getTask(long.taskId)).status, 'working');
+  await tasks.cancelTask(long.taskId);
+  ok('getTaskResult that times out in the client leaves the task alone');
+
   // A tool that would soon have ended by itself: its late result changes nothing.
   const brief = await created(tasks, 'wait', { ms: 400 });
   await tasks.cancelTask(brief.taskId);
@@ -142,5 +154,5 @@ export async function cancelling({ tasks }) {
   }
   ok('cancelTask of a finished and of a cancelled task is refused');
 
-  return [taskId, brief.taskId, later.taskId];
+  return [taskId, long.taskId, brief.taskId, later.taskId];
 }

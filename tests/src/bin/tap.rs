@@ -1,9 +1,10 @@
 //! A tap on a pipe: starts a host that speaks over stdin and stdout, passes each
 //! line on as it is, and writes down what it thinks of those of the host.
 //!
-//!     tap REPORT COMMAND [ARG…]
+//!     tap SPEC REPORT COMMAND [ARG…]
 //!
-//! REPORT gets a line for each message: `ok` and what it was taken for, or
+//! SPEC is the folder with the official schema: clients give what they start no
+//! environment. REPORT gets a line for each message: `ok` and what it was taken for, or
 //! `VIOLATION` and what is wrong with it.
 
 use std::fs::File;
@@ -19,8 +20,8 @@ use toolyard_tests::tap::{Conversation, Violation};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    let (Some(report), Some(command)) = (args.next(), args.next()) else {
-        eprintln!("usage: tap REPORT COMMAND [ARG…]");
+    let (Some(spec), Some(report), Some(command)) = (args.next(), args.next(), args.next()) else {
+        eprintln!("usage: tap SPEC REPORT COMMAND [ARG…]");
         return ExitCode::from(2);
     };
     let mut report = File::options().append(true).create(true).open(report).expect("a report");
@@ -31,7 +32,8 @@ async fn main() -> ExitCode {
         .kill_on_drop(true)
         .spawn()
         .expect("the host starts");
-    let conversation = Schema::official().map(|schema| Arc::new(Mutex::new(Conversation::new(schema))));
+    let schema = Schema::of(spec.as_ref()).map(|schema| &*Box::leak(Box::new(schema)));
+    let conversation = schema.map(|schema| Arc::new(Mutex::new(Conversation::new(schema))));
 
     let to_host = host.stdin.take().expect("piped");
     let heard = conversation.clone();

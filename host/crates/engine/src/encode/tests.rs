@@ -57,6 +57,7 @@ fn media_are_base64_whatever_their_length() {
     }
 }
 
+/// TL-11: links and resources; text and media are above.
 #[test]
 fn blocks_given_as_json_get_our_type_and_only_ours() {
     let link = |json: &str| of(vec![Content::ResourceLink(json.into())]);

@@ -13,6 +13,7 @@ fn refused(schema: &Value, says: &str) {
     }
 }
 
+/// J-8: of the dialect 2020-12, and of no other.
 #[test]
 fn what_is_not_a_schema_of_objects_is_refused() {
     refused(&json!(true), "object");

@@ -1,0 +1,155 @@
+//! Every item of the checklist of 2025-11-25 is cited by a test: in its name, as
+//! `t_12_`, or in a comment or string, as `T-12`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use toolyard_tests::guests::root;
+use toolyard_tests::schema;
+
+/// The sections of the checklist and how many items each has. `A`, authorization,
+/// is not here: the host has none yet.
+const SECTIONS: [(&str, u32); 20] = [
+    ("J", 9),
+    ("L", 10),
+    ("S", 5),
+    ("H", 29),
+    ("TL", 12),
+    ("T", 44),
+    ("IR", 10),
+    ("Q", 12),
+    ("P", 3),
+    ("C", 6),
+    ("G", 2),
+    ("N", 1),
+    ("E", 9),
+    ("M", 5),
+    ("F", 8),
+    ("R", 8),
+    ("PR", 5),
+    ("CO", 3),
+    ("X", 8),
+    ("A", 6),
+];
+
+/// What several users on one host would need, beside all of `A`.
+const FOR_LATER: [&str; 4] = ["T-40", "T-41", "T-42", "T-43"];
+
+/// What no test cites yet. An item that is cited must leave this list.
+#[rustfmt::skip]
+const NOT_YET: &[&str] = &[
+    "C-6", "CO-1", "E-2", "E-3", "E-4", "E-5", "E-6", "E-7", "E-8", "E-9",
+    "F-1", "F-2", "F-3", "F-4", "F-5", "F-6", "F-7", "F-8", "G-1", "G-2",
+    "H-14", "H-25", "IR-1", "IR-10", "IR-2", "IR-3", "IR-4", "IR-5", "IR-6", "IR-7",
+    "IR-8", "IR-9", "L-4", "L-9", "M-1", "M-2", "M-3", "M-4", "M-5", "P-2",
+    "PR-1", "PR-2", "PR-5", "Q-1", "Q-10", "Q-11", "Q-12", "Q-2", "Q-3", "Q-4",
+    "Q-5", "Q-6", "Q-7", "Q-8", "Q-9", "R-1", "R-2", "R-3", "R-4", "R-6",
+    "R-7", "R-8", "T-37",
+];
+
+fn items() -> BTreeSet<String> {
+    let sections = SECTIONS.into_iter().filter(|(section, _)| *section != "A");
+    sections
+        .flat_map(|(section, count)| (1..=count).map(move |number| format!("{section}-{number}")))
+        .filter(|item| !FOR_LATER.contains(&item.as_str()))
+        .collect()
+}
+
+/// The part of a file that is tests, or what tests are made of.
+fn tests_of<'a>(name: &str, text: &'a str) -> &'a str {
+    let whole = name.starts_with("tests/")
+        || name.contains("/tests/")
+        || name.ends_with("/tests.rs")
+        || name.starts_with("host/crates/store/src/contract");
+    match whole {
+        true => text,
+        false => text.find("#[cfg(test)]").map_or("", |start| &text[start..]),
+    }
+}
+
+fn test_sources() -> Vec<String> {
+    let listed = std::process::Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "host", "plugins", "tests"])
+        .current_dir(root())
+        .output()
+        .expect("git runs");
+    assert!(listed.status.success(), "git ls-files");
+    let listed = String::from_utf8(listed.stdout).expect("plain names");
+    listed
+        .lines()
+        .filter(|name| *name != "tests/checklist.rs")
+        .filter(|name| ["rs", "mjs", "py"].map(Some).contains(&extension(name)))
+        // One that was deleted is listed until that is committed.
+        .filter_map(|name| Some(tests_of(name, &std::fs::read_to_string(root().join(name)).ok()?).to_owned()))
+        .collect()
+}
+
+fn extension(name: &str) -> Option<&str> {
+    Path::new(name).extension().and_then(|extension| extension.to_str())
+}
+
+/// The items that a text names, in whichever of the two spellings.
+fn cited(text: &str) -> BTreeSet<String> {
+    let word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    let mut cited = BTreeSet::new();
+    let mut after_fn = false;
+    for word in text.split(|c| !word(c)).filter(|word| !word.is_empty()) {
+        let separator = if after_fn { '_' } else { '-' };
+        let parts: Vec<_> = word.split(separator).collect();
+        for pair in parts.windows(2) {
+            let section = pair[0].to_ascii_uppercase();
+            let right_case = if after_fn { pair[0] != section } else { pair[0] == section };
+            let alone = after_fn || parts.len() == 2;
+            if alone && right_case && SECTIONS.iter().any(|(known, _)| *known == section) {
+                cited.extend(pair[1].parse::<u32>().map(|number| format!("{section}-{number}")));
+            }
+        }
+        after_fn = word == "fn" || (after_fn && word == "async");
+    }
+    cited
+}
+
+#[test]
+fn every_item_is_cited_by_a_test() {
+    let items = items();
+    let cited: BTreeSet<_> = test_sources().iter().flat_map(|text| cited(text)).collect();
+    let uncited: Vec<_> = items.difference(&cited).map(String::as_str).collect();
+    let expected: BTreeSet<_> = NOT_YET.iter().copied().collect();
+    let new: Vec<_> = uncited.iter().filter(|item| !expected.contains(*item)).collect();
+    let gone: Vec<_> = expected.iter().filter(|item| !uncited.contains(item)).collect();
+    assert!(new.is_empty(), "no test cites {new:?}");
+    assert!(gone.is_empty(), "cited by now, so not of NOT_YET: {gone:?}");
+}
+
+#[test]
+fn items_are_found_in_names_comments_and_strings() {
+    for (text, items) in [
+        ("async fn t_38_t_39_progress_of_a_task()", &["T-38", "T-39"][..]),
+        ("fn tl_9_unknown_tools()", &["TL-9"]),
+        ("// as T-12 and X-4 say", &["T-12", "X-4"]),
+        ("\"T-31\", // (H-2, H-3).", &["T-31", "H-2", "H-3"]),
+        ("fn a_test() { t_1_2(); } // UTF-8, HTTP-17, SEP-1904, 26D-9, T-x, t-1", &[]),
+    ] {
+        assert_eq!(cited(text), items.iter().map(|item| (*item).to_owned()).collect(), "{text}");
+    }
+}
+
+/// The counts above are those of the checklist, where it is on this machine.
+#[test]
+fn the_sections_are_those_of_the_checklist() {
+    let path = schema::folder().join("mcp-2025-11-25.md");
+    let Ok(checklist) = std::fs::read_to_string(path) else {
+        schema::skipped("the checklist of 2025-11-25 is not here: its sections are taken on trust");
+        return;
+    };
+    let bullets = checklist.lines().filter_map(|line| line.strip_prefix("- "));
+    let named: Vec<_> = bullets.flat_map(|line| cited(line.split(' ').next().unwrap_or_default())).collect();
+    let all = SECTIONS
+        .into_iter()
+        .flat_map(|(section, count)| (1..=count).map(move |number| format!("{section}-{number}")));
+    assert_eq!(
+        named.iter().cloned().collect::<BTreeSet<_>>(),
+        all.collect(),
+        "an item was added to the checklist, or taken from it"
+    );
+    assert_eq!(named.len(), named.iter().collect::<BTreeSet<_>>().len(), "each item stands there once");
+}
