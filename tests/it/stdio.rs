@@ -161,7 +161,7 @@ async fn s_3_a_call_that_does_not_end_does_not_hold_the_process() {
 /// A pipe's tasks belong to the local user: a later process finds them, and what
 /// it finds is the truth.
 #[tokio::test]
-async fn a_later_process_finds_finished_and_ended_tasks() {
+async fn h_25_tasks_belong_to_the_user_and_a_later_process_finds_them() {
     let mut first = Stdio::open(setup()).await;
     let done = first.request("tools/call", json!({"name": "wait", "arguments": {"ms": 1}, "task": {}})).await;
     let done = done["result"]["task"]["taskId"].clone();

@@ -331,6 +331,7 @@ async fn f_8_only_a_filter_changes_the_order() {
     assert_eq!(house.all(&json!({})).await, by_creation);
     assert_eq!(house.all(&json!({"_meta": {}, "unknown": 5})).await, by_creation);
     assert_eq!(house.all(&json!({"filter": {}})).await, latest_change_first);
+    // F-3: what is no criterion of ours is passed over, and the rest applied.
     assert_eq!(house.all(&json!({"filter": {"unknown": 5}})).await, latest_change_first);
     assert_eq!(house.all(&json!({"methods": ["tools/call"]})).await, latest_change_first);
     let result = house.dispatch.list_tasks(&caller("a"), None).await.expect("params may be absent");

@@ -233,7 +233,17 @@ pub fn given(kind: Kind, asked_for_task: bool, result: &RawJson) -> Result<Given
         Kind::Sampling => sampling::check_answer(&value),
         Kind::Roots => check_roots(&value),
     };
-    checked.map(|()| Given::Answer(result.clone())).map_err(wrong)
+    checked.map_err(wrong)?;
+    // E-3: content comes with an accepted form and nothing else. A page brings back
+    // agreement: what the user entered there is no business of the client (E-9).
+    let action = value["action"].as_str();
+    let bare = match kind {
+        Kind::Form => action != Some("accept"),
+        Kind::Url => true,
+        Kind::Sampling | Kind::Roots => false,
+    };
+    let answer = if bare { RawJson::of(&serde_json::json!({"action": action})) } else { result.clone() };
+    Ok(Given::Answer(answer))
 }
 
 fn check_roots(value: &Value) -> Result<(), String> {

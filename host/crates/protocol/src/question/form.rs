@@ -26,6 +26,11 @@ pub(super) fn check(params: &Map<String, Value>) -> Result<(), String> {
     }
     for (name, field) in fields {
         check_field(field).map_err(|what| format!("the field `{name}` {what}"))?;
+        if [Some(name.as_str()), field["title"].as_str()].into_iter().flatten().any(is_secret) {
+            return Err(format!(
+                "the field `{name}` asks for a secret; send the user to a page (\"mode\": \"url\")"
+            ));
+        }
     }
     match schema.get("required") {
         None => Ok(()),
@@ -38,6 +43,26 @@ pub(super) fn check(params: &Map<String, Value>) -> Result<(), String> {
         }
         Some(_) => Err("`requestedSchema.required` must be an array".to_owned()),
     }
+}
+
+/// E-4: whether a field is named for something that must not pass through a client
+/// and a model. A name is all that can be judged.
+fn is_secret(name: &str) -> bool {
+    const SECRETS: [&str; 10] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "passcode",
+        "secret",
+        "apikey",
+        "accesstoken",
+        "privatekey",
+        "creditcard",
+        "cardnumber",
+    ];
+    let bare: String =
+        name.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    SECRETS.iter().any(|secret| bare.contains(secret))
 }
 
 fn check_field(field: &Value) -> Result<(), String> {

@@ -51,6 +51,39 @@ fn e_2_a_form_is_a_flat_object_of_primitive_fields() {
 }
 
 #[test]
+fn e_4_a_form_does_not_ask_for_secrets() {
+    for (name, title) in [
+        ("password", None),
+        ("user_password", None),
+        ("x", Some("Your API key")),
+        ("access-token", None),
+        ("privateKey", None),
+        ("card", Some("Credit card")),
+    ] {
+        let mut field = json!({"type": "string"});
+        if let Some(title) = title {
+            field["title"] = json!(title);
+        }
+        let error = ask("elicitation/create", form(json!({name: field}))).expect_err(name);
+        assert!(error.contains("secret") && error.contains("url"), "{error}");
+    }
+    ask("elicitation/create", form(json!({"passport_country": {"type": "string"}}))).expect("fine");
+}
+
+#[test]
+fn e_9_e_3_a_page_brings_back_agreement_and_nothing_else() {
+    let with_content = json!({"action": "accept", "content": {"token": "t"}});
+    let answer = |kind, value: &Value| match given(kind, false, &RawJson::of(value)) {
+        Ok(Given::Answer(answer)) => answer.decode::<Value>().expect("JSON"),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(answer(Kind::Url, &with_content), json!({"action": "accept"}));
+    assert_eq!(answer(Kind::Form, &with_content), with_content);
+    let declined = json!({"action": "decline", "content": {"token": "t"}});
+    assert_eq!(answer(Kind::Form, &declined), json!({"action": "decline"}));
+}
+
+#[test]
 fn e_5_a_url_question_carries_an_id_of_the_host_and_a_url_that_can_be_opened() {
     let url = |url: &str| ask("elicitation/create", json!({"mode": "url", "message": "m", "url": url}));
     let asked = url("https://example.com/connect?x=1").expect("legal");
