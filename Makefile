@@ -57,4 +57,5 @@ fmt:
 
 clean:
 	$(CARGO) clean
-	rm -rf $(PLUGINS_DIST)
+	# Folders in it hold what their users wrote.
+	rm -f $(PLUGINS_DIST)/*.wasm $(PLUGINS_DIST)/*.toml

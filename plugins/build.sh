@@ -35,6 +35,14 @@ for folder in "$here"/*/; do
     name=$(basename "$folder")
     # A folder with a manifest of its own name is a plugin; others are libraries.
     if [ -f "$folder/$name.toml" ]; then
+        # A folder that the manifest grants comes before it, or the plugin would
+        # be refused. What is in it belongs to whoever uses it from then on.
+        if [ -d "$folder/start" ] && [ ! -e "$dist/$name" ]; then
+            rm -rf "$dist/$name".*.tmp
+            cp -R "$folder/start" "$dist/$name.$$.tmp"
+            mv "$dist/$name.$$.tmp" "$dist/$name"
+            printf 'plugins: %s\n' "plugins/dist/$name/" >&2
+        fi
         # The manifest first: a new component must not start without its limits.
         place "$folder/$name.toml" "$dist/$name.toml"
         place "$guests/wasm32-wasip2/release/${name//-/_}_plugin.wasm" "$dist/$name.wasm"

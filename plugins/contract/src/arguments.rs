@@ -18,8 +18,13 @@ pub fn unknown_tool(name: &str) -> CallError {
     invalid(format!("There is no tool named {name} here."))
 }
 
+/// The error for params that do not fit.
+pub fn invalid_params(message: impl Into<String>) -> RpcError {
+    RpcError { code: INVALID_PARAMS, message: message.into(), data: None }
+}
+
 fn invalid(message: String) -> CallError {
-    CallError::Rpc(RpcError { code: INVALID_PARAMS, message, data: None })
+    CallError::Rpc(invalid_params(message))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Declaring tools.
+//! Declaring tools and prompts.
 
 use serde_json::{Value, json};
 
+use crate::prompts::{Argument, Prompt};
 use crate::{TaskSupport, Tool};
 
 /// A tool that only reads its arguments and computes: no effects, nothing
@@ -35,4 +36,21 @@ pub fn object(properties: Value, required: &[&str]) -> Value {
         "required": required,
         "additionalProperties": false,
     })
+}
+
+/// A prompt.
+pub fn prompt(name: &str, title: &str, description: &str, arguments: Vec<Argument>) -> Prompt {
+    Prompt {
+        name: name.to_owned(),
+        title: Some(title.to_owned()),
+        description: Some(description.to_owned()),
+        arguments,
+        icons: "[]".to_owned(),
+        meta: None,
+    }
+}
+
+/// An argument that must be given.
+pub fn argument(name: &str, description: &str) -> Argument {
+    Argument { name: name.to_owned(), title: None, description: Some(description.to_owned()), required: true }
 }

@@ -1,7 +1,8 @@
-//! Making results.
+//! Making results and messages.
 
 use serde_json::Value;
 
+use crate::prompts::{Message, Role};
 use crate::{Content, TextBlock, ToolResult};
 
 /// One block of text.
@@ -22,4 +23,9 @@ pub fn failure(message: impl Into<String>) -> ToolResult {
 /// A result for programs, with the same as text for whoever cannot read it.
 pub fn structured(readable: impl Into<String>, value: &Value) -> ToolResult {
     ToolResult { structured_content: Some(value.to_string()), ..text(readable) }
+}
+
+/// A message of the user.
+pub fn from_user(content: Content) -> Message {
+    Message { role: Role::User, content }
 }

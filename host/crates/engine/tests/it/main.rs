@@ -4,10 +4,12 @@
 mod asking;
 mod cached;
 mod calls;
+mod conformance;
 mod folders;
 mod kit;
 mod limits;
 mod mutation;
+mod notes;
 mod provider;
 mod provider_hostile;
 mod refusals;

@@ -1,0 +1,163 @@
+//! The plugin that the official suites are run against gives what they compare
+//! with, to the letter.
+
+use crate::kit::{Recorder, call, engine, error, ok, only, read, retrieve, run, settings, tool};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolyard_task::provider::{Retrieval, Retrieved};
+use toolyard_task::tool::Report;
+use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::{Catalog, RunEnd};
+
+async fn conformance() -> Arc<Catalog> {
+    only(&engine(&settings()), "conformance", "").await
+}
+
+async fn content(catalog: &Catalog, name: &str) -> Value {
+    match call(catalog, name, "{}").await {
+        RunEnd::Result { is_error: false, result, .. } => {
+            result.decode::<Value>().expect("JSON")["content"].clone()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn tools_that_answer_by_themselves() {
+    let catalog = conformance().await;
+    for tool in catalog.tools() {
+        let spec = tool.spec();
+        assert_eq!(spec.task_support, TaskSupport::Forbidden, "{}", spec.name());
+        assert!(spec.description.description.is_some() && spec.name().len() <= 64);
+    }
+    assert_eq!(catalog.len(), 14);
+    let text = ok(&call(&catalog, "test_simple_text", "{}").await);
+    assert_eq!(text, "This is a simple text response for testing.");
+    let text = error(&call(&catalog, "test_error_handling", "{}").await);
+    assert_eq!(text, "This tool intentionally returns an error for testing");
+    assert_eq!(content(&catalog, "test_image_content").await[0]["mimeType"], "image/png");
+    assert_eq!(content(&catalog, "test_audio_content").await[0]["mimeType"], "audio/wav");
+    assert_eq!(
+        content(&catalog, "test_embedded_resource").await,
+        json!([{"type": "resource", "resource": {"uri": "test://embedded-resource", "mimeType": "text/plain",
+            "text": "This is an embedded resource content."}}])
+    );
+    let mixed = content(&catalog, "test_multiple_content_types").await;
+    assert_eq!(mixed[0]["text"], "Multiple content types test:");
+    assert_eq!(mixed[1]["type"], "image");
+    assert_eq!(mixed[2]["resource"]["text"], "{\"test\":\"data\",\"value\":123}");
+    let schema = &tool(&catalog, "json_schema_2020_12_tool").spec().description.input_schema.clone();
+    for word in ["$schema", "$defs", "$anchor", "$ref", "allOf", "anyOf", "\"if\"", "then", "else"] {
+        assert!(schema.as_str().contains(word), "{word}");
+    }
+}
+
+#[tokio::test]
+async fn tools_that_report() {
+    let catalog = conformance().await;
+    let reports = async |name: &str| {
+        let recorder = Arc::new(Recorder::default());
+        ok(&run(tool(&catalog, name), "{}", recorder.clone()).await);
+        std::mem::take(&mut *recorder.reports.lock().expect("free"))
+    };
+    let reached: Vec<(f64, Option<f64>)> = reports("test_tool_with_progress")
+        .await
+        .into_iter()
+        .map(|report| match report {
+            Report::Progress(progress) => (progress.progress, progress.total),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(reached, [(0.0, Some(100.0)), (50.0, Some(100.0)), (100.0, Some(100.0))]);
+    let logged: Vec<String> = reports("test_tool_with_logging")
+        .await
+        .into_iter()
+        .map(|report| match report {
+            Report::Log { level: "info", data, .. } => data.decode().expect("text"),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(logged, ["Tool execution started", "Tool processing data", "Tool execution completed"]);
+    assert!(matches!(reports("test_reconnection").await[..], [Report::ReleaseStream { .. }]));
+}
+
+#[tokio::test]
+async fn tools_that_ask() {
+    let catalog = conformance().await;
+    let answered = async |name: &str, arguments: &str, answer: Value| {
+        let recorder = Arc::new(Recorder { answer: Some(answer.to_string()), ..Recorder::default() });
+        let said = ok(&run(tool(&catalog, name), arguments, recorder.clone()).await);
+        let asked = recorder.asked.lock().expect("free").remove(0);
+        (said, asked.method, asked.params.decode::<Value>().expect("JSON"))
+    };
+    let answer = json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "hi"}});
+    let (said, method, params) = answered("test_sampling", "{\"prompt\":\"p\"}", answer).await;
+    assert_eq!((said.as_str(), method.as_str()), ("LLM response: hi", "sampling/createMessage"));
+    assert_eq!((&params["maxTokens"], &params["messages"][0]["content"]["text"]), (&json!(100), &json!("p")));
+
+    let answer = json!({"action": "accept", "content": {"username": "u", "email": "e"}});
+    let (said, method, params) = answered("test_elicitation", "{\"message\":\"m\"}", answer).await;
+    assert!(said.starts_with("User response: action=accept, content={"), "{said}");
+    assert_eq!((method.as_str(), &params["message"]), ("elicitation/create", &json!("m")));
+    assert_eq!(params["requestedSchema"]["required"], json!(["username", "email"]));
+
+    let decline = || json!({"action": "decline"});
+    let (said, _, params) = answered("test_elicitation_sep1034_defaults", "{}", decline()).await;
+    assert_eq!(said, "Elicitation completed: action=decline, content={}");
+    let properties = &params["requestedSchema"]["properties"];
+    let defaults =
+        ["name", "age", "score", "status", "verified"].map(|name| properties[name]["default"].clone());
+    assert_eq!(json!(defaults), json!(["John Doe", 30, 95.5, "active", true]));
+
+    let answer = json!({"action": "accept", "content": {"untitledSingle": "option1", "titledSingle": "value1",
+        "legacyEnum": "opt1", "untitledMulti": ["option1"], "titledMulti": ["value1", "value2"]}});
+    let (said, _, params) = answered("test_elicitation_sep1330_enums", "{}", answer).await;
+    assert!(said.contains("action=accept"), "E-2, E-3: all five kinds of choice fit: {said}");
+    assert_eq!(params["requestedSchema"]["properties"].as_object().map(serde_json::Map::len), Some(5));
+
+    let said = error(&call(&catalog, "test_sampling", "{\"prompt\":\"p\"}").await);
+    assert!(said.contains("not supported by this client"), "{said}");
+}
+
+#[tokio::test]
+async fn resources_and_prompts() {
+    let catalog = conformance().await;
+    for (uri, expected) in [
+        ("test://static-text", "This is the content of the static text resource."),
+        ("test://template/123/data", r#"{"id":"123","templateTest":true,"data":"Data for ID: 123"}"#),
+    ] {
+        match retrieve(&catalog, read(uri)).await {
+            Retrieved::Contents(Some(contents)) => {
+                assert_eq!(contents.decode::<Value>().expect("JSON")["contents"][0]["text"], expected);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(retrieve(&catalog, read("test://nonexistent")).await, Retrieved::Contents(None));
+    for (name, arguments, texts) in [
+        ("test_simple_prompt", "{}", vec!["This is a simple prompt for testing."]),
+        (
+            "test_prompt_with_arguments",
+            r#"{"arg1":"hello","arg2":"world"}"#,
+            vec!["Prompt with arguments: arg1='hello', arg2='world'"],
+        ),
+        (
+            "test_prompt_with_embedded_resource",
+            r#"{"resourceUri":"test://x"}"#,
+            vec!["Embedded resource content for testing.", "Please process the embedded resource above."],
+        ),
+    ] {
+        let request = Retrieval::Prompt { name: name.to_owned(), arguments: RawJson::trusted(arguments) };
+        let Retrieved::Prompt(result) = retrieve(&catalog, request).await else { panic!("{name}") };
+        let result: Value = result.decode().expect("JSON");
+        let said: Vec<&str> = result["messages"]
+            .as_array()
+            .expect("messages")
+            .iter()
+            .map(|message| &message["content"])
+            .filter_map(|content| content["text"].as_str().or_else(|| content["resource"]["text"].as_str()))
+            .collect();
+        assert_eq!(said, texts, "{name}");
+    }
+    assert_eq!(catalog.prompts().count(), 4);
+}

@@ -1,0 +1,106 @@
+//! Tools that answer by themselves.
+
+use contract::declaration::tool;
+use contract::{CallError, Content, LogLevel, TaskSupport, Tool, ToolResult, host, result};
+use serde_json::{Value, json};
+
+use crate::media;
+
+/// Between two messages, so that they travel apart.
+const PAUSE_MS: u64 = 50;
+/// How long a call goes on after its stream is let go.
+const AWAY_MS: u64 = 200;
+/// When the client shall come back.
+const RETRY_MS: u64 = 100;
+
+/// Its schema must come back with nothing lost.
+const JSON_SCHEMA_2020_12: &str = r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},"properties":{"name":{"type":"string"},"address":{"$ref":"#/$defs/address"},"contactMethod":{"type":"string","enum":["phone","email"]},"phone":{"type":"string"},"email":{"type":"string"}},"allOf":[{"anyOf":[{"required":["phone"]},{"required":["email"]}]}],"if":{"properties":{"contactMethod":{"const":"phone"}},"required":["contactMethod"]},"then":{"required":["phone"]},"else":{"required":["email"]},"additionalProperties":false}"##;
+
+/// A tool that is never a task.
+pub fn plain(name: &str, description: &str, input: Value) -> Tool {
+    Tool { task_support: TaskSupport::Forbidden, ..tool(name, name, description, input) }
+}
+
+/// The schema of no arguments.
+pub fn none() -> Value {
+    json!({ "type": "object", "properties": {} })
+}
+
+/// The tools.
+pub fn list() -> Vec<Tool> {
+    let mut tools: Vec<Tool> = [
+        ("test_simple_text", "Returns one text."),
+        ("test_image_content", "Returns an image."),
+        ("test_audio_content", "Returns a sound."),
+        ("test_embedded_resource", "Returns an embedded resource."),
+        ("test_multiple_content_types", "Returns a text, an image and a resource."),
+        ("test_error_handling", "Fails."),
+        ("test_tool_with_progress", "Reports progress three times."),
+        ("test_tool_with_logging", "Logs three messages."),
+        ("test_reconnection", "Lets go of its stream and answers later."),
+    ]
+    .into_iter()
+    .map(|(name, description)| plain(name, description, none()))
+    .collect();
+    tools.push(Tool {
+        input_schema: JSON_SCHEMA_2020_12.to_owned(),
+        ..plain("json_schema_2020_12_tool", "Has an input schema that uses much of JSON Schema.", none())
+    });
+    tools
+}
+
+/// Calls one of them.
+pub fn call(name: &str) -> Option<Result<ToolResult, CallError>> {
+    Some(Ok(match name {
+        "test_simple_text" => result::text("This is a simple text response for testing."),
+        "test_image_content" => of(vec![media::image()]),
+        "test_audio_content" => of(vec![media::audio()]),
+        "test_embedded_resource" => of(vec![embedded(
+            "test://embedded-resource",
+            "text/plain",
+            "This is an embedded resource content.",
+        )]),
+        "test_multiple_content_types" => of(vec![
+            result::block("Multiple content types test:"),
+            media::image(),
+            embedded("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#),
+        ]),
+        "test_error_handling" => result::failure("This tool intentionally returns an error for testing"),
+        "test_tool_with_progress" => {
+            for (step, progress) in [0.0, 50.0, 100.0].into_iter().enumerate() {
+                if step > 0 {
+                    host::sleep(PAUSE_MS);
+                }
+                host::progress(progress, Some(100.0), None);
+            }
+            result::text("The progress is complete.")
+        }
+        "test_tool_with_logging" => {
+            let messages = ["Tool execution started", "Tool processing data", "Tool execution completed"];
+            for (step, message) in messages.into_iter().enumerate() {
+                if step > 0 {
+                    host::sleep(PAUSE_MS);
+                }
+                host::log(LogLevel::Info, None, &json!(message).to_string());
+            }
+            result::text("Three messages were logged.")
+        }
+        "test_reconnection" => {
+            host::release_stream(RETRY_MS);
+            host::sleep(AWAY_MS);
+            result::text("The result after the reconnection.")
+        }
+        "json_schema_2020_12_tool" => result::text("The arguments fit."),
+        _ => return None,
+    }))
+}
+
+fn of(content: Vec<Content>) -> ToolResult {
+    ToolResult { content, ..result::text("") }
+}
+
+/// An embedded resource of text.
+pub fn embedded(uri: &str, mime_type: &str, text: &str) -> Content {
+    let block = json!({ "resource": { "uri": uri, "mimeType": mime_type, "text": text } });
+    Content::EmbeddedResource(block.to_string())
+}
