@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use toolyard_task::provider::{Retrieval, Retrieved};
 use toolyard_task::tool::Report;
-use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::wire::{LogLevel, RawJson, TaskSupport};
 use toolyard_task::{Catalog, RunEnd};
 
 async fn conformance() -> Arc<Catalog> {
@@ -73,7 +73,7 @@ async fn tools_that_report() {
         .await
         .into_iter()
         .map(|report| match report {
-            Report::Log { level: "info", data, .. } => data.decode().expect("text"),
+            Report::Log { level: LogLevel::Info, data, .. } => data.decode().expect("text"),
             other => panic!("{other:?}"),
         })
         .collect();
