@@ -23,6 +23,7 @@ mod wake;
 
 pub use admit::Bounds;
 pub use call::{CallReply, ToolCall};
+pub use cursor::{open as open_cursor, seal as seal_cursor};
 pub use error::Fault;
 pub use outlet::{NoOutlet, Outlet, ProgressNotice};
 pub use query::Caller;
