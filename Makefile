@@ -26,9 +26,10 @@ serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:74
 	exec $(BIN) serve --plugins $(PLUGINS_DIST)
 
 # One profile for the build and the tests, so that wasmtime is compiled once.
-test: build fixtures clients ## Build everything, then run all tests
+test: build fixtures clients ## Build everything, then run all tests and the conformance suites
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	$(CARGO) test --release --locked --workspace
+	./tests/conformance/run.sh
 
 clients:
 	./tests/clients/install.sh

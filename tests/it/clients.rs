@@ -36,6 +36,9 @@ const PYTHON: Client = Client {
     installed: ".venv/.installed",
 };
 
+const TYPESCRIPT_ASKED: Client = Client { script: "typescript/questions.mjs", ..TYPESCRIPT };
+const TYPESCRIPT_OFFERED: Client = Client { script: "typescript/offers.mjs", ..TYPESCRIPT };
+const PYTHON_ASKED: Client = Client { script: "python/questions.py", ..PYTHON };
 const FASTMCP: Client = Client { name: "FastMCP's client", script: "fastmcp/scenario.py", ..PYTHON };
 
 impl Client {
@@ -110,21 +113,33 @@ fn setup() -> Setup {
     Setup::new().with(&[guests::plugin("probe")]).set("lists.page", "5").set("tasks.poll-interval", "100ms")
 }
 
-async fn over_http(client: &Client) {
+/// A tool with a simple question, and one that asks whatever it is told to.
+fn asking() -> Setup {
+    let setup = Setup::new().with(&[guests::plugin("probe"), guests::fixture("script")]);
+    setup.set("tasks.poll-interval", "100ms")
+}
+
+/// Resources and prompts on pages so small that clients have to follow them.
+fn offering() -> Setup {
+    let fixtures = [guests::fixture("conformance"), guests::fixture("script")];
+    Setup::new().with(&fixtures).set("lists.page", "2")
+}
+
+async fn over_http(client: &Client, setup: Setup) {
     if !client.is_installed() {
         return;
     }
-    let host = setup().start().await;
+    let host = setup.start().await;
     let proxy = Proxy::before(host.port()).await;
     client.run(&["http", &proxy.url()]).await;
     proxy.tap().expect_clean();
 }
 
-async fn over_stdio(client: &Client) {
+async fn over_stdio(client: &Client, setup: Setup) {
     if !client.is_installed() {
         return;
     }
-    let (folder, settings) = setup().into_parts();
+    let (folder, settings) = setup.into_parts();
     let command = tapped_stdio(folder.path(), &settings);
     let mut target = vec!["stdio"];
     target.extend(command.iter().map(String::as_str));
@@ -134,30 +149,60 @@ async fn over_stdio(client: &Client) {
 
 #[tokio::test]
 async fn the_typescript_client_over_http() {
-    over_http(&TYPESCRIPT).await;
+    over_http(&TYPESCRIPT, setup()).await;
 }
 
 #[tokio::test]
 async fn the_typescript_client_over_stdio() {
-    over_stdio(&TYPESCRIPT).await;
+    over_stdio(&TYPESCRIPT, setup()).await;
 }
 
 #[tokio::test]
 async fn the_python_client_over_http() {
-    over_http(&PYTHON).await;
+    over_http(&PYTHON, setup()).await;
 }
 
 #[tokio::test]
 async fn the_python_client_over_stdio() {
-    over_stdio(&PYTHON).await;
+    over_stdio(&PYTHON, setup()).await;
 }
 
 #[tokio::test]
 async fn fastmcp_over_http() {
-    over_http(&FASTMCP).await;
+    over_http(&FASTMCP, setup()).await;
 }
 
 #[tokio::test]
 async fn fastmcp_over_stdio() {
-    over_stdio(&FASTMCP).await;
+    over_stdio(&FASTMCP, setup()).await;
+}
+
+#[tokio::test]
+async fn the_typescript_client_is_asked_over_http() {
+    over_http(&TYPESCRIPT_ASKED, asking()).await;
+}
+
+#[tokio::test]
+async fn the_typescript_client_is_asked_over_stdio() {
+    over_stdio(&TYPESCRIPT_ASKED, asking()).await;
+}
+
+#[tokio::test]
+async fn the_python_client_is_asked_over_http() {
+    over_http(&PYTHON_ASKED, asking()).await;
+}
+
+#[tokio::test]
+async fn the_python_client_is_asked_over_stdio() {
+    over_stdio(&PYTHON_ASKED, asking()).await;
+}
+
+#[tokio::test]
+async fn the_typescript_client_is_offered_more_than_tools_over_http() {
+    over_http(&TYPESCRIPT_OFFERED, offering()).await;
+}
+
+#[tokio::test]
+async fn the_typescript_client_is_offered_more_than_tools_over_stdio() {
+    over_stdio(&TYPESCRIPT_OFFERED, offering()).await;
 }

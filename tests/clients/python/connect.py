@@ -10,6 +10,7 @@ from datetime import timedelta
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.session import RequestResponder
 
 # Longer than anything here takes on the slowest machine.
 PATIENCE = timedelta(seconds=60)
@@ -42,23 +43,27 @@ class Complaints(logging.Handler):
 
 
 @asynccontextmanager
-async def connect(target: list[str]) -> AsyncIterator[Connection]:
-    """Connects to ["http", URL] or ["stdio", COMMAND, ARG…]."""
+async def connect(target: list[str], **callbacks) -> AsyncIterator[Connection]:
+    """Connects to ["http", URL] or ["stdio", COMMAND, ARG…]; with callbacks, the client
+    declares that it can be asked."""
     notices: list[types.ServerNotification] = []
     complaints: list[object] = []
 
     async def hear(message: object) -> None:
-        if isinstance(message, types.ServerNotification):
-            notices.append(message)
-        else:
-            complaints.append(message)
+        match message:
+            case types.ServerNotification():
+                notices.append(message)
+            case RequestResponder():
+                pass  # Answered by a callback.
+            case _:
+                complaints.append(message)
 
     handler = Complaints(complaints)
     # The root, because the client logs under several names.
     log = logging.getLogger()
     async with (
         transport_to(target) as (read, write, *_),
-        ClientSession(read, write, read_timeout_seconds=PATIENCE, message_handler=hear) as session,
+        ClientSession(read, write, PATIENCE, message_handler=hear, **callbacks) as session,
     ):
         initialized = await session.initialize()
         log.addHandler(handler)

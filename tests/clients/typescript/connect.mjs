@@ -5,12 +5,12 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
 // `target` is ['http', URL] or ['stdio', COMMAND, ...ARGS].
-export async function connect(target) {
+export async function connect(target, capabilities = {}) {
   const transport = transportTo(target);
   // Strict: a method whose capability the host does not declare is not even sent.
   const client = new Client(
     { name: 'toolyard-tests-typescript', version: '1' },
-    { enforceStrictCapabilities: true },
+    { capabilities, enforceStrictCapabilities: true },
   );
   const complaints = [];
   client.onerror = error => {

@@ -36,6 +36,7 @@ fn accepted(text: &str, kind: &str, sub: &str) {
     );
     let upper = joined.to_ascii_uppercase();
     assert_eq!(accepts([upper.as_str()].into_iter(), kind, sub), admitted, "case is free: {joined:?}");
+    assert!(!admitted || names(&upper, kind, sub), "nothing in it says so: {joined:?}");
     let exact = format!("{kind}/{sub}");
     assert!(
         accepts([joined.as_str(), &exact].into_iter(), kind, sub),
@@ -43,4 +44,11 @@ fn accepted(text: &str, kind: &str, sub: &str) {
     );
     let refused = format!("{exact};q=0");
     assert!(!accepts([joined.as_str(), &refused].into_iter(), kind, sub), "refused at the end: {joined:?}");
+}
+
+/// Whether a list in capitals has a range that holds the type, whatever its weight.
+fn names(upper: &str, kind: &str, sub: &str) -> bool {
+    let kind = kind.to_ascii_uppercase();
+    let ranges = [format!("{kind}/{}", sub.to_ascii_uppercase()), format!("{kind}/*"), "*/*".to_owned()];
+    ranges.iter().any(|range| upper.contains(range))
 }

@@ -26,7 +26,9 @@ impl Dispatch {
     }
 }
 
-fn seal(key: &Key, scope: &str, position: &str) -> String {
+/// The cursor for `position` in the list that `scope` names, signed with `key`.
+#[must_use]
+pub fn seal(key: &Key, scope: &str, position: &str) -> String {
     let mut token = key.id.to_be_bytes().to_vec();
     token.extend_from_slice(position.as_bytes());
     let mac = signature(key, scope, &token).finalize().into_bytes();
@@ -34,7 +36,10 @@ fn seal(key: &Key, scope: &str, position: &str) -> String {
     URL_SAFE_NO_PAD.encode(token)
 }
 
-fn open(keys: &[Key], scope: &str, cursor: &str) -> Option<String> {
+/// The position that a cursor stands for, if it was sealed for `scope` with one of
+/// `keys`.
+#[must_use]
+pub fn open(keys: &[Key], scope: &str, cursor: &str) -> Option<String> {
     let token = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (signed, mac) = token.split_at_checked(token.len().checked_sub(MAC_BYTES)?)?;
     let (id, position) = signed.split_at_checked(4)?;

@@ -30,6 +30,7 @@ mod wake;
 
 pub use admit::Bounds;
 pub use call::{CallReply, ToolCall};
+pub use cursor::{open as open_cursor, seal as seal_cursor};
 pub use error::Fault;
 pub use offered::{Lists, Offers};
 pub use outlet::{Line, NoOutlet, Notice, Outlet, Place, Presence};

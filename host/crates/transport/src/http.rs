@@ -4,7 +4,7 @@ mod accept;
 mod body;
 mod endpoint;
 mod get;
-mod guard;
+pub mod guard;
 mod hub;
 mod media;
 mod post;
