@@ -272,3 +272,21 @@ async fn hints_are_heard_without_a_rescan() {
     watched.until("removed", |now| now.catalog.is_empty()).await;
     watched.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_whose_granted_folder_is_made_later_serves_from_then_on() {
+    let engine = engine(&settings());
+    let folder = Folder::with(&[("files.wasm", "files")]);
+    folder.put("files.toml", b"[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }");
+    let mut watched = Watched::start(&engine, folder.path()).await;
+    assert!(why(&watched.now, "files.wasm").contains("./data is not there"));
+    std::fs::create_dir(folder.file("data")).expect("makes");
+    let served = watched.next().await;
+    assert_eq!(state(served, "files.wasm"), &PluginState::Serving);
+    // Another grant is another plugin, and clients hear of a new catalog.
+    let former = served.catalog.clone();
+    folder.replace("files.toml", b"[fs]\n\"/data\" = { path = \"./data\", mode = \"write\" }");
+    let changed = watched.next().await;
+    assert!(!Arc::ptr_eq(&changed.catalog, &former));
+    watched.end().await;
+}
