@@ -134,7 +134,7 @@ impl Assembled {
                 out.push_str(&format!("  not loaded  {}: {why}\n", report.file));
             }
         }
-        if names.is_empty() {
+        if names.is_empty() && catalog.providers().is_empty() {
             out.push_str(&format!(
                 "  no tools yet in {folder}\n  \
                  next      copy a tool component there (NAME.wasm); it is served at once, without a restart\n            \
@@ -142,6 +142,16 @@ impl Assembled {
             ));
         } else {
             out.push_str(&format!("  tools     {} from {folder}: {}\n", names.len(), shown(&names)));
+        }
+        let prompts: Vec<&str> = catalog.prompts().map(|prompt| prompt.name.as_str()).collect();
+        if !prompts.is_empty() {
+            out.push_str(&format!("  prompts   {}: {}\n", prompts.len(), shown(&prompts)));
+        }
+        let resources = catalog.providers().iter().map(|provider| provider.spec());
+        let resources: Vec<&str> =
+            resources.filter(|spec| spec.has_resources).map(|spec| spec.plugin.as_str()).collect();
+        if !resources.is_empty() {
+            out.push_str(&format!("  resources of {}\n", shown(&resources)));
         }
         if config.store == StoreChoice::Sqlite {
             out.push_str(&format!("  tasks in  {}\n", config.data.display()));

@@ -272,3 +272,29 @@ async fn r_7_pr_5_tl_1_lists_that_changed_are_told_once_a_burst_and_only_as_decl
         "an empty list, no fault"
     );
 }
+
+#[tokio::test]
+async fn r_8_a_note_has_a_uri_of_its_own_scheme_and_a_link_to_it_can_be_read() {
+    let setup = Setup::new().with(&[guests::plugin("notes")]);
+    std::fs::create_dir(setup.plugins().join("mine")).expect("a folder");
+    let host =
+        setup.manifest("notes", "[fs]\n\"/notes\" = { path = \"mine\", mode = \"write\" }\n").start().await;
+    let session = Session::open(host.port()).await;
+    let mut listening = session.listen().await;
+    let result = session.call("append_note", json!({"name": "ideas", "text": "Ship it"})).await;
+    let link =
+        result["content"].as_array().expect("blocks").iter().find(|block| block["type"] == "resource_link");
+    let uri = link.expect("a link")["uri"].as_str().expect("a URI").to_owned();
+    assert!(uri.starts_with("notes:"), "no client can fetch it by itself: {uri}");
+    let read = session.result("resources/read", json!({"uri": uri})).await;
+    assert_eq!(read["contents"][0]["text"], "Ship it\n");
+    until(&mut listening, "notifications/resources/list_changed").await;
+    assert_eq!(std::fs::read_to_string(host.plugins().join("mine/ideas.md")).expect("the file"), "Ship it\n");
+    let prompt = json!({"name": "summarise_note", "arguments": {"name": "ideas.md"}});
+    let made = session.result("prompts/get", prompt).await;
+    assert_eq!(made["messages"][0]["content"]["resource"]["uri"], uri);
+    for outside in ["notes:///..%2Fmanifest.md", "notes:///%2Fetc%2Fpasswd", "notes:///../notes.toml"] {
+        let error = session.error("resources/read", json!({"uri": outside})).await;
+        assert!([-32002, -32602].map(|code| json!(code)).contains(&error["code"]), "{outside}: {error}");
+    }
+}

@@ -11,7 +11,7 @@ use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::{Incoming, Message, decode};
 use toolyard_protocol::task_filter::TaskFilter;
 use toolyard_protocol::tools::CallParams;
-use toolyard_protocol::{RawJson, notification, response, tasks};
+use toolyard_protocol::{RawJson, notification, page, response, tasks};
 
 /// An id whose encoding needs care.
 const TASK: &str = "t\"\\\u{1}";
@@ -66,7 +66,7 @@ fn understood(params: Option<&RawJson>) {
         well_formed(&initialize.capabilities);
     }
     drop(tasks::task_id(params));
-    drop(tasks::cursor(params));
+    drop(page::cursor(params));
     drop(TaskFilter::decode(params));
     drop(notification::cancelled_request(params));
 }

@@ -2,6 +2,7 @@
 //! request on the call's own line; from a task it is written to the task first and
 //! goes out wherever the client can be reached.
 
+use crate::asked::same;
 use crate::change::Changed;
 use crate::outlet::{Outlet, Place};
 use crate::run::Run;
@@ -9,7 +10,7 @@ use crate::{Caller, Dispatch, Fault};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,7 +20,6 @@ use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
 use toolyard_task::store::{Read, StoreError};
 use toolyard_task::task::{Question, Sent};
 use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer};
-use toolyard_task::wire::QuestionKind;
 use toolyard_task::wire::error::INVALID_PARAMS;
 use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
 
@@ -30,32 +30,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const COMES_BACK: Duration = Duration::from_secs(10);
 /// The longest key of a question.
 const KEY_BYTES: usize = 128;
-
-/// What a run has asked so far.
-#[derive(Default)]
-pub(crate) struct Asked {
-    /// By key.
-    questions: HashMap<String, Remembered>,
-}
-
-struct Remembered {
-    checked: Checked,
-    answer: Option<Result<RawJson, AskError>>,
-}
-
-impl Asked {
-    /// The `elicitationId` of the question of this key, if the user agreed to open
-    /// its page.
-    pub fn agreed_to(&self, key: &str) -> Option<String> {
-        let Remembered { checked, answer: Some(Ok(answer)) } = self.questions.get(key)? else { return None };
-        let action = answer.decode::<serde_json::Value>().ok()?["action"] == "accept";
-        if checked.kind == QuestionKind::Url && action {
-            checked.params.decode::<serde_json::Value>().ok()?["elicitationId"].as_str().map(str::to_owned)
-        } else {
-            None
-        }
-    }
-}
 
 impl Run {
     /// Asks the client all of these and waits for every answer.
@@ -80,51 +54,19 @@ impl Run {
             question.check_client(&client).map_err(AskError::Unsupported)?;
             checked.push((key, question));
         }
-        self.remember(&checked)?;
+        self.asked().add(&checked, self.dispatch.settings.questions_per_call as usize)?;
         let answers = match self.task {
             Some((id, fence)) => self.ask_in_task(id, fence, checked).await?,
             None => {
                 join_all(checked.into_iter().map(|(key, question)| self.ask_plainly(key, question))).await
             }
         };
-        let mut memory = self.asked();
-        for answer in &answers {
-            if let Some(remembered) = memory.questions.get_mut(&answer.key) {
-                remembered.answer = Some(answer.outcome.clone());
-            }
-        }
-        drop(memory);
+        self.asked().note(&answers);
         Ok(answers)
     }
 
-    /// A key stands for one question in the whole call.
-    fn remember(&self, checked: &[(String, Checked)]) -> Result<(), AskError> {
-        let mut memory = self.asked();
-        let most = self.dispatch.settings.questions_per_call as usize;
-        let new = checked.iter().filter(|(key, _)| !memory.questions.contains_key(key)).count();
-        if memory.questions.len() + new > most {
-            // M-5: a loop of samplings ends, too.
-            return Err(AskError::Invalid(format!(
-                "a call asks at most {most} questions (questions.per-call)"
-            )));
-        }
-        for (key, question) in checked {
-            match memory.questions.get(key) {
-                Some(before) if !same(&before.checked, question) => {
-                    return Err(AskError::Invalid(format!("the key `{key}` was used for another question")));
-                }
-                Some(_) => {}
-                None => {
-                    let remembered = Remembered { checked: question.clone(), answer: None };
-                    memory.questions.insert(key.clone(), remembered);
-                }
-            }
-        }
-        Ok(())
-    }
-
     async fn ask_plainly(&self, key: String, question: Checked) -> GivenAnswer {
-        let known = self.asked().questions.get(&key).and_then(|remembered| remembered.answer.clone());
+        let known = self.asked().answer(&key);
         let outcome = match known {
             Some(answer) => answer,
             None => self.put(&question).await,
@@ -308,19 +250,6 @@ fn answers(task: &Task, keys: &[String]) -> Option<Vec<GivenAnswer>> {
         Some(GivenAnswer { key: key.clone(), outcome: question.answer.clone()? })
     };
     keys.iter().map(answer).collect()
-}
-
-/// Whether two questions are one. The ids of elicitations are the host's and tell
-/// nothing.
-fn same(one: &Checked, other: &Checked) -> bool {
-    let bare = |checked: &Checked| {
-        let mut value: serde_json::Value = checked.params.decode().unwrap_or_default();
-        if let (QuestionKind::Url, Some(members)) = (checked.kind, value.as_object_mut()) {
-            members.remove("elicitationId");
-        }
-        value
-    };
-    one.kind == other.kind && (one.params == other.params || bare(one) == bare(other))
 }
 
 fn unstored(error: StoreError) -> AskError {

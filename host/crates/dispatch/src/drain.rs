@@ -2,7 +2,7 @@
 //! claims to be running.
 
 use crate::change::Changed;
-use crate::run::RunKey;
+use crate::runs::RunKey;
 use crate::{Dispatch, Fault};
 use std::time::Duration;
 use toolyard_task::{Event, TaskId};

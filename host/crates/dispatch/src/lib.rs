@@ -7,6 +7,7 @@
 
 mod admit;
 mod ask;
+mod asked;
 mod call;
 mod change;
 mod cursor;
@@ -19,9 +20,11 @@ mod listing;
 mod offered;
 mod outlet;
 mod query;
+mod reports;
 mod requests;
 mod retrieve;
 mod run;
+mod runs;
 mod sessions;
 mod settings;
 mod stop;
@@ -84,7 +87,7 @@ pub struct Dispatch {
     /// Our own requests that wait for responses.
     requests: requests::Requests,
     admission: Arc<admit::Admission>,
-    runs: run::Runs,
+    runs: runs::Runs,
     tracker: TaskTracker,
     waiters: wake::Waiters,
     /// This process as a host that holds tasks; there from the first task on.
@@ -116,7 +119,7 @@ impl Dispatch {
             feeds: offered::Feeds::default(),
             desk: desk::Desk::default(),
             requests: requests::Requests::default(),
-            runs: run::Runs::default(),
+            runs: runs::Runs::default(),
             tracker: TaskTracker::new(),
             waiters: wake::Waiters::default(),
             incarnation: OnceCell::new(),

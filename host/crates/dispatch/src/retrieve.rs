@@ -4,14 +4,15 @@
 use crate::call::{claim, client};
 use crate::outlet::Outlet;
 use crate::query::Caller;
-use crate::run::{Driven, Run, Work};
+use crate::run::{Driven, Run};
+use crate::runs::Work;
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use toolyard_protocol::completion::{CompleteParams, Reference, has_variable};
+use toolyard_protocol::page::page;
 use toolyard_protocol::prompts::{GetParams, PromptDescription};
 use toolyard_protocol::resources::not_found;
-use toolyard_protocol::tools::list;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Provider;
 use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
@@ -90,7 +91,7 @@ impl Dispatch {
             Some(position) => Some(self.seal_cursor(SCOPE, RawJson::of(&position).as_str()).await?),
             None => None,
         };
-        Ok(list("resources", entries.iter(), next.as_deref()))
+        Ok(page("resources", entries.iter(), next.as_deref()))
     }
 
     /// The result of `resources/templates/list`, all on one page.
@@ -110,7 +111,7 @@ impl Dispatch {
         for provider in self.providers(|spec| spec.has_resources) {
             entries.extend(self.templates(&request, &provider).await?.into_iter().map(|(_, entry)| entry));
         }
-        Ok(list("resourceTemplates", entries.iter(), None))
+        Ok(page("resourceTemplates", entries.iter(), None))
     }
 
     /// The templates of one plugin; none if it fails.
@@ -161,13 +162,13 @@ impl Dispatch {
             Some(cursor) => Some(self.open_cursor(SCOPE, cursor).await?),
             None => None,
         };
-        let (page, more) = self.prompts_after(after.as_deref());
-        let next = match page.last() {
+        let (prompts, more) = self.prompts_after(after.as_deref());
+        let next = match prompts.last() {
             Some(last) if more => Some(self.seal_cursor(SCOPE, &last.name).await?),
             _ => None,
         };
-        let entries: Vec<RawJson> = page.iter().map(RawJson::of).collect();
-        Ok(list("prompts", entries.iter(), next.as_deref()))
+        let entries: Vec<RawJson> = prompts.iter().map(RawJson::of).collect();
+        Ok(page("prompts", entries.iter(), next.as_deref()))
     }
 
     /// A page of prompts, and whether more follow.

@@ -1,15 +1,15 @@
 //! One run of a tool: what its guest may ask of us, and the loop that drives it.
 
-use crate::ask::Asked;
+use crate::asked::Asked;
 use crate::outlet::{Notice, Outlet};
+use crate::reports::{LOG_BYTES, LOGS_A_SECOND, MayLog, Reports};
+use crate::runs::Work;
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -18,45 +18,11 @@ use toolyard_protocol::ClientCapabilities;
 use toolyard_protocol::tools::text_result;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
-use toolyard_task::wire::{LogLevel, Progress, RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, Provider, RunContext, RunEnd, SessionId, Task, TaskId, Tool};
+use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
+use toolyard_task::{Event, Fence, RunContext, RunEnd, SessionId, TaskId, Tool};
 
-/// At most 20 progress messages a second leave the host (`host.progress`).
-const PROGRESS_EVERY: Duration = Duration::from_millis(50);
-/// At most four status messages a second are stored (`host.status`).
-const STATUS_EVERY: Duration = Duration::from_millis(250);
-/// What one run may write to the host's log by `host.log`, in bytes.
-const LOG_BYTES: usize = 64 << 10;
-/// What one run may log to its client.
-const LOGS_A_SECOND: u32 = 50;
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);
-
-/// What a run runs.
-#[derive(Clone)]
-pub(crate) enum Work {
-    /// A tool.
-    Tool(Arc<dyn Tool>),
-    /// A resource, a prompt or a completion.
-    Provider(Arc<dyn Provider>),
-}
-
-impl Work {
-    /// For logs: the tool, or the plugin.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Tool(tool) => tool.spec().name(),
-            Self::Provider(provider) => &provider.spec().plugin,
-        }
-    }
-
-    fn interrupt(&self) {
-        match self {
-            Self::Tool(tool) => tool.interrupt(),
-            Self::Provider(provider) => provider.interrupt(),
-        }
-    }
-}
 
 /// For whom a run is.
 pub(crate) struct Client {
@@ -95,21 +61,6 @@ pub(crate) enum Driven<T> {
     Panicked,
     /// It was stopped.
     Stopped,
-}
-
-/// What the guest reported and what is still held back.
-#[derive(Default)]
-struct Reports {
-    /// The last progress that was accepted; the next must be greater (P-1).
-    reached: Option<f64>,
-    progress: Option<Progress>,
-    progress_sent: Option<Instant>,
-    status: Option<String>,
-    status_stored: Option<Instant>,
-    logged: usize,
-    /// When the second began in which log messages are counted, and how many
-    /// there were.
-    log_second: Option<(Instant, u32)>,
 }
 
 impl Run {
@@ -203,16 +154,7 @@ impl Run {
 
     async fn flush(&self) {
         self.send_progress(false);
-        let status = {
-            let mut reports = self.lock();
-            let now = Instant::now();
-            let due = reports.status_stored.is_none_or(|stored| stored + STATUS_EVERY <= now);
-            let status = if due { reports.status.take() } else { None };
-            if status.is_some() {
-                reports.status_stored = Some(now);
-            }
-            status
-        };
+        let status = self.lock().take_status();
         if let (Some(message), Some((id, fence))) = (status, self.task)
             && let Err(error) = self.dispatch.change(id, &Event::Said { fence, message }).await
         {
@@ -223,16 +165,7 @@ impl Run {
     /// Sends what progress is held, if its time has come or `now_or_never`.
     fn send_progress(&self, now_or_never: bool) {
         let Some(token) = &self.progress_token else { return };
-        let progress = {
-            let mut reports = self.lock();
-            let now = Instant::now();
-            let due = now_or_never || reports.progress_sent.is_none_or(|sent| sent + PROGRESS_EVERY <= now);
-            let progress = if due { reports.progress.take() } else { None };
-            if progress.is_some() {
-                reports.progress_sent = Some(now);
-            }
-            progress
-        };
+        let progress = self.lock().take_progress(now_or_never);
         if let Some(progress) = progress {
             self.notify(Notice::Progress { token: token.clone(), progress });
         }
@@ -245,8 +178,7 @@ impl Run {
         let shown = logger.as_deref().unwrap_or_default();
         let (before, passed) = {
             let mut reports = self.lock();
-            let before = reports.logged;
-            reports.logged = before.saturating_add(data.as_bytes().len() + shown.len() + 1);
+            let before = reports.count_log(data.as_bytes().len() + shown.len() + 1);
             (before, reports.may_log(Instant::now()))
         };
         if before < LOG_BYTES {
@@ -283,37 +215,6 @@ impl Run {
     }
 }
 
-/// Whether a log message still fits the second that it falls into (G-2).
-enum MayLog {
-    Yes,
-    /// It is the first that does not.
-    NoMore,
-    No,
-}
-
-impl Reports {
-    fn may_log(&mut self, now: Instant) -> MayLog {
-        let (began, count) = match self.log_second {
-            Some((began, count)) if now.duration_since(began) < Duration::from_secs(1) => (began, count + 1),
-            _ => (now, 1),
-        };
-        self.log_second = Some((began, count));
-        match count {
-            count if count <= LOGS_A_SECOND => MayLog::Yes,
-            count if count == LOGS_A_SECOND + 1 => MayLog::NoMore,
-            _ => MayLog::No,
-        }
-    }
-
-    /// When the next of what is held back may leave.
-    fn due(&self) -> Option<Instant> {
-        let next = |last: Option<Instant>, every| last.map_or_else(Instant::now, |last| last + every);
-        let progress = self.progress.as_ref().map(|_| next(self.progress_sent, PROGRESS_EVERY));
-        let status = self.status.as_ref().map(|_| next(self.status_stored, STATUS_EVERY));
-        [progress, status].into_iter().flatten().min()
-    }
-}
-
 #[async_trait]
 impl RunContext for Run {
     fn stopped(&self) -> bool {
@@ -326,18 +227,15 @@ impl RunContext for Run {
                 if self.progress_token.is_none() {
                     return;
                 }
-                let mut reports = self.lock();
-                if reports.reached.is_some_and(|reached| progress.progress <= reached) {
+                if !self.lock().progress(progress) {
                     return;
                 }
-                reports.reached = Some(progress.progress);
-                reports.progress = Some(progress);
             }
             Report::Status(message) => {
                 if self.task.is_none() {
                     return;
                 }
-                self.lock().status = Some(message);
+                self.lock().status(message);
             }
             Report::Log { level, logger, data } => return self.log(level, logger, data),
             Report::Changed(change) => return self.dispatch.announce(change),
@@ -385,123 +283,5 @@ impl RunContext for Run {
             Ok(_) => Err(AskError::Cancelled),
             Err(error) => Err(AskError::Refused(Fault::Store(error).rpc())),
         }
-    }
-}
-
-/// What a run is registered under.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum RunKey {
-    /// The run of a task.
-    Task(TaskId),
-    /// The run of a plain call that did not end in its first poll.
-    Plain(u64),
-}
-
-#[derive(Clone)]
-struct Registered {
-    stop: Arc<Stop>,
-    work: Work,
-    outlet: Arc<dyn Outlet>,
-    /// Whether the task's record is in the store; before that, its absence there
-    /// says nothing.
-    stored: bool,
-    /// Whether it waits for a slot.
-    waiting: bool,
-}
-
-/// The runs that are under way in this process.
-#[derive(Default)]
-pub(crate) struct Runs {
-    plain: AtomicU64,
-    by_key: Mutex<HashMap<RunKey, Registered>>,
-}
-
-impl Runs {
-    /// Registers a run; it is forgotten when the guard is dropped.
-    pub fn register(dispatch: &Arc<Dispatch>, task: Option<TaskId>, run: &Run, waiting: bool) -> RunGuard {
-        let runs = &dispatch.runs;
-        let key = match task {
-            Some(id) => RunKey::Task(id),
-            None => RunKey::Plain(runs.plain.fetch_add(1, Ordering::Relaxed)),
-        };
-        let registered = Registered {
-            stop: run.stop.clone(),
-            work: run.work.clone(),
-            outlet: run.outlet.clone(),
-            stored: task.is_none(),
-            waiting,
-        };
-        runs.lock().insert(key, registered);
-        RunGuard { dispatch: dispatch.clone(), key }
-    }
-
-    /// Stops the run of this task, if it is here.
-    pub fn stop(&self, id: TaskId) {
-        self.stop_key(RunKey::Task(id));
-    }
-
-    pub fn stop_key(&self, key: RunKey) {
-        let registered = self.lock().get(&key).cloned();
-        if let Some(Registered { stop, work, .. }) = registered {
-            stop.set();
-            // After the flag: the guest must see it when it looks.
-            work.interrupt();
-        }
-    }
-
-    /// Tells the client of this task's run how the task stands (T-37).
-    pub fn tell_status(&self, task: &Task) {
-        let outlet = self.lock().get(&RunKey::Task(task.id)).map(|registered| registered.outlet.clone());
-        if let Some(outlet) = outlet {
-            outlet.notify(Some(task.id), Notice::Status(task.view()));
-        }
-    }
-
-    /// Tasks that run or wait here and whose records are stored.
-    pub fn stored_tasks(&self) -> Vec<TaskId> {
-        self.lock()
-            .iter()
-            .filter_map(|(key, registered)| match key {
-                RunKey::Task(id) if registered.stored => Some(*id),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// Every run, and whether it waits for a slot.
-    pub fn all(&self) -> Vec<(RunKey, bool)> {
-        self.lock().iter().map(|(key, registered)| (*key, registered.waiting)).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunKey, Registered>> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Keeps a run registered.
-pub(crate) struct RunGuard {
-    dispatch: Arc<Dispatch>,
-    key: RunKey,
-}
-
-impl RunGuard {
-    /// Notes that the task's record is in the store.
-    pub fn stored(&self) {
-        if let Some(registered) = self.dispatch.runs.lock().get_mut(&self.key) {
-            registered.stored = true;
-        }
-    }
-
-    /// Notes that the run has its slot.
-    pub fn started(&self) {
-        if let Some(registered) = self.dispatch.runs.lock().get_mut(&self.key) {
-            registered.waiting = false;
-        }
-    }
-}
-
-impl Drop for RunGuard {
-    fn drop(&mut self) {
-        self.dispatch.runs.lock().remove(&self.key);
     }
 }

@@ -6,8 +6,9 @@
 use crate::{Caller, Dispatch, Fault};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use toolyard_protocol::page::cursor;
 use toolyard_protocol::task_filter::{self, TaskFilter};
-use toolyard_protocol::tasks::{cursor, list_result};
+use toolyard_protocol::tasks::list_result;
 use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::search::{Direction, Filter, Order, OrderBy, Page, Position, Search, Window};
 use toolyard_task::store::After;

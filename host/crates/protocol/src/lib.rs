@@ -12,6 +12,8 @@ pub mod initialize;
 pub mod logging;
 pub mod message;
 pub mod notification;
+pub mod page;
+pub mod progress;
 pub mod prompts;
 pub mod question;
 pub mod raw;

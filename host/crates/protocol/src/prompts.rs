@@ -72,7 +72,7 @@ impl GetParams {
         Ok(Self {
             name: wire.name,
             arguments: wire.arguments.unwrap_or_default(),
-            progress_token: crate::notification::progress_token(raw)?,
+            progress_token: crate::progress::progress_token(raw)?,
         })
     }
 

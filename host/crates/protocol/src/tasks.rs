@@ -1,6 +1,6 @@
 //! Tasks as 2025-11-25 shows them (T-9, T-12, T-22, T-30).
 
-use crate::tools::list;
+use crate::page::page;
 use crate::{RawJson, RpcError, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -111,7 +111,7 @@ pub fn create_result(task: &RawJson, immediate_response: Option<&str>) -> RawJso
 /// The result of `tasks/list` (T-30).
 #[must_use]
 pub fn list_result<'a>(tasks: impl Iterator<Item = &'a RawJson>, next_cursor: Option<&str>) -> RawJson {
-    list("tasks", tasks, next_cursor)
+    page("tasks", tasks, next_cursor)
 }
 
 /// The `taskId` of the params of `tasks/get`, `tasks/result` and `tasks/cancel`.
@@ -128,23 +128,6 @@ pub fn task_id(params: Option<&RawJson>) -> Result<String, RpcError> {
         .and_then(|params| params.decode::<Wire>().ok())
         .map(|wire| wire.task_id)
         .ok_or_else(|| RpcError::invalid_params("`taskId` is required and must be a string"))
-}
-
-/// The `cursor` of the params of a list request (N-1).
-///
-/// # Errors
-/// `-32602` if it is there and not a string.
-pub fn cursor(params: Option<&RawJson>) -> Result<Option<String>, RpcError> {
-    #[derive(Deserialize)]
-    struct Wire {
-        #[serde(default)]
-        cursor: Option<String>,
-    }
-    let Some(params) = params else { return Ok(None) };
-    params
-        .decode::<Wire>()
-        .map(|wire| wire.cursor)
-        .map_err(|_| RpcError::invalid_params("`cursor` must be a string"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `tools/list` and `tools/call` (TL-1 to TL-11, T-2 to T-9).
 
+use crate::page::page;
 use crate::{RawJson, Revision, RpcError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -83,30 +84,7 @@ impl ToolDescription {
 /// The result of `tools/list`.
 #[must_use]
 pub fn list_result<'a>(tools: impl Iterator<Item = &'a RawJson>, next_cursor: Option<&str>) -> RawJson {
-    list("tools", tools, next_cursor)
-}
-
-/// A page of anything: `{"NAME":[…],"nextCursor":…}` (N-1).
-#[must_use]
-pub fn list<'a>(
-    name: &str,
-    members: impl Iterator<Item = &'a RawJson>,
-    next_cursor: Option<&str>,
-) -> RawJson {
-    let mut out = format!("{{\"{name}\":[").into_bytes();
-    for (index, member) in members.enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(member.as_bytes());
-    }
-    out.push(b']');
-    if let Some(cursor) = next_cursor {
-        out.extend_from_slice(b",\"nextCursor\":");
-        out.extend_from_slice(RawJson::of(cursor).as_bytes());
-    }
-    out.push(b'}');
-    RawJson::trusted(out)
+    page("tools", tools, next_cursor)
 }
 
 /// The `ttl` that a client asked for (T-13).
@@ -168,7 +146,7 @@ impl CallParams {
         }
         let progress_token = wire.meta.and_then(|meta| meta.progress_token);
         if let Some(token) = progress_token {
-            crate::notification::checked_token(token)?;
+            crate::progress::checked_token(token)?;
         }
         Ok(Self {
             name: wire.name,

@@ -32,7 +32,7 @@ pub mod wire {
     pub use toolyard_protocol::LogLevel;
     pub use toolyard_protocol::completion::{MOST_VALUES, Reference};
     pub use toolyard_protocol::error;
-    pub use toolyard_protocol::notification::Progress;
+    pub use toolyard_protocol::progress::Progress;
     pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};
     pub use toolyard_protocol::question::Kind as QuestionKind;
     pub use toolyard_protocol::raw::MAX_DEPTH;

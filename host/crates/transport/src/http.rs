@@ -7,6 +7,7 @@ mod get;
 pub mod guard;
 mod hub;
 mod media;
+mod outlets;
 mod post;
 mod reply;
 mod sse;

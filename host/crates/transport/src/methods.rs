@@ -12,7 +12,7 @@ use std::sync::Arc;
 use toolyard_dispatch::{CallReply, Fault, Outlet, Stop, ToolCall};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{
-    DecodeError, Id, LogLevel, Message, RawJson, RpcError, notification, response, tasks,
+    DecodeError, Id, LogLevel, Message, RawJson, RpcError, notification, page, response, tasks,
 };
 
 /// A request of a client that has initialized.
@@ -205,7 +205,7 @@ async fn list_tools(
     conversation: &Conversation,
     params: Option<&RawJson>,
 ) -> Result<RawJson, RpcError> {
-    let cursor = tasks::cursor(params)?;
+    let cursor = page::cursor(params)?;
     let revision = conversation.revision;
     server.dispatch.list_tools(revision, cursor.as_deref()).await.map_err(|fault| logged(&fault))
 }

@@ -41,7 +41,9 @@ impl Audience {
         let task = task.map(|task| task.to_string());
         let task = task.as_deref();
         Some(match notice {
-            Notice::Progress { token, progress } => notification::progress(token, task, progress),
+            Notice::Progress { token, progress } => {
+                toolyard_protocol::progress::progress(token, task, progress)
+            }
             Notice::Log { level, .. } if (*level as u8) < self.least.load(Ordering::Relaxed) => return None,
             Notice::Log { level, logger, data } => {
                 notification::log_message(*level, logger.as_deref(), data, task)

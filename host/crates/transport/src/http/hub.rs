@@ -1,6 +1,7 @@
 //! The sessions that are in use, held in memory in front of the store: their
 //! streams, and where a message for a client goes (H-20).
 
+use super::outlets::SessionOutlet;
 use super::sse::EventId;
 use crate::Server;
 use crate::conversation::{Conversation, Inflight, Memory};
@@ -12,8 +13,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Caller, Fault, Line, Notice, Outlet, Place, Presence, Session, SessionId, TaskId};
-use toolyard_protocol::{LogLevel, RawJson, Revision, notification, response};
+use toolyard_dispatch::{Caller, Fault, Session, SessionId, TaskId};
+use toolyard_protocol::{LogLevel, Revision};
 
 /// How often the store is told that a session is in use.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
@@ -105,8 +106,7 @@ impl Hub {
     /// The session of this id: from memory, else from the store.
     pub async fn session(&self, id: &str) -> Result<Option<Arc<LiveSession>>, Fault> {
         let id = SessionId(id.to_owned());
-        let known = self.lock().get(&id).cloned();
-        let live = match known {
+        let live = match self.in_memory(&id) {
             Some(live) => live,
             None => match self.server.dispatch.session(&id).await? {
                 Some(session) => self.hold(session, true),
@@ -117,6 +117,11 @@ impl Hub {
             self.server.dispatch.touch_session(&id).await?;
         }
         Ok(Some(live))
+    }
+
+    /// The session of this id, if it is held in memory.
+    pub fn in_memory(&self, id: &SessionId) -> Option<Arc<LiveSession>> {
+        self.lock().get(id).cloned()
     }
 
     /// Holds a session in memory.
@@ -146,7 +151,7 @@ impl Hub {
                             subscriptions: session.subscriptions.clone(),
                             session: Some(session.clone()),
                         }),
-                        task_outlet: Arc::new(SessionOutlet { hub: self.me.clone(), id: session.id.clone() }),
+                        task_outlet: SessionOutlet::new(self.me.clone(), session.id.clone()),
                         inflight: Inflight::new(settings.requests_per_session),
                     }),
                     bounds: Bounds {
@@ -265,7 +270,7 @@ impl LiveSession {
 
     /// Sends a message that belongs to a task: on a stream that waits for its
     /// result, else as any other; one that is read now comes first.
-    fn tell_of(&self, task: Option<TaskId>, message: Bytes) {
+    pub fn tell_of(&self, task: Option<TaskId>, message: Bytes) {
         let result = || task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task)));
         let stream = self.stream_read(task).or_else(result);
         match stream {
@@ -276,7 +281,7 @@ impl LiveSession {
 
     /// A stream that is read now and may carry what belongs to this task: of those
     /// that wait for its result, else of the GET streams.
-    fn stream_read(&self, task: Option<TaskId>) -> Option<Arc<Stream>> {
+    pub fn stream_read(&self, task: Option<TaskId>) -> Option<Arc<Stream>> {
         let is_read = |stream: &Arc<Stream>| stream.is_read();
         task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task)))
             .filter(is_read)
@@ -315,97 +320,5 @@ impl LiveSession {
 
     fn lock(&self) -> MutexGuard<'_, Streams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Where notices about the tasks of a session go, looked up when there is one: a
-/// task outlives what is held in memory of its session.
-struct SessionOutlet {
-    hub: Weak<Hub>,
-    id: SessionId,
-}
-
-impl SessionOutlet {
-    fn session(&self) -> Option<Arc<LiveSession>> {
-        self.hub.upgrade()?.lock().get(&self.id).cloned()
-    }
-}
-
-impl Outlet for SessionOutlet {
-    fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        let Some(session) = self.session() else { return };
-        if let Some(message) = session.conversation.audience.message(task, &notice) {
-            session.tell_of(task, message);
-        }
-    }
-
-    fn line(&self, task: Option<TaskId>, place: Place) -> Option<Arc<dyn Line>> {
-        // Where it is expected, whoever waits for the result has a line (IR-3).
-        if place == Place::Expected {
-            return None;
-        }
-        let session = self.session()?;
-        let stream = session.stream_read(task)?;
-        session.conversation.audience.is_initialized().then(|| Arc::new(StreamLine(stream)) as Arc<dyn Line>)
-    }
-
-    fn release(&self, _retry: Duration) {}
-}
-
-/// Where notices and questions of a request go: its own stream (P-2, IR-3).
-pub(crate) struct CallOutlet {
-    stream: Arc<Stream>,
-    conversation: Arc<Conversation>,
-}
-
-impl CallOutlet {
-    pub fn new(stream: &Arc<Stream>, conversation: &Arc<Conversation>) -> Arc<Self> {
-        Arc::new(Self { stream: stream.clone(), conversation: conversation.clone() })
-    }
-}
-
-impl Outlet for CallOutlet {
-    fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        if let Some(message) = self.conversation.audience.message(task, &notice) {
-            self.stream.push(message);
-        }
-    }
-
-    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
-        let can_be_asked = self.conversation.audience.is_initialized() && self.stream.ended().is_none();
-        can_be_asked.then(|| Arc::new(StreamLine(self.stream.clone())) as Arc<dyn Line>)
-    }
-
-    fn release(&self, retry: Duration) {
-        // H-14: only a client that was given an event id can come back.
-        if self.conversation.revision.has_priming_event() {
-            self.stream.release(retry);
-        }
-    }
-}
-
-/// A stream as a way to ask the client.
-struct StreamLine(Arc<Stream>);
-
-impl Line for StreamLine {
-    fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
-        if self.0.ended().is_some() {
-            return false;
-        }
-        self.0.push(response::request(id, method, params));
-        true
-    }
-
-    fn withdraw(&self, id: &str, reason: &str, task: Option<TaskId>) {
-        let task = task.map(|task| task.to_string());
-        self.0.push(notification::cancelled(id, reason, task.as_deref()));
-    }
-
-    fn presence(&self) -> Presence {
-        match (self.0.ended(), self.0.unread_for()) {
-            (Some(_), _) => Presence::Gone,
-            (None, None) => Presence::There,
-            (None, Some(time)) => Presence::AwayFor(time),
-        }
     }
 }

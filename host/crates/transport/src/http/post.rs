@@ -2,7 +2,8 @@
 
 use super::endpoint::{Endpoint, broken, check_accept, check_version};
 use super::get::manner;
-use super::hub::{CallOutlet, LiveSession, Purpose};
+use super::hub::{LiveSession, Purpose};
+use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::{body, is_json, sse};
 use crate::methods::{self, Manner, Request as McpRequest};

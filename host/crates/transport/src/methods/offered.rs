@@ -5,9 +5,9 @@
 use super::{Asked, Failure};
 use toolyard_dispatch::{Fault, Request};
 use toolyard_protocol::completion::CompleteParams;
-use toolyard_protocol::notification::progress_token;
+use toolyard_protocol::progress::progress_token;
 use toolyard_protocol::prompts::GetParams;
-use toolyard_protocol::{RawJson, RpcError, resources, tasks};
+use toolyard_protocol::{RawJson, RpcError, page, resources};
 
 impl Asked {
     /// Answers one of these methods.
@@ -25,17 +25,17 @@ impl Asked {
         let dispatch = &self.server.dispatch;
         Ok(match method {
             "resources/list" => {
-                dispatch.list_resources(self.request(params)?, tasks::cursor(params)?.as_deref()).await?
+                dispatch.list_resources(self.request(params)?, page::cursor(params)?.as_deref()).await?
             }
             "resources/templates/list" => {
-                dispatch.list_templates(self.request(params)?, tasks::cursor(params)?.as_deref()).await?
+                dispatch.list_templates(self.request(params)?, page::cursor(params)?.as_deref()).await?
             }
             "resources/read" => {
                 dispatch.read_resource(self.request(params)?, &resources::uri(method, params)?).await?
             }
             "resources/subscribe" => self.subscribe(resources::uri(method, params)?, true).await?,
             "resources/unsubscribe" => self.subscribe(resources::uri(method, params)?, false).await?,
-            "prompts/list" => dispatch.list_prompts(tasks::cursor(params)?.as_deref()).await?,
+            "prompts/list" => dispatch.list_prompts(page::cursor(params)?.as_deref()).await?,
             "prompts/get" => dispatch.get_prompt(self.request(params)?, GetParams::decode(params)?).await?,
             "completion/complete" => {
                 dispatch.complete(self.request(params)?, CompleteParams::decode(params)?).await?

@@ -1,0 +1,156 @@
+//! The runs that are under way in this process, so that they can be stopped and
+//! their clients told.
+
+use crate::Dispatch;
+use crate::outlet::{Notice, Outlet};
+use crate::run::Run;
+use crate::stop::Stop;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toolyard_task::{Provider, Task, TaskId, Tool};
+
+/// What a run runs.
+#[derive(Clone)]
+pub(crate) enum Work {
+    /// A tool.
+    Tool(Arc<dyn Tool>),
+    /// A resource, a prompt or a completion.
+    Provider(Arc<dyn Provider>),
+}
+
+impl Work {
+    /// For logs: the tool, or the plugin.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Tool(tool) => tool.spec().name(),
+            Self::Provider(provider) => &provider.spec().plugin,
+        }
+    }
+
+    /// Makes it look at its stop sign at once.
+    pub fn interrupt(&self) {
+        match self {
+            Self::Tool(tool) => tool.interrupt(),
+            Self::Provider(provider) => provider.interrupt(),
+        }
+    }
+}
+
+/// What a run is registered under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum RunKey {
+    /// The run of a task.
+    Task(TaskId),
+    /// The run of a plain call that did not end in its first poll.
+    Plain(u64),
+}
+
+#[derive(Clone)]
+struct Registered {
+    stop: Arc<Stop>,
+    work: Work,
+    outlet: Arc<dyn Outlet>,
+    /// Whether the task's record is in the store; before that, its absence there
+    /// says nothing.
+    stored: bool,
+    /// Whether it waits for a slot.
+    waiting: bool,
+}
+
+/// The runs that are under way in this process.
+#[derive(Default)]
+pub(crate) struct Runs {
+    plain: AtomicU64,
+    by_key: Mutex<HashMap<RunKey, Registered>>,
+}
+
+impl Runs {
+    /// Registers a run; it is forgotten when the guard is dropped.
+    pub fn register(dispatch: &Arc<Dispatch>, task: Option<TaskId>, run: &Run, waiting: bool) -> RunGuard {
+        let runs = &dispatch.runs;
+        let key = match task {
+            Some(id) => RunKey::Task(id),
+            None => RunKey::Plain(runs.plain.fetch_add(1, Ordering::Relaxed)),
+        };
+        let registered = Registered {
+            stop: run.stop.clone(),
+            work: run.work.clone(),
+            outlet: run.outlet.clone(),
+            stored: task.is_none(),
+            waiting,
+        };
+        runs.lock().insert(key, registered);
+        RunGuard { dispatch: dispatch.clone(), key }
+    }
+
+    /// Stops the run of this task, if it is here.
+    pub fn stop(&self, id: TaskId) {
+        self.stop_key(RunKey::Task(id));
+    }
+
+    pub fn stop_key(&self, key: RunKey) {
+        let registered = self.lock().get(&key).cloned();
+        if let Some(Registered { stop, work, .. }) = registered {
+            stop.set();
+            // After the flag: the guest must see it when it looks.
+            work.interrupt();
+        }
+    }
+
+    /// Tells the client of this task's run how the task stands (T-37).
+    pub fn tell_status(&self, task: &Task) {
+        let outlet = self.lock().get(&RunKey::Task(task.id)).map(|registered| registered.outlet.clone());
+        if let Some(outlet) = outlet {
+            outlet.notify(Some(task.id), Notice::Status(task.view()));
+        }
+    }
+
+    /// Tasks that run or wait here and whose records are stored.
+    pub fn stored_tasks(&self) -> Vec<TaskId> {
+        self.lock()
+            .iter()
+            .filter_map(|(key, registered)| match key {
+                RunKey::Task(id) if registered.stored => Some(*id),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Every run, and whether it waits for a slot.
+    pub fn all(&self) -> Vec<(RunKey, bool)> {
+        self.lock().iter().map(|(key, registered)| (*key, registered.waiting)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunKey, Registered>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps a run registered.
+pub(crate) struct RunGuard {
+    dispatch: Arc<Dispatch>,
+    key: RunKey,
+}
+
+impl RunGuard {
+    /// Notes that the task's record is in the store.
+    pub fn stored(&self) {
+        if let Some(registered) = self.dispatch.runs.lock().get_mut(&self.key) {
+            registered.stored = true;
+        }
+    }
+
+    /// Notes that the run has its slot.
+    pub fn started(&self) {
+        if let Some(registered) = self.dispatch.runs.lock().get_mut(&self.key) {
+            registered.waiting = false;
+        }
+    }
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        self.dispatch.runs.lock().remove(&self.key);
+    }
+}

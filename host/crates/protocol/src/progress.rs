@@ -1,0 +1,79 @@
+//! Progress: who wants it, and how it is told (P-1, T-38, T-39).
+
+use crate::notification::of_task;
+use crate::{RawJson, RpcError};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// Rises from message to message.
+    pub progress: f64,
+    /// In the same unit, where it is known.
+    pub total: Option<f64>,
+    /// For people.
+    pub message: Option<String>,
+}
+
+/// `notifications/progress` under the caller's token, tied to its task if it
+/// has one (P-1, T-38, T-39).
+#[must_use]
+pub fn progress(token: &RawJson, task_id: Option<&str>, progress: &Progress) -> Bytes {
+    let mut params = serde_json::json!({"progressToken": token, "progress": progress.progress});
+    if let Some(total) = progress.total {
+        params["total"] = total.into();
+    }
+    if let Some(message) = &progress.message {
+        params["message"] = message.as_str().into();
+    }
+    of_task("notifications/progress", task_id, params)
+}
+
+/// The token that a request wants progress under: a string or an integer (P-1).
+///
+/// # Errors
+/// `-32602` if it is something else.
+pub fn progress_token(params: &RawJson) -> Result<Option<RawJson>, RpcError> {
+    #[derive(Deserialize)]
+    struct Wire<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<Meta<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        progress_token: Option<&'a RawValue>,
+    }
+    let wire: Wire<'_> = params.decode().map_err(|error| RpcError::invalid_params(error.to_string()))?;
+    let Some(token) = wire.meta.and_then(|meta| meta.progress_token) else { return Ok(None) };
+    checked_token(token)?;
+    Ok(Some(RawJson::within(&params.bytes(), token)))
+}
+
+/// Whether a progress token is a string or an integer.
+pub(crate) fn checked_token(token: &RawValue) -> Result<(), RpcError> {
+    let text = token.get();
+    if text.parse::<i64>().is_ok() || text.starts_with('"') {
+        return Ok(());
+    }
+    Err(RpcError::invalid_params("`_meta.progressToken` must be a string or an integer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::response::RELATED_TASK;
+
+    #[test]
+    fn t_39_progress_keeps_the_token_of_the_call_and_names_the_task() {
+        let told = Progress { progress: 1.0, total: Some(4.0), message: Some("a".into()) };
+        let text = progress(&RawJson::trusted("0"), Some("t"), &told);
+        let value: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        assert_eq!(value["params"]["progressToken"], 0);
+        assert_eq!(value["params"]["progress"], 1.0);
+        assert_eq!(value["params"]["total"], 4.0);
+        assert_eq!(value["params"]["_meta"][RELATED_TASK]["taskId"], "t");
+    }
+}

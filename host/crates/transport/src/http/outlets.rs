@@ -1,0 +1,106 @@
+//! The ways from the dispatcher to a client over HTTP: the stream of a request, or
+//! whatever streams a session has (H-20, IR-3, IR-4).
+
+use super::hub::{Hub, LiveSession};
+use crate::conversation::Conversation;
+use crate::stream::Stream;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use toolyard_dispatch::{Line, Notice, Outlet, Place, Presence, SessionId, TaskId};
+use toolyard_protocol::{RawJson, notification, response};
+
+/// Where notices about the tasks of a session go, looked up when there is one: a
+/// task outlives what is held in memory of its session.
+pub(super) struct SessionOutlet {
+    hub: Weak<Hub>,
+    id: SessionId,
+}
+
+impl SessionOutlet {
+    pub fn new(hub: Weak<Hub>, id: SessionId) -> Arc<Self> {
+        Arc::new(Self { hub, id })
+    }
+
+    fn session(&self) -> Option<Arc<LiveSession>> {
+        self.hub.upgrade()?.in_memory(&self.id)
+    }
+}
+
+impl Outlet for SessionOutlet {
+    fn notify(&self, task: Option<TaskId>, notice: Notice) {
+        let Some(session) = self.session() else { return };
+        if let Some(message) = session.conversation.audience.message(task, &notice) {
+            session.tell_of(task, message);
+        }
+    }
+
+    fn line(&self, task: Option<TaskId>, place: Place) -> Option<Arc<dyn Line>> {
+        // Where it is expected, whoever waits for the result has a line (IR-3).
+        if place == Place::Expected {
+            return None;
+        }
+        let session = self.session()?;
+        let stream = session.stream_read(task)?;
+        session.conversation.audience.is_initialized().then(|| Arc::new(StreamLine(stream)) as Arc<dyn Line>)
+    }
+
+    fn release(&self, _retry: Duration) {}
+}
+
+/// Where notices and questions of a request go: its own stream (P-2, IR-3).
+pub(crate) struct CallOutlet {
+    stream: Arc<Stream>,
+    conversation: Arc<Conversation>,
+}
+
+impl CallOutlet {
+    pub fn new(stream: &Arc<Stream>, conversation: &Arc<Conversation>) -> Arc<Self> {
+        Arc::new(Self { stream: stream.clone(), conversation: conversation.clone() })
+    }
+}
+
+impl Outlet for CallOutlet {
+    fn notify(&self, task: Option<TaskId>, notice: Notice) {
+        if let Some(message) = self.conversation.audience.message(task, &notice) {
+            self.stream.push(message);
+        }
+    }
+
+    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+        let can_be_asked = self.conversation.audience.is_initialized() && self.stream.ended().is_none();
+        can_be_asked.then(|| Arc::new(StreamLine(self.stream.clone())) as Arc<dyn Line>)
+    }
+
+    fn release(&self, retry: Duration) {
+        // H-14: only a client that was given an event id can come back.
+        if self.conversation.revision.has_priming_event() {
+            self.stream.release(retry);
+        }
+    }
+}
+
+/// A stream as a way to ask the client.
+struct StreamLine(Arc<Stream>);
+
+impl Line for StreamLine {
+    fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
+        if self.0.ended().is_some() {
+            return false;
+        }
+        self.0.push(response::request(id, method, params));
+        true
+    }
+
+    fn withdraw(&self, id: &str, reason: &str, task: Option<TaskId>) {
+        let task = task.map(|task| task.to_string());
+        self.0.push(notification::cancelled(id, reason, task.as_deref()));
+    }
+
+    fn presence(&self) -> Presence {
+        match (self.0.ended(), self.0.unread_for()) {
+            (Some(_), _) => Presence::Gone,
+            (None, None) => Presence::There,
+            (None, Some(time)) => Presence::AwayFor(time),
+        }
+    }
+}
