@@ -1,6 +1,8 @@
 //! The application over the memory store, with tools written in Rust: what must
 //! hold whatever the engine, the store and the client do.
 
+mod settings;
+
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -10,8 +12,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use toolyard_dispatch::{
-    Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Fault, Ids, Line, NoOutlet, Notice, Outlet,
-    Place, RawJson, Settings, Stop, Stores, TaskSupport, Timestamp, ToolCall,
+    CallParams, CallReply, Caller, Clock, Dispatch, Fault, Ids, Line, NoOutlet, Notice, Outlet, Place,
+    RawJson, Stop, Stores, TaskSupport, Timestamp, ToolCall,
 };
 use toolyard_protocol::tools::{RequestedTtl, ToolDescription, text_result};
 use toolyard_store::MemoryStore;
@@ -99,28 +101,11 @@ fn done(text: &str) -> RunEnd {
     RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
 }
 
-const SETTINGS: Settings = Settings {
-    tasks: true,
-    ttl_default_ms: 3_600_000,
-    ttl_cap_ms: 86_400_000,
-    poll_interval_ms: 1000,
-    admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
-    live_tasks: 1000,
-    question_ms: 60_000,
-    question_settle_ms: 0,
-    questions_per_call: 64,
-    related_task: true,
-    retry_after_ms: 1000,
-    page: 100,
-    sessions: 100,
-    session_idle_ms: 3_600_000,
-};
-
 fn dispatch(store: &Arc<MemoryStore>, tasks: Arc<dyn TaskStore>, tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
     let store = store.clone();
     let stores = Stores { tasks, nodes: store.clone(), sessions: store.clone(), keys: store };
     let (clock, ids) = (Arc::new(TestClock(AtomicI64::new(1))), Arc::new(TestIds));
-    let dispatch = Dispatch::new(SETTINGS, stores, clock, ids, Handle::current());
+    let dispatch = Dispatch::new(settings::SETTINGS, stores, clock, ids, Handle::current());
     dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
     dispatch
 }

@@ -1,10 +1,10 @@
 //! `tasks/list` with filters (SEP-1904, F-1 to F-8), through the application.
 
+mod settings;
+
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolyard_dispatch::{
-    Bounds, Caller, Dispatch, Fault, Ids, Owner, RawJson, Settings, Stores, Task, Timestamp,
-};
+use toolyard_dispatch::{Caller, Dispatch, Fault, Ids, Owner, RawJson, Settings, Stores, Task, Timestamp};
 use toolyard_store::MemoryStore;
 use toolyard_store::contract::searching::asked;
 use toolyard_store::contract::{ManualClock, START, change, created, owner, result, task};
@@ -18,22 +18,7 @@ impl Ids for RandomIds {
     }
 }
 
-const SETTINGS: Settings = Settings {
-    tasks: true,
-    ttl_default_ms: 3_600_000,
-    ttl_cap_ms: 86_400_000,
-    poll_interval_ms: 1000,
-    admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
-    live_tasks: 1000,
-    question_ms: 60_000,
-    question_settle_ms: 0,
-    questions_per_call: 64,
-    related_task: true,
-    retry_after_ms: 1000,
-    page: 3,
-    sessions: 100,
-    session_idle_ms: 3_600_000,
-};
+const SETTINGS: Settings = Settings { page: 3, ..settings::SETTINGS };
 
 struct House {
     clock: Arc<ManualClock>,

@@ -1,0 +1,21 @@
+//! The settings that the tests of the dispatcher begin with.
+
+use toolyard_dispatch::{Bounds, Settings};
+
+/// Room enough, and times that nothing waits for.
+pub const SETTINGS: Settings = Settings {
+    tasks: true,
+    ttl_default_ms: 3_600_000,
+    ttl_cap_ms: 86_400_000,
+    poll_interval_ms: 1000,
+    admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
+    live_tasks: 1000,
+    question_ms: 60_000,
+    question_settle_ms: 0,
+    questions_per_call: 64,
+    related_task: true,
+    retry_after_ms: 1000,
+    page: 100,
+    sessions: 100,
+    session_idle_ms: 3_600_000,
+};
