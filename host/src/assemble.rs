@@ -151,7 +151,7 @@ impl Assembled {
         let resources: Vec<&str> =
             resources.filter(|spec| spec.has_resources).map(|spec| spec.plugin.as_str()).collect();
         if !resources.is_empty() {
-            out.push_str(&format!("  resources of {}\n", shown(&resources)));
+            out.push_str(&format!("  resources from {}\n", shown(&resources)));
         }
         if config.store == StoreChoice::Sqlite {
             out.push_str(&format!("  tasks in  {}\n", config.data.display()));

@@ -440,6 +440,18 @@ async fn l_4_nothing_is_asked_before_the_client_has_initialized() {
 }
 
 #[tokio::test]
+async fn a_client_that_forgets_to_say_that_it_has_initialized_is_asked_all_the_same() {
+    let mut stdio = Stdio::start(scripted());
+    stdio.line(&toolyard_tests::session::initialize(LATEST, everything()).to_string()).await;
+    stdio.read().await;
+    let call = json!({"name": "script", "arguments": {"steps": [{"ask": [form("a")]}]}});
+    let id = stdio.send("tools/call", call).await;
+    let asked = stdio.read().await;
+    stdio.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted()}).to_string()).await;
+    assert_eq!(outcome(&stdio.answer(id).await["result"]), json!([{"a": accepted()}]));
+}
+
+#[tokio::test]
 async fn a_suspended_guest_costs_no_thread() {
     let (host, session) = ready().await;
     let threads = || {

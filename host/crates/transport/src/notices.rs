@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 use toolyard_dispatch::{Notice, TaskId};
 use toolyard_protocol::{LogLevel, notification};
 
@@ -11,13 +12,21 @@ pub(crate) struct Audience {
     /// The least serious level of log messages, as its place in the order.
     least: AtomicU8,
     initialized: AtomicBool,
+    began: Instant,
 }
+
+/// After this time `notifications/initialized` is not waited for any longer.
+const FORGOTTEN: Duration = Duration::from_secs(2);
 
 impl Audience {
     /// A client that has set this level. A session that is read back from the
     /// store has initialized long ago.
     pub fn new(level: LogLevel, initialized: bool) -> Self {
-        Self { least: AtomicU8::new(level as u8), initialized: AtomicBool::new(initialized) }
+        Self {
+            least: AtomicU8::new(level as u8),
+            initialized: AtomicBool::new(initialized),
+            began: Instant::now(),
+        }
     }
 
     /// The client sets the level of its log messages (G-2).
@@ -31,9 +40,11 @@ impl Audience {
     }
 
     /// Whether it may be sent requests, and notices that tell of no request of its
-    /// own (L-4).
+    /// own (L-4). A client that makes calls and has not said for so long that it is
+    /// initialized will never say it; to be strict with it would leave it waiting
+    /// for a question that it never sees.
     pub fn is_initialized(&self) -> bool {
-        self.initialized.load(Ordering::Relaxed)
+        self.initialized.load(Ordering::Relaxed) || self.began.elapsed() >= FORGOTTEN
     }
 
     /// The notification for a notice, if the client wants it.
