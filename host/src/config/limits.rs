@@ -87,7 +87,7 @@ limits! {
         "Entries on one page of a listing; a page of `resources/list` may be longer, because it holds whole pages of plugins.";
     question_wait: Duration = "questions.wait", "5min",
         "How long a question that a tool asks waits for the client's answer.";
-    question_settle: Duration = "questions.settle", "1s",
+    question_settle: Duration = "questions.settle", "1500ms",
         "How long a question of a task waits for the client to ask for the task's result, before it goes out on any open stream.";
     questions_per_call: u32 = "questions.per-call", "64",
         "Questions that one call may ask, all together.";

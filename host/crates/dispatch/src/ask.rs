@@ -6,10 +6,11 @@ use crate::asked::same;
 use crate::change::Changed;
 use crate::outlet::{Outlet, Place};
 use crate::run::Run;
+use crate::wake::Watch;
 use crate::{Caller, Dispatch, Fault};
-use futures_util::StreamExt as _;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,43 +96,29 @@ impl Run {
         checked: Vec<(String, Checked)>,
     ) -> Result<Vec<GivenAnswer>, AskError> {
         let keys: Vec<String> = checked.iter().map(|(key, _)| key.clone()).collect();
-        let task = self.store_questions(id, fence, checked).await?;
-        let mut task = match task {
-            Some(task) => task,
-            // Nothing new: an earlier run of this task asked the same.
-            None => self.read(id).await?,
+        self.store_questions(id, fence, checked).await?;
+        let settle = Duration::from_millis(self.dispatch.settings.question_settle_ms);
+        let mut wait = Wait {
+            run: self,
+            id,
+            keys,
+            watch: self.dispatch.waiters.watch(id),
+            following: FuturesUnordered::new(),
+            followed: HashSet::new(),
+            arrived: None,
+            place: Place::Expected,
+            next_look: Instant::now() + settle,
         };
-        let mut following = FuturesUnordered::new();
-        let mut followed = HashSet::new();
-        let watch = self.dispatch.waiters.watch(id);
-        // The first chance belongs to whoever already waits for the result.
-        let mut next_look = Instant::now() + Duration::from_millis(self.dispatch.settings.question_settle_ms);
-        self.offer(&task, Place::Expected, COMES_BACK).await?;
         loop {
-            let changed = watch.changed();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            task = self.read(id).await?;
-            if let Some(answers) = answers(&task, &keys) {
-                return Ok(answers);
-            }
-            for question in task.open_questions().filter(|question| keys.contains(&question.key)) {
-                let entrusted = question.client_task.as_ref();
-                if let Some(client_task) = entrusted.filter(|_| followed.insert(question.key.clone())) {
-                    following.push(self.follow_for(question.clone(), client_task.clone()));
-                }
-            }
-            let overdue = self.time_left(&task, &keys);
-            tokio::select! {
-                biased;
-                () = changed => self.offer(&task, Place::Expected, COMES_BACK).await?,
-                Some((key, answer)) = following.next() => {
-                    self.dispatch.change(id, &Event::Answered { key, answer }).await.map_err(unstored)?;
-                }
-                () = tokio::time::sleep(overdue) => self.give_up_overdue(&task, &keys).await?,
-                () = tokio::time::sleep_until(next_look) => {
-                    next_look = Instant::now() + LOOK_AGAIN;
-                    self.offer(&task, Place::Anywhere, COMES_BACK).await?;
+            match wait.step().await {
+                Ok(Step::Answered(answers)) => return Ok(answers),
+                // The guest is being stopped.
+                Ok(Step::Over) => return Err(AskError::Cancelled),
+                Ok(Step::Again) => {}
+                // What was asked is asked; the store comes back.
+                Err(error) => {
+                    tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "the store failed while a task waits for answers; trying again");
+                    tokio::time::sleep(LOOK_AGAIN).await;
                 }
             }
         }
@@ -143,8 +130,11 @@ impl Run {
         id: TaskId,
         fence: Fence,
         checked: Vec<(String, Checked)>,
-    ) -> Result<Option<Task>, AskError> {
-        let task = self.read(id).await?;
+    ) -> Result<(), AskError> {
+        let task = match self.dispatch.stores.tasks.read(id).await.map_err(unstored)? {
+            Some(Read { task, .. }) if task.is_live() => task,
+            _ => return Err(AskError::Cancelled),
+        };
         let time = Duration::from_millis(self.dispatch.settings.question_ms);
         let deadline = self.dispatch.clock.now().plus(time.as_millis() as u64).min(task.expires_at());
         let mut new = Vec::new();
@@ -170,13 +160,14 @@ impl Run {
             }
         }
         if new.is_empty() {
-            return Ok(None);
+            // An earlier run of this task asked the same.
+            return Ok(());
         }
         let asked = Event::Asked { fence, questions: new };
         match self.dispatch.change(id, &asked).await.map_err(unstored)? {
             Changed::Done(task) => {
                 tracing::info!(task = %id, questions = task.open_questions().count(), "task asks its client");
-                Ok(Some(task))
+                Ok(())
             }
             Changed::Refused(_, Refusal::KeyReused) => {
                 Err(AskError::Invalid("a key was used for another question".to_owned()))
@@ -184,46 +175,6 @@ impl Run {
             // It is over; the guest is being stopped.
             Changed::Refused(..) | Changed::Gone => Err(AskError::Cancelled),
         }
-    }
-
-    async fn read(&self, id: TaskId) -> Result<Task, AskError> {
-        match self.dispatch.stores.tasks.read(id).await.map_err(unstored)? {
-            Some(Read { task, .. }) if task.is_live() => Ok(task),
-            _ => Err(AskError::Cancelled),
-        }
-    }
-
-    async fn offer(&self, task: &Task, place: Place, patience: Duration) -> Result<(), AskError> {
-        let to = Addressee {
-            session: self.session.as_ref(),
-            capabilities: &self.capabilities,
-            outlet: &self.outlet,
-            place,
-            patience,
-        };
-        self.dispatch.offer_questions(task, to).await.map_err(unstored)
-    }
-
-    /// How long until the first of these questions has waited long enough.
-    fn time_left(&self, task: &Task, keys: &[String]) -> Duration {
-        let now = self.dispatch.clock.now();
-        let waiting = task.open_questions().filter(|question| keys.contains(&question.key));
-        let left = waiting.map(|question| question.deadline.since(now)).min();
-        Duration::from_millis(left.unwrap_or_default())
-    }
-
-    /// IR-8: questions whose time is up are answered by that.
-    async fn give_up_overdue(&self, task: &Task, keys: &[String]) -> Result<(), AskError> {
-        let now = self.dispatch.clock.now();
-        for question in task.open_questions() {
-            if keys.contains(&question.key) && question.deadline <= now {
-                tracing::info!(task = %task.id, key = question.key, "nobody answered in time");
-                let timed_out =
-                    Event::Answered { key: question.key.clone(), answer: Err(AskError::TimedOut) };
-                self.dispatch.change(task.id, &timed_out).await.map_err(unstored)?;
-            }
-        }
-        Ok(())
     }
 
     async fn follow_for(
@@ -240,6 +191,89 @@ impl Run {
         };
         let answer = self.follow(question.kind, task, until).await;
         (question.key, answer)
+    }
+}
+
+/// A task's wait for the answers to some of its questions.
+struct Wait<'a> {
+    run: &'a Run,
+    id: TaskId,
+    keys: Vec<String>,
+    watch: Watch<'a>,
+    /// Questions that the client runs as tasks of its own.
+    following: FuturesUnordered<BoxFuture<'a, (String, Result<RawJson, AskError>)>>,
+    followed: HashSet<String>,
+    /// What a client's task came to and is not written yet.
+    arrived: Option<Event>,
+    /// Where questions that are out nowhere may go now.
+    place: Place,
+    next_look: Instant,
+}
+
+/// What a step of a wait came to.
+enum Step {
+    Answered(Vec<GivenAnswer>),
+    Over,
+    Again,
+}
+
+impl Wait<'_> {
+    /// Sees to the questions as they are, and waits for the next thing to happen.
+    async fn step(&mut self) -> Result<Step, StoreError> {
+        let dispatch = &self.run.dispatch;
+        if let Some(answered) = &self.arrived {
+            dispatch.change(self.id, answered).await?;
+            self.arrived = None;
+        }
+        let changed = self.watch.changed();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        let task = match dispatch.stores.tasks.read(self.id).await? {
+            Some(Read { task, .. }) if task.is_live() => task,
+            _ => return Ok(Step::Over),
+        };
+        if let Some(answers) = answers(&task, &self.keys) {
+            return Ok(Step::Answered(answers));
+        }
+        let now = dispatch.clock.now();
+        let open: Vec<&Question> =
+            task.open_questions().filter(|question| self.keys.contains(&question.key)).collect();
+        for question in &open {
+            if question.deadline <= now {
+                // IR-8.
+                tracing::info!(task = %self.id, key = question.key, "nobody answered in time");
+                let timed_out =
+                    Event::Answered { key: question.key.clone(), answer: Err(AskError::TimedOut) };
+                dispatch.change(self.id, &timed_out).await?;
+                return Ok(Step::Again);
+            }
+            if let Some(client_task) = &question.client_task
+                && self.followed.insert(question.key.clone())
+            {
+                let following = self.run.follow_for((*question).clone(), client_task.clone());
+                self.following.push(following.boxed());
+            }
+        }
+        let to = Addressee {
+            session: self.run.session.as_ref(),
+            capabilities: &self.run.capabilities,
+            outlet: &self.run.outlet,
+            place: std::mem::replace(&mut self.place, Place::Expected),
+            patience: COMES_BACK,
+        };
+        dispatch.offer_questions(&task, to).await?;
+        let left = open.iter().map(|question| question.deadline.since(now)).min().unwrap_or_default();
+        tokio::select! {
+            biased;
+            () = changed => {}
+            Some((key, answer)) = self.following.next() => self.arrived = Some(Event::Answered { key, answer }),
+            () = tokio::time::sleep(Duration::from_millis(left)) => {}
+            () = tokio::time::sleep_until(self.next_look) => {
+                self.next_look = Instant::now() + LOOK_AGAIN;
+                self.place = Place::Anywhere;
+            }
+        }
+        Ok(Step::Again)
     }
 }
 
