@@ -6,7 +6,7 @@ PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 
 .DEFAULT_GOAL := help
-.PHONY: help build host plugins fixtures serve test lint clients conformance bench bench-full fuzz fmt clean
+.PHONY: help build host plugins fixtures serve test lint clients conformance bench bench-full fuzz mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,9 @@ lint: ## Formatting and clippy, warnings refused
 
 fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
 	./tests/fuzz/run.sh
+
+mutants: build fixtures ## Show that tests fail when what they test is broken; long
+	./tests/mutations/run.sh
 
 bench: build fixtures ## The benchmarks, in minutes
 	./tests/load/bench.sh

@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# Shows that tests fail when what they test is broken: applies each mutation in
+# tests/mutations/*.patch by itself, builds, runs the one test that it names and
+# demands that this test fails. Before that, all of these tests have to pass.
+#
+#     tests/mutations/run.sh              all, which takes many minutes
+#     tests/mutations/run.sh 07 q_10      those whose file or test is named like this
+#
+# The working tree stays as it is: mutations are applied to another one, in
+# target/mutants/tree, which is of the last commit and of what was changed since in
+# files that git knows. It has its own target folder, so no mutated binary is ever in
+# target/release. Logs are left in target/mutants. `make mutants` builds what this
+# needs.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+readonly CARGO=${CARGO:-cargo}
+mkdir -p target/mutants
+ROOT=$(pwd -P)
+OUT=$(cd target/mutants && pwd -P)
+readonly ROOT OUT TREE=$OUT/tree
+# Those of the tree are meant, not of whoever called this.
+unset CARGO_TARGET_DIR TOOLYARD_BIN
+
+# Never the repository around it, not even if that folder is none.
+in_tree() {
+  GIT_CEILING_DIRECTORIES=$OUT git -C "$TREE" "$@"
+}
+
+die() {
+  echo "run.sh: $*" >&2
+  exit 1
+}
+
+# Puts the tree to this commit. Git writes only files that differ, so that what is
+# built stays built, and as of now, so that cargo sees what changed.
+restore() { # COMMIT
+  in_tree reset -q --hard "$1"
+  in_tree clean -fdq
+}
+
+make_tree() { # COMMIT
+  if ! in_tree rev-parse --git-dir >/dev/null 2>&1; then
+    rm -rf "$TREE"
+    git worktree prune
+    git worktree add -q --force --detach "$TREE" "$1"
+  fi
+  restore "$1"
+  if [ ! -d "$TREE/target/release" ]; then
+    seed
+  fi
+  rm -rf "$TREE/target/fixtures" "$TREE/plugins/dist"
+  cp -R target/fixtures "$TREE/target/"
+  cp -R plugins/dist "$TREE/plugins/"
+}
+
+# What the host depends on is built already; the host itself is built here.
+seed() {
+  local file
+  mkdir -p "$TREE/target/release/deps"
+  if [ ! -d target/release/deps ]; then return; fi
+  echo "Copying the built dependencies" >&2
+  cp -Rp target/release/build target/release/.fingerprint "$TREE/target/release/"
+  for file in target/release/deps/*.{d,rlib,rmeta,so,dylib}; do
+    case $file in
+      *toolyard* | *'/*'.*) ;;
+      *) cp -p "$file" "$TREE/target/release/deps/" ;;
+    esac
+  done
+}
+
+field() { # PATCH, NAME
+  sed -n "/^---/q; s/^$2: //p" "$1"
+}
+
+# The target of cargo that a test file belongs to.
+target_of() { # TEST FILE
+  local crate=${1#host/crates/}
+  crate=${crate%%/*}
+  case $1 in
+    tests/it/*) echo "-p toolyard-tests --test it" ;;
+    host/crates/store/src/contract/*) echo "-p toolyard-store --test contract" ;;
+    host/crates/*/src/*) echo "-p toolyard-$crate --lib" ;;
+    host/crates/*/tests/it/*) echo "-p toolyard-$crate --test it" ;;
+    host/crates/*/tests/*.rs) echo "-p toolyard-$crate --test $(basename "$1" .rs)" ;;
+    *) die "no target is known for $1" ;;
+  esac
+}
+
+# Builds what a test needs: those of tests/it drive the binary.
+build() { # TEST FILE
+  local target
+  target=$(target_of "$1")
+  # Joined by `&&`: where a caller looks at the status, errexit does nothing.
+  (
+    cd "$TREE" &&
+      case $1 in
+        tests/it/*) "$CARGO" build --release --locked -p toolyard ;;
+      esac &&
+      # shellcheck disable=SC2086 # several arguments
+      "$CARGO" test --release --locked --no-run $target
+  )
+}
+
+# Runs a test and says how it ended: passed, failed, or none if it did not say.
+outcome() { # TEST FILE, TEST, LOG
+  local target line="^test (.*::)?$2 \.\.\."
+  target=$(target_of "$1")
+  # shellcheck disable=SC2086 # several arguments
+  (cd "$TREE" && "$CARGO" test --release --locked $target -- "$2") >>"$3" 2>&1 || true
+  if grep -qE "$line FAILED" "$3"; then
+    echo failed
+  elif grep -qE "$line ok" "$3"; then
+    echo passed
+  else
+    echo none
+  fi
+}
+
+chosen=()
+for patch in tests/mutations/*.patch; do
+  if [ $# -eq 0 ]; then chosen+=("$patch"); fi
+  for name in "$@"; do
+    case "$(basename "$patch" .patch) $(field "$patch" Test)" in
+      *"$name"*)
+        chosen+=("$patch")
+        break
+        ;;
+    esac
+  done
+done
+[ ${#chosen[@]} -gt 0 ] || die "no mutation is named like this"
+
+while read -r _ drawn; do
+  if ! grep -qE "^Test: .* $drawn\$" tests/mutations/*.patch; then
+    echo "run.sh: $drawn is drawn by now, and has no mutation" >&2
+  fi
+done < <(tests/mutations/draw.sh)
+
+commit=$(git stash create)
+commit=${commit:-$(git rev-parse HEAD)}
+make_tree "$commit"
+
+echo "Unmutated, all have to pass"
+for patch in "${chosen[@]}"; do
+  read -r file test < <(field "$patch" Test)
+  log=$OUT/$(basename "$patch" .patch).unmutated.log
+  build "$file" >"$log" 2>&1 || die "it does not build: see $log"
+  [ "$(outcome "$file" "$test" "$log")" = passed ] || die "$test does not pass: see $log"
+done
+
+echo
+row='%s | %s | %s | %s\n'
+{
+  # shellcheck disable=SC2059 # the format is above
+  printf "$row" mutation test item killed
+  # shellcheck disable=SC2059
+  printf "$row" --- --- --- ---
+} | tee "$OUT/table.md"
+survived=0
+for patch in "${chosen[@]}"; do
+  read -r file test < <(field "$patch" Test)
+  log=$OUT/$(basename "$patch" .patch).log
+  if ! in_tree apply "$ROOT/$patch" >"$log" 2>&1; then
+    killed="does not apply"
+  elif ! build "$file" >>"$log" 2>&1; then
+    killed="does not build"
+  else
+    case $(outcome "$file" "$test" "$log") in
+      failed) killed=yes ;;
+      passed) killed=no ;;
+      none) killed="the test gave no result" ;;
+    esac
+  fi
+  restore "$commit"
+  [ "$killed" = yes ] || survived=$((survived + 1))
+  # shellcheck disable=SC2059
+  printf "$row" "$(field "$patch" Breaks)" "$test" "$(field "$patch" Item)" "$killed" | tee -a "$OUT/table.md"
+done
+echo
+echo "$((${#chosen[@]} - survived)) of ${#chosen[@]} mutations were killed"
+[ "$survived" -eq 0 ]
