@@ -343,7 +343,7 @@ async fn measure(store: &Arc<SqliteStore>) -> Vec<Measured> {
             first(Filter { created, ..everything() }, LATEST)
         })
         .await,
-        row("the same, by lastUpdatedAt ascending", store, |chance| {
+        row("the same, by lastUpdatedAt ascending (newest day)", store, |chance| {
             let created = since(START - DAY - chance.below(1_000), DAY);
             first(Filter { created, ..everything() }, STALEST)
         })
@@ -358,7 +358,7 @@ async fn measure(store: &Arc<SqliteStore>) -> Vec<Measured> {
             first(Filter { updated, ..everything() }, NEWEST)
         })
         .await,
-        row("failed, updated window of one day, by createdAt ascending", store, |chance| {
+        row("failed or cancelled, updated window of one day, by createdAt ascending", store, |chance| {
             let updated = since(moment(chance, DAY), DAY);
             first(Filter { updated, ..of(&[Failed, Cancelled]) }, OLDEST)
         })
@@ -389,7 +389,7 @@ async fn measure_without_span(store: &Arc<SqliteStore>) -> Vec<Measured> {
         })
         .await,
         row("no span: the same in the oldest day", store, within(created(oldest), LATEST)).await,
-        row("no span: the same, from the place where the last page ended", store, |chance| Search {
+        row("no span: the same, from a later position", store, |chance| Search {
             after: middle(chance, false),
             ..first(created(oldest), LATEST)
         })
