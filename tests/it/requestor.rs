@@ -56,6 +56,22 @@ async fn q_1_q_4_q_5_the_task_is_made_polled_and_fetched() {
 }
 
 #[tokio::test]
+async fn q_4_the_interval_that_the_client_names_is_kept() {
+    let (_host, session, mut call, _) = entrusted().await;
+    let poll = call.message().await;
+    let mut slow = their_task("working");
+    slow["pollInterval"] = json!(700);
+    let told = std::time::Instant::now();
+    session.respond(&poll, slow).await;
+    let poll = call.message().await;
+    assert!(told.elapsed() >= std::time::Duration::from_millis(700), "asked after {:?}", told.elapsed());
+    session.respond(&poll, their_task("completed")).await;
+    let fetch = call.message().await;
+    session.respond(&fetch, accepted()).await;
+    assert_eq!(call.outcome().await, json!([{"a": accepted()}]));
+}
+
+#[tokio::test]
 async fn q_2_a_client_that_ignores_the_augmentation_is_understood() {
     let host = scripted().start().await;
     let session = open(&host, runs_tasks()).await;

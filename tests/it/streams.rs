@@ -111,11 +111,15 @@ async fn h_29_the_log_is_bounded_and_what_is_lost_is_said_to_be() {
         (session.get(Some(&opening)).await.status == 400).then_some(())
     })
     .await;
-    let stranger = Session::open(host.port()).await;
-    for id in [opening.as_str(), "0000000000000000-1", "", "x", "-", "0000000000000000-18446744073709551616"]
-    {
-        assert_eq!(stranger.get(Some(id)).await.status, 400, "{id:?}");
+    for id in ["0000000000000000-1", "", "x", "-", "0000000000000000-18446744073709551616"] {
+        assert_eq!(session.get(Some(id)).await.status, 400, "{id:?}");
     }
+    // What is still kept is kept for its own session.
+    let mut kept = session.begin_script(json!([{"sleep": 300}])).await;
+    let opening = event(&mut kept.events).await.expect("an opening").id.expect("an id");
+    let stranger = Session::open(host.port()).await;
+    assert_eq!(stranger.get(Some(&opening)).await.status, 400, "H-28");
+    assert_eq!(session.get(Some(&opening)).await.status, 200);
 }
 
 #[tokio::test]

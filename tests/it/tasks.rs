@@ -170,7 +170,11 @@ async fn t_24_t_27_results_are_awaited_by_many_and_read_again() {
     let (_host, session) = probe().await;
     let id = session.create("count", json!({"steps": 3, "ms": 200})).await;
     let ask = || session.result("tasks/result", json!({"taskId": id}));
-    let (first, second, third) = tokio::join!(ask(), ask(), ask());
+    // Whoever waits is woken, and does not find out when it looks again by itself,
+    // which is after half a minute.
+    let woken =
+        tokio::time::timeout(std::time::Duration::from_secs(20), async { tokio::join!(ask(), ask(), ask()) });
+    let (first, second, third) = woken.await.expect("all three are woken");
     assert_eq!(first["content"][0]["text"], "counted 3");
     assert_eq!(first, second);
     assert_eq!(second, third);
