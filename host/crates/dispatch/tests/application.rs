@@ -1,6 +1,7 @@
 //! The application over the memory store, with tools written in Rust: what must
 //! hold whatever the engine, the store and the client do.
 
+#[path = "kit/settings.rs"]
 mod settings;
 
 use async_trait::async_trait;

@@ -1,5 +1,6 @@
 //! A task's question between the store and its client, where the store fails.
 
+#[path = "kit/settings.rs"]
 mod settings;
 
 use async_trait::async_trait;
