@@ -59,27 +59,28 @@ impl Run {
         let answers = match self.task {
             Some((id, fence)) => self.ask_in_task(id, fence, checked).await?,
             None => {
-                join_all(checked.into_iter().map(|(key, question)| self.ask_plainly(key, question))).await
+                join_all(checked.into_iter().map(|(key, question)| self.ask_plainly(&client, key, question)))
+                    .await
             }
         };
         self.asked().note(&answers);
         Ok(answers)
     }
 
-    async fn ask_plainly(&self, key: String, question: Checked) -> GivenAnswer {
+    async fn ask_plainly(&self, client: &ClientCapabilities, key: String, question: Checked) -> GivenAnswer {
         let known = self.asked().answer(&key);
         let outcome = match known {
             Some(answer) => answer,
-            None => self.put(&question).await,
+            None => self.put(client, &question).await,
         };
         GivenAnswer { key, outcome }
     }
 
     /// One question of a plain call.
-    async fn put(&self, question: &Checked) -> Result<RawJson, AskError> {
+    async fn put(&self, client: &ClientCapabilities, question: &Checked) -> Result<RawJson, AskError> {
         let time = Duration::from_millis(self.dispatch.settings.question_ms);
         let until = Instant::now() + time;
-        let as_task = question.kind.as_task(&ClientCapabilities::of(&self.capabilities));
+        let as_task = question.kind.as_task(client);
         let ttl = as_task.then_some(self.dispatch.settings.question_ms);
         let result = self.request(question.kind.method(), &question.params(ttl), until).await?;
         match question::given(question.kind, as_task, &result).map_err(AskError::Refused)? {

@@ -2,6 +2,7 @@
 
 use crate::{Dispatch, Fault};
 use std::sync::Arc;
+use toolyard_protocol::page::page;
 use toolyard_protocol::{RawJson, Revision};
 use toolyard_task::Catalog;
 
@@ -51,13 +52,13 @@ impl Dispatch {
         // The name is the key, so a page goes on rightly in a newer catalog too.
         let start = after.map_or(0, |after| offer.entries.partition_point(|entry| entry.name <= after));
         let end = offer.entries.len().min(start + self.settings.page as usize);
-        let page = &offer.entries[start..end];
-        let next = match page.last() {
+        let shown = &offer.entries[start..end];
+        let next = match shown.last() {
             Some(last) if end < offer.entries.len() => Some(self.seal_cursor(SCOPE, &last.name).await?),
             _ => None,
         };
         let tasks = self.settings.tasks && revision.has_tasks();
-        let entries = page.iter().map(|entry| if tasks { &entry.with_tasks } else { &entry.without_tasks });
-        Ok(toolyard_protocol::tools::list_result(entries, next.as_deref()))
+        let entries = shown.iter().map(|entry| if tasks { &entry.with_tasks } else { &entry.without_tasks });
+        Ok(page("tools", entries, next.as_deref()))
     }
 }

@@ -6,9 +6,8 @@
 use crate::{Caller, Dispatch, Fault};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use toolyard_protocol::page::cursor;
+use toolyard_protocol::page::{cursor, page};
 use toolyard_protocol::task_filter::{self, TaskFilter};
-use toolyard_protocol::tasks::list_result;
 use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::search::{Direction, Filter, Order, OrderBy, Page, Position, Search, Window};
 use toolyard_task::store::After;
@@ -92,7 +91,7 @@ impl Dispatch {
 
 fn rendered(tasks: &[Summary], next: Option<&str>) -> RawJson {
     let shown: Vec<RawJson> = tasks.iter().map(|summary| summary.view().render()).collect();
-    list_result(shown.iter(), next)
+    page("tasks", shown.iter(), next)
 }
 
 /// What the store is asked for. What does not look like an id of ours is the id of

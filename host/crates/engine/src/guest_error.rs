@@ -4,12 +4,11 @@
 use crate::bindings::toolyard::plugin::types::{CallError, RpcError as GuestError};
 use crate::inputs::cut;
 use serde_json::{Map, Value};
+use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{RawJson, RpcError, is_uri};
 
 /// The longest message (`types.rpc-error`).
 const MESSAGE_BYTES: usize = 8 << 10;
-/// Something must be done at a URL before the request can proceed (E-7).
-const URL_ELICITATION_REQUIRED: i32 = -32042;
 /// The most URLs that one such error may name.
 const MOST_ELICITATIONS: usize = 16;
 /// The longest `elicitationId` of a guest's own.
@@ -117,11 +116,7 @@ fn complete(entry: &mut Value) -> Result<(), String> {
 fn random_id() -> Result<String, String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| format!("gets no `elicitationId`: {error}"))?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = crate::cache::hex(&bytes);
-    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-    Ok(parts.join("-"))
+    Ok(uuid::Builder::from_random_bytes(bytes).into_uuid().to_string())
 }
 
 #[cfg(test)]

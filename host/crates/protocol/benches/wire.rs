@@ -5,8 +5,9 @@ use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use toolyard_protocol::message::decode;
+use toolyard_protocol::page::page;
 use toolyard_protocol::response::{result, with_related_task};
-use toolyard_protocol::tools::{CallParams, Execution, TaskSupport, ToolDescription, list_result};
+use toolyard_protocol::tools::{CallParams, Execution, TaskSupport, ToolDescription};
 use toolyard_protocol::{Id, Incoming, Message, RawJson, Revision};
 
 const TOOLS: usize = 100;
@@ -67,7 +68,7 @@ fn wire(criterion: &mut Criterion) {
     });
     let rendered: Vec<RawJson> = tools.iter().map(|tool| tool.render(Revision::LATEST, true)).collect();
     criterion.bench_function("protocol/tools list of 100/put together", |bencher| {
-        bencher.iter(|| list_result(black_box(&rendered).iter(), None));
+        bencher.iter(|| page("tools", black_box(&rendered).iter(), None));
     });
 }
 

@@ -41,19 +41,26 @@ pub fn progress_token(params: &RawJson) -> Result<Option<RawJson>, RpcError> {
         #[serde(borrow, rename = "_meta")]
         meta: Option<Meta<'a>>,
     }
-    #[derive(Deserialize)]
-    struct Meta<'a> {
-        #[serde(borrow, rename = "progressToken")]
-        progress_token: Option<&'a RawValue>,
-    }
     let wire: Wire<'_> = params.decode().map_err(|error| RpcError::invalid_params(error.to_string()))?;
-    let Some(token) = wire.meta.and_then(|meta| meta.progress_token) else { return Ok(None) };
+    token_of(wire.meta, &params.bytes())
+}
+
+/// The `_meta` of a request.
+#[derive(Deserialize)]
+pub(crate) struct Meta<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    progress_token: Option<&'a RawValue>,
+}
+
+/// The token in the `_meta` of params that are, or are within, `owner`.
+pub(crate) fn token_of(meta: Option<Meta<'_>>, owner: &Bytes) -> Result<Option<RawJson>, RpcError> {
+    let Some(token) = meta.and_then(|meta| meta.progress_token) else { return Ok(None) };
     checked_token(token)?;
-    Ok(Some(RawJson::within(&params.bytes(), token)))
+    Ok(Some(RawJson::within(owner, token)))
 }
 
 /// Whether a progress token is a string or an integer.
-pub(crate) fn checked_token(token: &RawValue) -> Result<(), RpcError> {
+fn checked_token(token: &RawValue) -> Result<(), RpcError> {
     let text = token.get();
     if text.parse::<i64>().is_ok() || text.starts_with('"') {
         return Ok(());

@@ -49,8 +49,6 @@ pub struct GetParams {
     pub name: String,
     /// The arguments, by name; all of them strings (PR-3).
     pub arguments: BTreeMap<String, String>,
-    /// The token that progress is reported under (P-1).
-    pub progress_token: Option<RawJson>,
 }
 
 impl GetParams {
@@ -69,11 +67,7 @@ impl GetParams {
         let wire: Wire = raw.decode().map_err(|error| {
             RpcError::invalid_params(format!("prompts/get: {error}; the values of arguments are strings"))
         })?;
-        Ok(Self {
-            name: wire.name,
-            arguments: wire.arguments.unwrap_or_default(),
-            progress_token: crate::progress::progress_token(raw)?,
-        })
+        Ok(Self { name: wire.name, arguments: wire.arguments.unwrap_or_default() })
     }
 
     /// Checks the arguments against what the prompt declares (PR-4).

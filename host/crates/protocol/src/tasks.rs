@@ -1,6 +1,5 @@
 //! Tasks as 2025-11-25 shows them (T-9, T-12, T-22, T-30).
 
-use crate::page::page;
 use crate::{RawJson, RpcError, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -106,12 +105,6 @@ pub fn create_result(task: &RawJson, immediate_response: Option<&str>) -> RawJso
         .map(|text| format!(",\"_meta\":{{\"{IMMEDIATE_RESPONSE}\":{}}}", RawJson::of(text).as_str()))
         .unwrap_or_default();
     RawJson::trusted(format!("{{\"task\":{}{meta}}}", task.as_str()))
-}
-
-/// The result of `tasks/list` (T-30).
-#[must_use]
-pub fn list_result<'a>(tasks: impl Iterator<Item = &'a RawJson>, next_cursor: Option<&str>) -> RawJson {
-    page("tasks", tasks, next_cursor)
 }
 
 /// The `taskId` of the params of `tasks/get`, `tasks/result` and `tasks/cancel`.

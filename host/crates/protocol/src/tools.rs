@@ -1,6 +1,6 @@
 //! `tools/list` and `tools/call` (TL-1 to TL-11, T-2 to T-9).
 
-use crate::page::page;
+use crate::progress::{Meta, token_of};
 use crate::{RawJson, Revision, RpcError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -81,12 +81,6 @@ impl ToolDescription {
     }
 }
 
-/// The result of `tools/list`.
-#[must_use]
-pub fn list_result<'a>(tools: impl Iterator<Item = &'a RawJson>, next_cursor: Option<&str>) -> RawJson {
-    page("tools", tools, next_cursor)
-}
-
 /// The `ttl` that a client asked for (T-13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -121,13 +115,7 @@ struct CallWire<'a> {
     #[serde(borrow, default, deserialize_with = "crate::raw::present")]
     task: Option<&'a RawValue>,
     #[serde(borrow, rename = "_meta")]
-    meta: Option<MetaWire<'a>>,
-}
-
-#[derive(Deserialize)]
-struct MetaWire<'a> {
-    #[serde(borrow, rename = "progressToken")]
-    progress_token: Option<&'a RawValue>,
+    meta: Option<Meta<'a>>,
 }
 
 impl CallParams {
@@ -144,16 +132,8 @@ impl CallParams {
         if !arguments.is_object() {
             return Err(RpcError::invalid_params("tools/call: `arguments` must be an object"));
         }
-        let progress_token = wire.meta.and_then(|meta| meta.progress_token);
-        if let Some(token) = progress_token {
-            crate::progress::checked_token(token)?;
-        }
-        Ok(Self {
-            name: wire.name,
-            arguments,
-            task: wire.task.map(requested_ttl),
-            progress_token: progress_token.map(|raw| RawJson::within(&owner, raw)),
-        })
+        let progress_token = token_of(wire.meta, &owner)?;
+        Ok(Self { name: wire.name, arguments, task: wire.task.map(requested_ttl), progress_token })
     }
 }
 

@@ -1,0 +1,78 @@
+//! A store in memory that can be made to fail.
+
+use crate::native::memory;
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use toolyard_store::MemoryStore;
+use toolyard_task::search::{Page, Search};
+use toolyard_task::store::{Committed, CreateError, Hints, ListQuery, Quota, Read, StoreError};
+use toolyard_task::task::Summary;
+use toolyard_task::{Incarnation, Task, TaskId, TaskStore};
+
+/// A store that can be made to fail.
+pub struct Faulty {
+    inner: Arc<MemoryStore>,
+    /// So many operations fail from now on.
+    pub failures: AtomicU32,
+    pub used: AtomicBool,
+}
+
+impl Faulty {
+    fn operate(&self) -> Result<(), StoreError> {
+        self.used.store(true, Ordering::SeqCst);
+        let left = self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if left.is_ok() { Err(StoreError::Unavailable("a fault".into())) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl TaskStore for Faulty {
+    async fn create(&self, task: Task, quota: Quota) -> Result<Task, CreateError> {
+        self.operate()?;
+        self.inner.create(task, quota).await
+    }
+
+    async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError> {
+        self.operate()?;
+        self.inner.read(id).await
+    }
+
+    async fn commit(&self, task: &Task) -> Result<Committed, StoreError> {
+        self.operate()?;
+        self.inner.commit(task).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
+        self.operate()?;
+        self.inner.list(query).await
+    }
+
+    async fn search(&self, search: &Search) -> Result<Page, StoreError> {
+        self.operate()?;
+        self.inner.search(search).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        self.inner.due(limit).await
+    }
+
+    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
+        self.inner.held_by(incarnation).await
+    }
+
+    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
+        self.inner.remove(ids).await
+    }
+
+    fn hints(&self) -> Box<dyn Hints> {
+        self.inner.hints()
+    }
+}
+
+pub fn faulty(failures: u32) -> (Arc<MemoryStore>, Arc<Faulty>) {
+    let store = memory();
+    let faulty =
+        Faulty { inner: store.clone(), failures: AtomicU32::new(failures), used: AtomicBool::new(false) };
+    (store, Arc::new(faulty))
+}

@@ -1,0 +1,142 @@
+//! A dispatcher over a store in memory, with tools written in Rust.
+
+use crate::settings::SETTINGS;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use toolyard_dispatch::{
+    CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Ids, Outlet, RawJson, Stop, Stores, TaskSupport,
+    Timestamp, ToolCall,
+};
+use toolyard_store::MemoryStore;
+use toolyard_task::tool::ToolSpec;
+use toolyard_task::wire::{RequestedTtl, ToolDescription};
+use toolyard_task::{Digest, RunContext, RunEnd, TaskStore, Tool};
+
+pub struct TestClock(AtomicI64);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        // Every look is a millisecond later, so that nothing happens at once.
+        Timestamp(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+/// Ids in order, distinct over all dispatchers of the process.
+pub struct TestIds;
+
+pub static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+
+impl Ids for TestIds {
+    fn uuid(&self) -> uuid::Uuid {
+        let number = u128::from(NEXT_ID.fetch_add(1, Ordering::SeqCst));
+        uuid::Builder::from_random_bytes(number.to_be_bytes()).into_uuid()
+    }
+}
+
+type Body = Arc<dyn Fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync>;
+
+pub struct NativeTool {
+    spec: ToolSpec,
+    body: Body,
+}
+
+impl Tool for NativeTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check(&self, _arguments: &RawJson) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn run(self: Arc<Self>, _arguments: RawJson, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+        (self.body)(context)
+    }
+
+    fn interrupt(&self) {}
+}
+
+pub fn tool(
+    name: &str,
+    body: impl Fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync + 'static,
+) -> Arc<dyn Tool> {
+    let description = ToolDescription {
+        name: name.to_owned(),
+        title: None,
+        description: None,
+        icons: None,
+        input_schema: RawJson::trusted(r#"{"type":"object"}"#),
+        output_schema: None,
+        annotations: None,
+        execution: None,
+        meta: None,
+    };
+    Arc::new(NativeTool {
+        spec: ToolSpec {
+            description,
+            task_support: TaskSupport::Optional,
+            digest: Digest("00".into()),
+            plugin: "native".into(),
+            poll_interval_ms: None,
+            immediate_response: None,
+            concurrency: None,
+        },
+        body: Arc::new(body),
+    })
+}
+
+pub fn dispatch(
+    store: &Arc<MemoryStore>,
+    tasks: Arc<dyn TaskStore>,
+    tools: Vec<Arc<dyn Tool>>,
+) -> Arc<Dispatch> {
+    let store = store.clone();
+    let stores = Stores { tasks, nodes: store.clone(), sessions: store.clone(), keys: store };
+    let (clock, ids) = (Arc::new(TestClock(AtomicI64::new(1))), Arc::new(TestIds));
+    let dispatch = Dispatch::new(SETTINGS, stores, clock, ids, Handle::current());
+    dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+    dispatch
+}
+
+pub fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new(Arc::new(TestClock(AtomicI64::new(1_000_000)))))
+}
+
+pub fn call(name: &str, task: bool, outlet: Arc<dyn Outlet>) -> ToolCall {
+    ToolCall {
+        params: CallParams {
+            name: name.to_owned(),
+            arguments: RawJson::empty_object(),
+            task: task.then_some(Ok(RequestedTtl::Absent)),
+            progress_token: Some(RawJson::trusted("1")),
+        },
+        client_has_tasks: true,
+        stop: Arc::new(Stop::default()),
+        outlet: outlet.clone(),
+        task_outlet: outlet,
+    }
+}
+
+/// Calls a tool as a task, and gives the task's id.
+pub async fn create(
+    dispatch: &Arc<Dispatch>,
+    caller: &Caller,
+    name: &str,
+    outlet: Arc<dyn Outlet>,
+) -> String {
+    let reply = dispatch.call(caller, call(name, true, outlet)).await.expect("created");
+    let CallReply::Created(result) = reply else { panic!("{reply:?}") };
+    let value: serde_json::Value = result.decode().expect("JSON");
+    value["task"]["taskId"].as_str().expect("an id").to_owned()
+}
+
+pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(30), "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
