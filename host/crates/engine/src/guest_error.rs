@@ -5,7 +5,7 @@ use crate::bindings::toolyard::plugin::types::{CallError, RpcError as GuestError
 use crate::inputs::cut;
 use serde_json::{Map, Value};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
-use toolyard_task::wire::{RawJson, RpcError, is_uri};
+use toolyard_task::wire::{RawJson, RpcError, check_page};
 
 /// The longest message (`types.rpc-error`).
 const MESSAGE_BYTES: usize = 8 << 10;
@@ -97,11 +97,8 @@ fn complete(entry: &mut Value) -> Result<(), String> {
     if entry.get("message").and_then(Value::as_str).is_none_or(|text| text.len() > MESSAGE_BYTES) {
         return Err(format!("has no `message` of at most {MESSAGE_BYTES} bytes"));
     }
-    // What a client opens in a browser for its user: no scripts, no files.
-    let is_web = |url: &str| is_uri(url) && (url.starts_with("https://") || url.starts_with("http://"));
-    if !entry.get("url").and_then(Value::as_str).is_some_and(is_web) {
-        return Err("has no `url` that is one of https or http".to_owned());
-    }
+    check_page(entry.get("url").and_then(Value::as_str).unwrap_or_default())
+        .map_err(|what| format!("has no `url` to open: {what}"))?;
     match entry.get("elicitationId") {
         None => {
             entry.insert("elicitationId".to_owned(), random_id()?.into());
@@ -164,6 +161,10 @@ mod tests {
             (Some(r#"{"elicitations":[{"message":"m"}]}"#), "no `url`"),
             (Some(r#"{"elicitations":[{"message":"m","url":"javascript:alert(1)"}]}"#), "no `url`"),
             (Some(r#"{"elicitations":[{"message":"m","url":"https://a b"}]}"#), "no `url`"),
+            (
+                Some(r#"{"elicitations":[{"message":"m","url":"https://u:p@a"}]}"#),
+                "a user name or a password",
+            ),
             (Some(r#"{"elicitations":[{"mode":"form","message":"m","url":"https://a"}]}"#), "`mode`"),
             (
                 Some(r#"{"elicitations":[{"message":"m","url":"https://a","elicitationId":7}]}"#),

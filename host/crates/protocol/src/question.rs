@@ -116,13 +116,20 @@ fn check_url(members: &Map<String, Value>) -> Result<(), String> {
     if !members.get("message").is_some_and(Value::is_string) {
         return Err("`message` must be a string".to_owned());
     }
-    let url = members.get("url").and_then(Value::as_str).unwrap_or_default();
+    check_page(members.get("url").and_then(Value::as_str).unwrap_or_default())
+}
+
+/// Whether a user may be sent to this address: a page, no script and no file, and
+/// no link that carries its own credentials (E-8).
+///
+/// # Errors
+/// A sentence about the member `url`.
+pub fn check_page(url: &str) -> Result<(), String> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     match authority {
         Some(authority) if is_uri(url) && !authority.is_empty() => {
-            // E-8: a link that carries its own credentials is one that anybody
-            // who sees it can use.
+            // Anybody who sees such a link can use it.
             if authority.contains('@') {
                 return Err("`url` must not carry a user name or a password".to_owned());
             }

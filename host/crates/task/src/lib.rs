@@ -34,7 +34,7 @@ pub mod wire {
     pub use toolyard_protocol::error;
     pub use toolyard_protocol::progress::Progress;
     pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};
-    pub use toolyard_protocol::question::Kind as QuestionKind;
+    pub use toolyard_protocol::question::{Kind as QuestionKind, check_page};
     pub use toolyard_protocol::raw::MAX_DEPTH;
     pub use toolyard_protocol::resources::{URI_BYTES, is_uri};
     pub use toolyard_protocol::response::RELATED_TASK;
