@@ -1,12 +1,17 @@
 //! Configuration: what was written, by flag, environment and file, and what it
 //! means. The conversion between the two refuses what does not fit, by name.
 
+pub mod auth;
 pub mod limits;
+pub mod rules;
 pub mod value;
 
 use anyhow::{Context as _, bail};
+use auth::Auth;
 use clap::Args;
 use limits::{Limits, TABLE};
+use rules::Rule;
+use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -76,6 +81,12 @@ pub struct Config {
     pub instructions: Option<String>,
     /// The limits in force.
     pub limits: Limits,
+    /// Who may call.
+    #[expect(dead_code, reason = "comes next")]
+    pub auth: Auth,
+    /// Who may use what.
+    #[expect(dead_code, reason = "comes next")]
+    pub rules: Vec<Rule>,
 }
 
 /// The file of this name is read if no other is named.
@@ -119,12 +130,30 @@ impl Config {
 struct Written {
     limits: Limits,
     plain: std::collections::BTreeMap<String, String>,
+    tables: Tables,
 }
+
+/// What has more structure than keys and values; it stands in the file only.
+#[derive(Default, Deserialize)]
+struct Tables {
+    #[serde(default)]
+    auth: Auth,
+    #[serde(default)]
+    rules: Vec<Rule>,
+}
+
+/// The names of these tables.
+const TABLES: [&str; 2] = ["auth", "rules"];
 
 impl Written {
     fn take_file(&mut self, text: &str) -> anyhow::Result<()> {
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| anyhow::anyhow!("{error}"))?;
-        self.take_table("", &table)
+        let read = |error: toml::de::Error| anyhow::anyhow!("{error}");
+        let mut table: toml::Table = text.parse().map_err(read)?;
+        table.retain(|name, _| !TABLES.contains(&name));
+        self.take_table("", &table)?;
+        // From the text, so that an error shows the line.
+        self.tables = toml::from_str(text).map_err(read)?;
+        Ok(())
     }
 
     fn take_table(&mut self, prefix: &str, table: &toml::Table) -> anyhow::Result<()> {
@@ -193,6 +222,8 @@ impl Written {
             title,
             instructions,
             limits: self.limits,
+            auth: self.tables.auth,
+            rules: self.tables.rules,
         })
     }
 }

@@ -2,7 +2,7 @@
 //! source of a store's failure) goes to the log, never to the client.
 
 use toolyard_task::store::StoreError;
-use toolyard_task::wire::error::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
+use toolyard_task::wire::error::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use toolyard_task::wire::{RpcError, TaskStatus};
 
 /// Why a request was not done.
@@ -41,6 +41,19 @@ pub enum Fault {
         /// When to try again (milliseconds).
         retry_after_ms: u64,
     },
+    /// It comes more often than it may (T-42). Nothing was done.
+    #[error("Too many requests: {what}; try again later")]
+    TooOften {
+        /// What comes too often, in words.
+        what: &'static str,
+        /// The limit, as it is set.
+        limit: &'static str,
+        /// When to try again (milliseconds).
+        retry_after_ms: u64,
+    },
+    /// The token is good for less than this needs. Nothing was done.
+    #[error("Forbidden: this needs {} that the token does not have", scopes(.0))]
+    InsufficientScope(Vec<String>),
     /// Tasks were switched off.
     #[error("Method not found: tasks are switched off on this server")]
     TasksOff,
@@ -64,6 +77,11 @@ pub enum Fault {
     Cancelled,
 }
 
+fn scopes(scopes: &[String]) -> String {
+    let named: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+    format!("the scope{} {}", if named.len() == 1 { "" } else { "s" }, named.join(", "))
+}
+
 impl Fault {
     /// The JSON-RPC error for it.
     #[must_use]
@@ -73,6 +91,12 @@ impl Fault {
             Self::Answered(error) => error.clone(),
             Self::Busy { limit, retry_after_ms, .. } => {
                 error.with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms}))
+            }
+            Self::TooOften { limit, retry_after_ms, .. } => {
+                error.with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms}))
+            }
+            Self::InsufficientScope(scopes) => {
+                error.with_data(&serde_json::json!({"requiredScopes": scopes}))
             }
             _ => error,
         }
@@ -89,7 +113,10 @@ impl Fault {
             | Self::NothingToComplete(_)
             | Self::AlreadyOver(_)
             | Self::InvalidCursor => INVALID_PARAMS,
-            Self::Busy { .. } | Self::Closing | Self::Store(_) | Self::Cancelled => INTERNAL_ERROR,
+            Self::InsufficientScope(_) => INVALID_REQUEST,
+            Self::TooOften { .. } | Self::Busy { .. } | Self::Closing | Self::Store(_) | Self::Cancelled => {
+                INTERNAL_ERROR
+            }
         }
     }
 }

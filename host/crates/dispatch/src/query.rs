@@ -4,7 +4,7 @@
 use crate::ask::Addressee;
 use crate::change::Changed;
 use crate::outlet::{Outlet, Place};
-use crate::{Dispatch, Fault};
+use crate::{Dispatch, Fault, Principal};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::response::with_related_task;
@@ -16,6 +16,8 @@ use toolyard_task::{Event, Outcome, Owner, Refusal, SessionId, Task, TaskId};
 /// Who asks.
 #[derive(Debug, Clone)]
 pub struct Caller {
+    /// Who it is.
+    pub principal: Arc<Principal>,
     /// Whose tasks the caller sees; all of them if absent, which is the operator
     /// at the command line.
     pub owner: Option<Owner>,
@@ -26,16 +28,22 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Who calls in this session, if in any.
+    #[must_use]
+    pub fn new(principal: Arc<Principal>, session: Option<SessionId>, capabilities: RawJson) -> Self {
+        Self { owner: principal.owner(session.as_ref()), principal, session, capabilities }
+    }
+
     /// The operator, at the command line.
     #[must_use]
     pub fn operator() -> Self {
-        Self { owner: None, session: None, capabilities: RawJson::empty_object() }
+        Self::new(Arc::new(Principal::Operator), None, RawJson::empty_object())
     }
 
     /// The user of this machine.
     #[must_use]
     pub fn local(capabilities: RawJson) -> Self {
-        Self { owner: Some(Owner::Local), session: None, capabilities }
+        Self::new(Arc::new(Principal::Local), None, capabilities)
     }
 
     fn sees(&self, task: &Task) -> bool {

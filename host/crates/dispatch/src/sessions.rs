@@ -2,7 +2,8 @@
 //! that a restart loses none.
 
 use crate::query::Caller;
-use crate::{Dispatch, Fault};
+use crate::{Dispatch, Fault, Principal};
+use std::sync::Arc;
 use toolyard_protocol::{RawJson, Revision};
 use toolyard_task::session::Session;
 use toolyard_task::store::ListQuery;
@@ -12,9 +13,8 @@ use toolyard_task::{Owner, SessionId};
 /// A session that is to be opened.
 #[derive(Debug, Clone)]
 pub struct NewSession {
-    /// Who opens it; an anonymous client if absent, whose tasks then belong to
-    /// the session.
-    pub owner: Option<Owner>,
+    /// Who opens it. The tasks of an anonymous client belong to the session.
+    pub principal: Arc<Principal>,
     /// The revision that was agreed on.
     pub revision: Revision,
     /// What the client can do: an object.
@@ -31,7 +31,7 @@ impl Dispatch {
     pub async fn open_session(&self, new: NewSession) -> Result<Session, Fault> {
         let id = SessionId::of(self.ids.uuid());
         let session = Session {
-            owner: new.owner.unwrap_or_else(|| Owner::Session(id.clone())),
+            owner: new.principal.owner(Some(&id)).unwrap_or(Owner::Local),
             id,
             revision: new.revision.as_str().to_owned(),
             client_capabilities: new.capabilities,
@@ -83,11 +83,8 @@ impl Dispatch {
     }
 
     async fn cancel_all(&self, session: &Session) -> Result<(), Fault> {
-        let caller = Caller {
-            owner: Some(session.owner.clone()),
-            session: Some(session.id.clone()),
-            capabilities: RawJson::empty_object(),
-        };
+        let anonymous = Arc::new(Principal::Anonymous);
+        let caller = Caller::new(anonymous, Some(session.id.clone()), RawJson::empty_object());
         let mut after = None;
         loop {
             let query = ListQuery { owner: caller.owner.clone(), after, limit: self.settings.page };

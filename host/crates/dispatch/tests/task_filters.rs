@@ -5,7 +5,9 @@ mod settings;
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolyard_dispatch::{Caller, Dispatch, Fault, Ids, Owner, RawJson, Settings, Stores, Task, Timestamp};
+use toolyard_dispatch::{
+    Caller, Dispatch, Fault, Ids, Owner, Principal, RawJson, Settings, Stores, Task, Timestamp,
+};
 use toolyard_store::MemoryStore;
 use toolyard_store::contract::searching::asked;
 use toolyard_store::contract::{ManualClock, START, change, created, owner, result, task};
@@ -91,7 +93,7 @@ impl House {
 }
 
 fn caller(name: &str) -> Caller {
-    Caller { owner: Some(owner(name)), session: None, capabilities: RawJson::empty_object() }
+    Caller { owner: Some(owner(name)), ..Caller::local(RawJson::empty_object()) }
 }
 
 fn ids(made: &[Task], numbers: &[usize]) -> Vec<String> {
@@ -336,7 +338,7 @@ async fn t_30_there_is_no_list_where_tasks_are_off() {
 async fn what_a_client_set_in_its_session_is_kept() {
     let house = House::new();
     let new = toolyard_dispatch::NewSession {
-        owner: None,
+        principal: Arc::new(Principal::Anonymous),
         revision: toolyard_protocol::Revision::LATEST,
         capabilities: RawJson::empty_object(),
         client: "suite".into(),

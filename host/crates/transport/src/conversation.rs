@@ -1,15 +1,17 @@
 //! What is known of a client once `initialize` is done, whatever the transport.
 
 use crate::notices::Audience;
+use arc_swap::ArcSwap;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_dispatch::{Caller, Dispatch, Fault, Offers, Outlet, Session, Stop};
+use toolyard_dispatch::{Caller, Dispatch, Fault, Offers, Outlet, Principal, Session, Stop};
 use toolyard_protocol::{Id, LogLevel, Revision};
 
 /// One client.
 pub(crate) struct Conversation {
-    /// Who it is, to the dispatcher.
-    pub caller: Caller,
+    /// Who it is, to the dispatcher, as of its latest request: what a token is good
+    /// for may change from one to the next.
+    caller: ArcSwap<Caller>,
     /// The revision that was agreed on.
     pub revision: Revision,
     /// What was declared to it besides tools (L-6).
@@ -22,7 +24,15 @@ pub(crate) struct Conversation {
     /// Where notices about its tasks go.
     pub task_outlet: Arc<dyn Outlet>,
     /// The requests under way that may be cancelled.
-    pub inflight: Inflight,
+    inflight: Inflight,
+}
+
+/// What was agreed on with a client, or is known of it from before.
+pub(crate) struct Agreed {
+    pub revision: Revision,
+    pub declared: Offers,
+    pub audience: Arc<Audience>,
+    pub memory: Memory,
 }
 
 /// What is remembered of a client beyond a restart.
@@ -35,6 +45,37 @@ pub(crate) struct Memory {
 }
 
 impl Conversation {
+    /// What is known of a client that has just initialized, or has come back.
+    pub fn new(caller: Caller, agreed: Agreed, task_outlet: Arc<dyn Outlet>, requests: usize) -> Self {
+        let Agreed { revision, declared, audience, memory } = agreed;
+        Self {
+            caller: ArcSwap::from_pointee(caller),
+            revision,
+            declared,
+            audience,
+            memory: tokio::sync::Mutex::new(memory),
+            task_outlet,
+            inflight: Inflight { most: requests, by_id: Mutex::default() },
+        }
+    }
+
+    /// Who it is, as of its latest request.
+    pub fn caller(&self) -> Arc<Caller> {
+        self.caller.load_full()
+    }
+
+    /// The client, as it shows itself in a request. Most requests come with the
+    /// same token as the one before.
+    pub fn caller_now(&self, principal: &Arc<Principal>) -> Arc<Caller> {
+        let before = self.caller.load_full();
+        if Arc::ptr_eq(&before.principal, principal) || *before.principal == **principal {
+            return before;
+        }
+        let caller = Arc::new(Caller { principal: principal.clone(), ..(*before).clone() });
+        self.caller.store(caller.clone());
+        caller
+    }
+
     /// The client sets the level of its log messages (G-1).
     pub async fn set_level(&self, dispatch: &Dispatch, level: LogLevel) -> Result<(), Fault> {
         let mut memory = self.memory.lock().await;
@@ -73,7 +114,7 @@ impl Conversation {
 }
 
 /// Requests under way, by id (C-1).
-pub(crate) struct Inflight {
+struct Inflight {
     most: usize,
     by_id: Mutex<HashMap<Id, Arc<Stop>>>,
 }
@@ -96,10 +137,6 @@ pub(crate) struct Taken {
 }
 
 impl Inflight {
-    pub fn new(most: usize) -> Self {
-        Self { most, by_id: Mutex::default() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<Stop>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use toolyard_dispatch::{CallReply, Fault, Outlet, Stop, ToolCall};
+use toolyard_dispatch::{CallReply, Caller, Fault, Outlet, Stop, ToolCall};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{
     DecodeError, Id, LogLevel, Message, RawJson, RpcError, notification, page, response, tasks,
@@ -17,6 +17,8 @@ use toolyard_protocol::{
 
 /// A request of a client that has initialized.
 pub(crate) struct Request {
+    /// Who makes it, in which session.
+    pub caller: Arc<Caller>,
     pub id: Id,
     pub method: String,
     pub params: Option<RawJson>,
@@ -47,22 +49,54 @@ pub(crate) fn manner(method: &str) -> Manner {
     }
 }
 
-/// Answers a request. `None` if its sender cancelled it, in which case nothing is
-/// sent (C-1).
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It is answered, with a result or an error.
+    Message(Bytes),
+    /// It was turned away before anything was done. HTTP has a status for it.
+    Refused(Box<Refusal>),
+    /// Its sender cancelled it: nothing is sent (C-1).
+    Silence,
+}
+
+/// A request that was turned away.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// Why.
+    pub fault: Fault,
+    /// The same as a JSON-RPC error.
+    pub message: Bytes,
+}
+
+impl Answer {
+    /// The message that goes out, whatever the transport makes of it.
+    pub fn message(self) -> Option<Bytes> {
+        match self {
+            Self::Message(message) => Some(message),
+            Self::Refused(refusal) => Some(refusal.message),
+            Self::Silence => None,
+        }
+    }
+}
+
+/// Answers a request.
 pub(crate) async fn answer(
     server: Arc<Server>,
     conversation: Arc<Conversation>,
     request: Request,
     outlet: Arc<dyn Outlet>,
-) -> Option<Bytes> {
+) -> Answer {
     let taken = match conversation.take(&request.id) {
         Ok(taken) => taken,
-        Err(why) => return Some(response::error(Some(&request.id), &not_taken(why, &server))),
+        Err(why) => {
+            return Answer::Message(response::error(Some(&request.id), &not_taken(why, &server)));
+        }
     };
-    let Request { id, method, params } = request;
+    let Request { caller, id, method, params } = request;
     let params = params.as_ref();
     let stop = taken.stop.clone();
-    let asked = Asked { server: server.clone(), conversation: conversation.clone(), outlet, stop };
+    let asked = Asked { server: server.clone(), conversation: conversation.clone(), caller, outlet, stop };
     let outcome = match method.as_str() {
         "ping" => Ok(RawJson::empty_object()),
         "tools/list" => list_tools(&server, &conversation, params).await.map_err(Failure::from),
@@ -72,24 +106,29 @@ pub(crate) async fn answer(
             // C-4: a cancelled wait ends; the task goes on.
             tokio::select! {
                 biased;
-                () = taken.stop.wait() => return None,
-                outcome = task_method(&asked, method, params) => outcome.map_err(Failure::from),
+                () = taken.stop.wait() => return Answer::Silence,
+                outcome = task_method(&asked, method, params) => outcome,
             }
         }
         method => asked.offered(method, params).await,
     };
     let outcome = match outcome {
         Ok(result) => Ok(result),
-        Err(Failure::Cancelled) => return None,
+        Err(Failure::Cancelled) => return Answer::Silence,
+        Err(Failure::Refused(fault)) => {
+            let message = response::error(Some(&id), &fault.rpc());
+            return Answer::Refused(Box::new(Refusal { fault, message }));
+        }
         Err(Failure::Rpc(error)) => Err(error),
     };
-    Some(response::outcome(&id, &outcome))
+    Answer::Message(response::outcome(&id, &outcome))
 }
 
 /// A request, and all that its method needs.
 pub(crate) struct Asked {
     pub server: Arc<Server>,
     pub conversation: Arc<Conversation>,
+    pub caller: Arc<Caller>,
     pub outlet: Arc<dyn Outlet>,
     pub stop: Arc<Stop>,
 }
@@ -100,12 +139,12 @@ pub(crate) struct Asked {
 /// [`Fault::Store`].
 pub(crate) async fn responded(
     server: &Server,
-    conversation: &Conversation,
+    caller: &Caller,
     id: Id,
     outcome: Result<RawJson, RpcError>,
 ) -> Result<(), Fault> {
     match id {
-        Id::Text(id) => server.dispatch.answered(&conversation.caller, &id, outcome).await,
+        Id::Text(id) => server.dispatch.answered(caller, &id, outcome).await,
         // All of ours are texts.
         Id::Number(id) => {
             tracing::debug!(id, "a response to no request of ours");
@@ -121,6 +160,7 @@ pub(crate) async fn responded(
 pub(crate) fn batch(
     server: &Arc<Server>,
     conversation: &Arc<Conversation>,
+    caller: &Arc<Caller>,
     members: Vec<Result<Message, DecodeError>>,
     outlet: &Arc<dyn Outlet>,
 ) -> Result<Vec<BoxFuture<'static, Option<Bytes>>>, RpcError> {
@@ -144,15 +184,16 @@ pub(crate) fn batch(
                 answering.push(refused(Some(id), error));
             }
             Ok(Message::Request { id, method, params }) => {
-                let request = Request { id, method, params };
-                answering.push(answer(server.clone(), conversation.clone(), request, outlet.clone()).boxed());
+                let request = Request { caller: caller.clone(), id, method, params };
+                let answer = answer(server.clone(), conversation.clone(), request, outlet.clone());
+                answering.push(answer.map(Answer::message).boxed());
             }
             Ok(Message::Notification { method, params }) => notified(conversation, &method, params.as_ref()),
             Ok(Message::Response { id, outcome }) => {
-                let (server, conversation) = (server.clone(), conversation.clone());
+                let (server, caller) = (server.clone(), caller.clone());
                 let taken_in = async move {
                     // A batch has no place to say that it was not kept.
-                    if let Err(fault) = responded(&server, &conversation, id, outcome).await {
+                    if let Err(fault) = responded(&server, &caller, id, outcome).await {
                         logged(&fault);
                     }
                     None
@@ -182,6 +223,8 @@ pub(crate) fn notified(conversation: &Conversation, method: &str, params: Option
 /// Why a request gives no result.
 pub(crate) enum Failure {
     Cancelled,
+    /// Nothing was done, and HTTP has a status for it.
+    Refused(Fault),
     Rpc(RpcError),
 }
 
@@ -195,6 +238,7 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Cancelled => Self::Cancelled,
+            refused @ (Fault::InsufficientScope(_) | Fault::TooOften { .. }) => Self::Refused(refused),
             other => Self::Rpc(logged(&other)),
         }
     }
@@ -211,7 +255,7 @@ async fn list_tools(
 }
 
 async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, Failure> {
-    let Asked { server, conversation, outlet, stop } = asked;
+    let Asked { server, conversation, caller, outlet, stop } = asked;
     let call = ToolCall {
         params: CallParams::decode(params)?,
         client_has_tasks: conversation.revision.has_tasks(),
@@ -219,7 +263,7 @@ async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, F
         outlet: outlet.clone(),
         task_outlet: conversation.task_outlet.clone(),
     };
-    match server.dispatch.call(&conversation.caller, call).await? {
+    match server.dispatch.call(caller, call).await? {
         CallReply::Result(result) | CallReply::Created(result) => Ok(result),
         CallReply::Error(error) => Err(Failure::Rpc(error)),
     }
@@ -235,28 +279,22 @@ async fn set_level(
     Ok(RawJson::empty_object())
 }
 
-async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> Result<RawJson, RpcError> {
+async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> Result<RawJson, Failure> {
     let dispatch = &asked.server.dispatch;
-    let caller = &asked.conversation.caller;
+    let caller = &asked.caller;
     // T-2: with tasks switched off these methods do not exist.
     if !dispatch.settings().tasks {
-        return Err(RpcError::method_not_found(method));
+        return Err(RpcError::method_not_found(method).into());
     }
-    let done = match method {
-        "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render()),
+    Ok(match method {
+        "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await?.view().render(),
         "tasks/result" => {
-            match dispatch.task_result(caller, &tasks::task_id(params)?, asked.outlet.clone()).await {
-                Ok(outcome) => return outcome,
-                Err(fault) => Err(fault),
-            }
+            dispatch.task_result(caller, &tasks::task_id(params)?, asked.outlet.clone()).await??
         }
-        "tasks/list" => dispatch.list_tasks(caller, params).await,
-        "tasks/cancel" => {
-            dispatch.cancel_task(caller, &tasks::task_id(params)?).await.map(|task| task.view().render())
-        }
-        other => return Err(RpcError::method_not_found(other)),
-    };
-    done.map_err(|fault| logged(&fault))
+        "tasks/list" => dispatch.list_tasks(caller, params).await?,
+        "tasks/cancel" => dispatch.cancel_task(caller, &tasks::task_id(params)?).await?.view().render(),
+        other => return Err(RpcError::method_not_found(other).into()),
+    })
 }
 
 /// The public half of a fault, its private half gone to the log.

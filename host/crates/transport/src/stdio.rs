@@ -4,8 +4,8 @@
 mod lines;
 
 use crate::Server;
-use crate::conversation::{Conversation, Inflight};
-use crate::methods::{self, Request, one_line};
+use crate::conversation::{Agreed, Conversation, Memory};
+use crate::methods::{self, Answer, Request, one_line};
 use crate::notices::Audience;
 use crate::tidings::Tidings;
 use bytes::Bytes;
@@ -138,7 +138,8 @@ impl Client {
             Message::Response { id, outcome } => {
                 // Before the next line is read, so that answers cannot pile up.
                 if let Some(conversation) = &self.conversation
-                    && let Err(fault) = methods::responded(&self.server, conversation, id, outcome).await
+                    && let Err(fault) =
+                        methods::responded(&self.server, &conversation.caller(), id, outcome).await
                 {
                     tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
                 }
@@ -164,7 +165,9 @@ impl Client {
             });
         };
         let outlet = self.outlet(conversation);
-        Ok(methods::answer(self.server.clone(), conversation.clone(), Request { id, method, params }, outlet))
+        let request = Request { caller: conversation.caller(), id, method, params };
+        let answering = methods::answer(self.server.clone(), conversation.clone(), request, outlet);
+        Ok(answering.map(Answer::message))
     }
 
     fn initialize(&mut self, id: &Id, params: Option<&RawJson>) -> Bytes {
@@ -179,15 +182,11 @@ impl Client {
         let revision = Revision::negotiate(&params.protocol_version, Transport::Stdio);
         let declared = self.server.dispatch.offers();
         let audience = Arc::new(Audience::new(LogLevel::DEFAULT, false));
-        self.conversation = Some(Arc::new(Conversation {
-            caller: Caller::local(params.capabilities),
-            revision,
-            declared,
-            audience: audience.clone(),
-            memory: tokio::sync::Mutex::default(),
-            task_outlet: Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience }),
-            inflight: Inflight::new(self.server.settings.requests_per_session),
-        }));
+        let task_outlet = Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: audience.clone() });
+        let agreed = Agreed { revision, declared, audience, memory: Memory::default() };
+        let caller = Caller::local(params.capabilities);
+        let requests = self.server.settings.requests_per_session;
+        self.conversation = Some(Arc::new(Conversation::new(caller, agreed, task_outlet, requests)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
 
@@ -195,7 +194,8 @@ impl Client {
     async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
         let answering = match &self.conversation {
             Some(conversation) => {
-                methods::batch(&self.server, conversation, members, &self.outlet(conversation))
+                let outlet = self.outlet(conversation);
+                methods::batch(&self.server, conversation, &conversation.caller(), members, &outlet)
             }
             None => {
                 Err(RpcError::invalid_request("the first request must be initialize, and not in a batch"))

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-use toolyard_dispatch::Fault;
+use toolyard_dispatch::{Fault, Principal};
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{Revision, RpcError};
 
@@ -43,10 +43,11 @@ impl Endpoint {
                 RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
             return reply::refuse(StatusCode::NOT_FOUND, &error);
         }
+        let principal = Arc::new(Principal::Anonymous);
         let answered = match *request.method() {
-            Method::POST => self.post(request).await,
-            Method::GET => self.get(&request).await,
-            Method::DELETE => self.delete(&request).await,
+            Method::POST => self.post(request, &principal).await,
+            Method::GET => self.get(&request, &principal).await,
+            Method::DELETE => self.delete(&request, &principal).await,
             _ => Err(reply::not_allowed().into()),
         };
         answered.unwrap_or_else(|refusal| *refusal)
@@ -76,8 +77,8 @@ impl Endpoint {
         self.hub.end_streams();
     }
 
-    async fn delete(&self, request: &Request<Incoming>) -> Result<Reply, Refused> {
-        let session = self.session(request.headers()).await?;
+    async fn delete(&self, request: &Request<Incoming>, by: &Arc<Principal>) -> Result<Reply, Refused> {
+        let session = self.session(request.headers(), by).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
         self.hub.close(&session.session.id);
         match closed {
@@ -86,8 +87,13 @@ impl Endpoint {
         }
     }
 
-    /// The session that a request belongs to (H-5, H-23).
-    pub async fn session(&self, headers: &HeaderMap) -> Result<Arc<LiveSession>, Refused> {
+    /// The session that a request belongs to (H-5, H-23). Another principal's is as
+    /// unknown as one that never was.
+    pub async fn session(
+        &self,
+        headers: &HeaderMap,
+        by: &Arc<Principal>,
+    ) -> Result<Arc<LiveSession>, Refused> {
         check_version(headers)?;
         let Some(id) = headers.get(SESSION_ID) else {
             let error = RpcError::invalid_request(
@@ -96,7 +102,7 @@ impl Endpoint {
             return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
         };
         let session = match id.to_str() {
-            Ok(id) => self.hub.session(id).await.map_err(|fault| broken(&fault))?,
+            Ok(id) => self.hub.session(id, by).await.map_err(|fault| broken(&fault))?,
             Err(_) => None,
         };
         session.ok_or_else(|| {

@@ -9,12 +9,18 @@ use crate::Server;
 use http::StatusCode;
 use hyper::Request;
 use hyper::body::Incoming;
+use std::sync::Arc;
+use toolyard_dispatch::Principal;
 use toolyard_protocol::RpcError;
 
 impl Endpoint {
-    pub(super) async fn get(&self, request: &Request<Incoming>) -> Result<Reply, Refused> {
+    pub(super) async fn get(
+        &self,
+        request: &Request<Incoming>,
+        by: &Arc<Principal>,
+    ) -> Result<Reply, Refused> {
         check_accept(request.headers(), &[("text", "event-stream")])?;
-        let session = self.session(request.headers()).await?;
+        let session = self.session(request.headers(), by).await?;
         let manner = manner(&self.server, &session);
         let Some(last) = request.headers().get("last-event-id") else {
             let stream = self.hub.stream(&session);

@@ -4,7 +4,7 @@
 use super::outlets::SessionOutlet;
 use super::sse::EventId;
 use crate::Server;
-use crate::conversation::{Conversation, Inflight, Memory};
+use crate::conversation::{Agreed, Conversation, Memory};
 use crate::notices::Audience;
 use crate::stream::{LogBounds, Stream};
 use crate::tidings::News;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Caller, Fault, Session, SessionId, TaskId};
+use toolyard_dispatch::{Caller, Fault, Principal, Session, SessionId, TaskId};
 use toolyard_protocol::{LogLevel, Revision};
 
 /// How often the store is told that a session is in use.
@@ -103,14 +103,20 @@ impl Hub {
         })
     }
 
-    /// The session of this id: from memory, else from the store.
-    pub async fn session(&self, id: &str) -> Result<Option<Arc<LiveSession>>, Fault> {
+    /// The session of this id, if it is the principal's: from memory, else from the
+    /// store. A session id alone opens nothing that a token opened (H-25, A-5).
+    pub async fn session(
+        &self,
+        id: &str,
+        principal: &Arc<Principal>,
+    ) -> Result<Option<Arc<LiveSession>>, Fault> {
         let id = SessionId(id.to_owned());
         let live = match self.in_memory(&id) {
-            Some(live) => live,
+            Some(live) if principal.has(&live.session.owner) => live,
+            Some(_) => return Ok(None),
             None => match self.server.dispatch.session(&id).await? {
-                Some(session) => self.hold(session, true),
-                None => return Ok(None),
+                Some(session) if principal.has(&session.owner) => self.hold(session, principal, true),
+                _ => return Ok(None),
             },
         };
         if live.needs_touch() {
@@ -126,7 +132,7 @@ impl Hub {
 
     /// Holds a session in memory.
     /// A session whose client has `initialized` is one that the store knew before.
-    pub fn hold(&self, session: Session, initialized: bool) -> Arc<LiveSession> {
+    pub fn hold(&self, session: Session, principal: &Arc<Principal>, initialized: bool) -> Arc<LiveSession> {
         let level = session.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::DEFAULT);
         let settings = &self.server.settings;
         let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
@@ -138,22 +144,24 @@ impl Hub {
         live.entry(session.id.clone())
             .or_insert_with(|| {
                 Arc::new(LiveSession {
-                    conversation: Arc::new(Conversation {
-                        caller: Caller {
-                            owner: Some(session.owner.clone()),
-                            session: Some(session.id.clone()),
-                            capabilities: session.client_capabilities.clone(),
+                    conversation: Arc::new(Conversation::new(
+                        Caller::new(
+                            principal.clone(),
+                            Some(session.id.clone()),
+                            session.client_capabilities.clone(),
+                        ),
+                        Agreed {
+                            revision,
+                            declared: self.server.dispatch.offers(),
+                            audience: Arc::new(Audience::new(level, initialized)),
+                            memory: Memory {
+                                subscriptions: session.subscriptions.clone(),
+                                session: Some(session.clone()),
+                            },
                         },
-                        revision,
-                        declared: self.server.dispatch.offers(),
-                        audience: Arc::new(Audience::new(level, initialized)),
-                        memory: tokio::sync::Mutex::new(Memory {
-                            subscriptions: session.subscriptions.clone(),
-                            session: Some(session.clone()),
-                        }),
-                        task_outlet: SessionOutlet::new(self.me.clone(), session.id.clone()),
-                        inflight: Inflight::new(settings.requests_per_session),
-                    }),
+                        SessionOutlet::new(self.me.clone(), session.id.clone()),
+                        settings.requests_per_session,
+                    )),
                     bounds: Bounds {
                         log: LogBounds { bytes: settings.replay_bytes, events: settings.replay_events },
                         streams: settings.streams_per_session,

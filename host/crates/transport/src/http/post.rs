@@ -6,7 +6,7 @@ use super::hub::{LiveSession, Purpose};
 use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::{body, is_json, sse};
-use crate::methods::{self, Manner, Request as McpRequest};
+use crate::methods::{self, Answer, Manner, Request as McpRequest};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -15,39 +15,44 @@ use http::{HeaderMap, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
-use toolyard_dispatch::{NewSession, NoOutlet, Outlet};
+use toolyard_dispatch::{NewSession, NoOutlet, Outlet, Principal};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, response, tasks};
 
 impl Endpoint {
-    pub(super) async fn post(&self, request: Request<HttpBody>) -> Result<Reply, Refused> {
+    pub(super) async fn post(
+        &self,
+        request: Request<HttpBody>,
+        by: &Arc<Principal>,
+    ) -> Result<Reply, Refused> {
         let (headers, message) = self.read(request).await?;
         match message {
             Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
-                Ok(self.initialize(&id, params.as_ref()).await)
+                Ok(self.initialize(&id, params.as_ref(), by).await)
             }
             Incoming::One(Message::Request { id, method, params }) => {
-                let session = self.session(&headers).await?;
-                Ok(self.request(session, McpRequest { id, method, params }).await)
+                let session = self.session(&headers, by).await?;
+                let caller = session.conversation.caller_now(by);
+                Ok(self.request(session, McpRequest { caller, id, method, params }).await)
             }
             Incoming::One(Message::Notification { method, params }) => {
-                let session = self.session(&headers).await?;
+                let session = self.session(&headers, by).await?;
                 methods::notified(&session.conversation, &method, params.as_ref());
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             Incoming::One(Message::Response { id, outcome }) => {
-                let session = self.session(&headers).await?;
+                let session = self.session(&headers, by).await?;
                 // Accepted only once it is kept.
-                methods::responded(&self.server, &session.conversation, id, outcome)
+                methods::responded(&self.server, &session.conversation.caller_now(by), id, outcome)
                     .await
                     .map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             Incoming::Batch(members) => {
-                let session = self.session(&headers).await?;
-                self.batch(session, members).await
+                let session = self.session(&headers, by).await?;
+                self.batch(session, by, members).await
             }
         }
     }
@@ -72,20 +77,20 @@ impl Endpoint {
     }
 
     /// Opens a session (L-1 to L-3, H-22).
-    async fn initialize(&self, id: &Id, params: Option<&RawJson>) -> Reply {
+    async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &Arc<Principal>) -> Reply {
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
         };
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
         let client = format!("{} {}", params.client_info.name, params.client_info.version);
-        let new = NewSession { owner: None, revision, capabilities: params.capabilities, client };
+        let new = NewSession { principal: by.clone(), revision, capabilities: params.capabilities, client };
         let session = match self.server.dispatch.open_session(new).await {
             Ok(session) => session,
             Err(fault) => return reply::json(response::error(Some(id), &fault.rpc())),
         };
         tracing::debug!(session = %session.id, client = session.client, %revision, "session opened");
-        let live = self.hub.hold(session.clone(), false);
+        let live = self.hub.hold(session.clone(), by, false);
         let declared = live.conversation.declared;
         let result = self.server.identity.initialize_result(revision, declared);
         let mut reply = reply::json(response::result(id, &result));
@@ -110,8 +115,11 @@ impl Endpoint {
         let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
         let mut answering = Box::pin(answering);
         if how != Manner::Stream {
-            if let Some(answer) = (&mut answering).now_or_never() {
-                stream.end(answer);
+            match (&mut answering).now_or_never() {
+                // Turned away before anything was done, so no stream has begun.
+                Some(Answer::Refused(refusal)) => return reply::turned_away(*refusal),
+                Some(answer) => stream.end(answer.message()),
+                None => {}
             }
         } else {
             // Kept before the wait begins, so that what belongs to the task finds
@@ -120,7 +128,7 @@ impl Endpoint {
         }
         if stream.ended().is_none() {
             let stream = stream.clone();
-            self.requests.spawn(async move { stream.end(answering.await) });
+            self.requests.spawn(async move { stream.end(answering.await.message()) });
         }
         match how {
             Manner::Plain => stream.stirred().await,
@@ -143,10 +151,12 @@ impl Endpoint {
     async fn batch(
         &self,
         session: Arc<LiveSession>,
+        by: &Arc<Principal>,
         members: Vec<Result<Message, DecodeError>>,
     ) -> Result<Reply, Refused> {
         let outlet: Arc<dyn Outlet> = Arc::new(NoOutlet);
-        let answering = methods::batch(&self.server, &session.conversation, members, &outlet)
+        let caller = session.conversation.caller_now(by);
+        let answering = methods::batch(&self.server, &session.conversation, &caller, members, &outlet)
             .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
         if answering.is_empty() {
             return Ok(reply::empty(StatusCode::ACCEPTED));

@@ -2,14 +2,16 @@
 
 use super::body::BodyError;
 use super::guard::TurnedAway;
+use crate::methods::Refusal;
 use bytes::Bytes;
 use futures_util::Stream;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use toolyard_dispatch::Fault;
 use toolyard_protocol::{RpcError, response};
 
 /// The header that names a session (H-22).
@@ -76,6 +78,23 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
 /// An error of HTTP, explained by a JSON-RPC error without an id (H-11).
 pub(crate) fn refuse(status: StatusCode, error: &RpcError) -> Reply {
     let mut reply = json(response::error(None, error));
+    *reply.status_mut() = status;
+    reply
+}
+
+/// A request that was turned away before anything was done: `403` or `429`
+/// (T-42).
+pub(crate) fn turned_away(refusal: Refusal) -> Reply {
+    let mut reply = json(refusal.message);
+    let headers = reply.headers_mut();
+    let status = match refusal.fault {
+        Fault::InsufficientScope(_) => StatusCode::FORBIDDEN,
+        Fault::TooOften { retry_after_ms, .. } => {
+            headers.insert(RETRY_AFTER, HeaderValue::from(retry_after_ms.div_ceil(1000).max(1)));
+            StatusCode::TOO_MANY_REQUESTS
+        }
+        _ => StatusCode::OK,
+    };
     *reply.status_mut() = status;
     reply
 }

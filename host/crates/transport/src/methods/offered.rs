@@ -46,7 +46,7 @@ impl Asked {
 
     fn request(&self, params: Option<&RawJson>) -> Result<Request<'_>, RpcError> {
         Ok(Request {
-            caller: &self.conversation.caller,
+            caller: &self.caller,
             stop: self.stop.clone(),
             outlet: self.outlet.clone(),
             progress_token: params.map(progress_token).transpose()?.flatten(),

@@ -1,0 +1,147 @@
+//! Who makes a request, as the transport has found out.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Owner, SessionId};
+
+/// Who makes a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Principal {
+    /// Somebody who was not asked who they are.
+    Anonymous,
+    /// The user of this machine, over stdio or the command line.
+    Local,
+    /// The operator at the command line, who sees everybody's tasks.
+    Operator,
+    /// Somebody whom an issuer vouches for.
+    Subject(Subject),
+}
+
+/// Somebody whom an issuer vouches for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// Who vouches: the `iss` of a token, or [`Subject::TOKENS`] for the tokens of
+    /// the configuration.
+    pub issuer: String,
+    /// For whom: its `sub`, or the name of a token of the configuration.
+    pub subject: String,
+    /// The client that the token was issued to.
+    pub client: Option<String>,
+    /// What the token is good for.
+    pub scopes: BTreeSet<String>,
+    /// All claims of the token: an object.
+    pub claims: Value,
+    /// When the token expires.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Subject {
+    /// The issuer of the tokens in the configuration. Other issuers are URLs, so
+    /// none can have this name.
+    pub const TOKENS: &'static str = "token";
+}
+
+impl Principal {
+    /// Whose tasks the principal has; those of the session where nobody is known.
+    #[must_use]
+    pub fn owner(&self, session: Option<&SessionId>) -> Option<Owner> {
+        match self {
+            Self::Operator => None,
+            Self::Local => Some(Owner::Local),
+            Self::Anonymous => session.cloned().map(Owner::Session),
+            Self::Subject(subject) => {
+                Some(Owner::Subject { issuer: subject.issuer.clone(), subject: subject.subject.clone() })
+            }
+        }
+    }
+
+    /// Whether what belongs to `owner`, such as a session, is this principal's. An
+    /// anonymous client has whatever session it can name; nobody else's.
+    #[must_use]
+    pub fn has(&self, owner: &Owner) -> bool {
+        match (self, owner) {
+            (Self::Operator, _) | (Self::Anonymous, Owner::Session(_)) | (Self::Local, Owner::Local) => true,
+            (Self::Subject(of), Owner::Subject { issuer, subject }) => {
+                of.issuer == *issuer && of.subject == *subject
+            }
+            _ => false,
+        }
+    }
+
+    /// When it stops being known, if it does.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Subject(subject) => subject.expires_at,
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anonymous => f.write_str("anonymous"),
+            Self::Local => f.write_str("local"),
+            Self::Operator => f.write_str("operator"),
+            Self::Subject(subject) => subject.fmt(f),
+        }
+    }
+}
+
+/// `token:NAME` for a token of the configuration, else `ISSUER#SUBJECT`: the URL
+/// of an issuer has no fragment, so no two subjects are written alike.
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let between = if self.issuer == Self::TOKENS { ':' } else { '#' };
+        write!(f, "{}{between}{}", self.issuer, self.subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(issuer: &str, subject: &str) -> Principal {
+        Principal::Subject(Subject {
+            issuer: issuer.into(),
+            subject: subject.into(),
+            client: None,
+            scopes: BTreeSet::new(),
+            claims: Value::Null,
+            expires_at: None,
+        })
+    }
+
+    #[test]
+    fn t_40_a_principal_has_what_is_its_own_and_nothing_else() {
+        let session = SessionId("s".into());
+        let everybody = [
+            Principal::Anonymous,
+            Principal::Local,
+            subject("https://a.example", "alice"),
+            subject("https://b.example", "alice"),
+            subject("https://a.example", "bob"),
+            subject(Subject::TOKENS, "alice"),
+        ];
+        for (at, one) in everybody.iter().enumerate() {
+            let owner = one.owner(Some(&session)).expect("all but the operator own");
+            for (other_at, other) in everybody.iter().enumerate() {
+                assert_eq!(other.has(&owner), at == other_at, "{other} has what is of {one}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_6_no_two_principals_are_written_alike() {
+        let shown = [
+            Principal::Anonymous.to_string(),
+            Principal::Local.to_string(),
+            subject("https://a.example", "local").to_string(),
+            subject(Subject::TOKENS, "local").to_string(),
+        ];
+        assert_eq!(shown, ["anonymous", "local", "https://a.example#local", "token:local"]);
+    }
+}
