@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use toolyard_dispatch::{Bounds, Clock, Dispatch, Settings, Stores};
+use toolyard_dispatch::authority::Authority;
+use toolyard_dispatch::{Bounds, Clock, Dispatch, Policy, Rates, Settings, Stores};
 use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolyard_transport::{Implementation, Server, ServerIdentity};
@@ -67,6 +68,7 @@ impl Assembled {
             Arc::new(RandomIds),
             guests,
         );
+        dispatch.enforce(policy(config)?);
         let mut plugins = Plugins::open(engine, config.plugins.clone());
         let mut interrupted = stop.clone();
         let snapshot = tokio::select! {
@@ -289,6 +291,21 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         sessions: limits.sessions,
         session_idle_ms: milliseconds(limits.session_idle),
     }
+}
+
+/// Who may do what, and how often.
+fn policy(config: &Config) -> anyhow::Result<Policy> {
+    let limits = &config.limits;
+    let rates = Rates {
+        requests: limits.rate_requests,
+        calls: limits.rate_calls,
+        creation: limits.rate_creation,
+        polling: limits.rate_polling,
+        failed_lookups: limits.rate_failed_lookups,
+        sessions: limits.rate_sessions,
+        local: limits.rate_local,
+    };
+    Ok(Policy::new(Authority::new(config.rules.clone())?, &rates))
 }
 
 fn wire_settings(config: &Config) -> toolyard_transport::Settings {

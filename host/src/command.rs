@@ -6,6 +6,7 @@
 pub mod call;
 pub mod check;
 pub mod compile;
+pub mod rules;
 pub mod serve;
 pub mod stdio;
 pub mod tasks;

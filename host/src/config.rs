@@ -3,17 +3,16 @@
 
 pub mod auth;
 pub mod limits;
-pub mod rules;
 pub mod value;
 
 use anyhow::{Context as _, bail};
 use auth::Auth;
 use clap::Args;
 use limits::{Limits, TABLE};
-use rules::Rule;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use toolyard_dispatch::authority::{Authority, RuleSpec};
 
 /// The flags that most commands share. Each has an environment variable and a
 /// key in the configuration file; the flag wins over the variable, the variable
@@ -85,8 +84,7 @@ pub struct Config {
     #[expect(dead_code, reason = "comes next")]
     pub auth: Auth,
     /// Who may use what.
-    #[expect(dead_code, reason = "comes next")]
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RuleSpec>,
 }
 
 /// The file of this name is read if no other is named.
@@ -139,7 +137,7 @@ struct Tables {
     #[serde(default)]
     auth: Auth,
     #[serde(default)]
-    rules: Vec<Rule>,
+    rules: Vec<RuleSpec>,
 }
 
 /// The names of these tables.
@@ -212,6 +210,8 @@ impl Written {
         if self.limits.ttl_default > self.limits.ttl_cap {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`");
         }
+        // What is wrong with a rule is said before anything is started.
+        Authority::new(self.tables.rules.clone())?;
         Ok(Config {
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,

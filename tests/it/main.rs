@@ -1,6 +1,7 @@
 //! The whole, driven from outside: the real binary, real sockets and pipes, real
 //! components. Tests cite the items of the protocol checklists.
 
+mod authority;
 mod clients;
 mod command_line;
 mod examples;
@@ -10,7 +11,9 @@ mod lifecycle;
 mod limits;
 mod notices;
 mod offered;
+mod ownership;
 mod questions;
+mod rates;
 mod raw_bytes;
 mod recovery;
 mod refusals;

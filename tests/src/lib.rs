@@ -9,6 +9,7 @@ pub mod schema;
 pub mod session;
 pub mod stdio;
 pub mod tap;
+pub mod tokens;
 pub mod wait;
 
 pub use host::Host;

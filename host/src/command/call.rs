@@ -40,6 +40,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     // One call needs no durable store.
     config.store = StoreChoice::Memory;
     config.limits.tasks = false;
+    // Whoever can start this can change the rules.
+    config.rules.clear();
     assemble::with_runtimes(|guests| async move {
         let mut signal = stop_signal()?;
         let assembled = Assembled::start(&config, guests, signal.clone()).await?;

@@ -5,6 +5,7 @@
 use super::value::Value;
 use bytesize::ByteSize;
 use std::time::Duration;
+use toolyard_dispatch::Rate;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +84,20 @@ limits! {
         "Calls and tasks of one principal that run at once.";
     retry_after: Duration = "calls.retry-after", "1s",
         "When a client that was told `busy` is advised to try again.";
+    rate_requests: Option<Rate> = "rates.requests", "12000/min",
+        "Requests of one principal, of any kind; over a rate the answer is 429 with Retry-After, and nothing is done.";
+    rate_calls: Option<Rate> = "rates.calls", "6000/min",
+        "Plain calls of one principal, and its requests for resources, prompts and completion.";
+    rate_creation: Option<Rate> = "rates.creation", "1200/min",
+        "Tasks that one principal may create.";
+    rate_polling: Option<Rate> = "rates.polling", "6000/min",
+        "Questions of one principal about tasks (`tasks/get`, `tasks/result`, `tasks/list`, `tasks/cancel`).";
+    rate_failed_lookups: Option<Rate> = "rates.failed-lookups", "60/min",
+        "Look-ups of one principal that find nothing: ids of tasks, sessions, events, and cursors; over it the principal looks nothing up for a while.";
+    rate_sessions: Option<Rate> = "rates.sessions", "120/min",
+        "Sessions that one principal may open.";
+    rate_local: bool = "rates.local", "false",
+        "Whether the rates hold for the user of this machine as well: stdio, and anonymous callers from the loopback address.";
     page: u32 = "lists.page", "200",
         "Entries on one page of a listing; a page of `resources/list` may be longer, because it holds whole pages of plugins.";
     question_wait: Duration = "questions.wait", "5min",

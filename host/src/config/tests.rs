@@ -43,6 +43,10 @@ fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
         ("listen = \"0.0.0.0:1\"", "can be reached from other machines"),
         ("[tasks]\nttl-default = \"48h\"", "longer than"),
         ("tasks = [", "expected"),
+        ("[rates]\ncalls = \"10\"", "expected a rate such as 10/s"),
+        ("[[rules]]\neffect = \"allow\"", "rule 1 (rule 1): `tools`"),
+        ("[[rules]]\neffect = \"allow\"\ntool = [\"*\"]", "unknown field `tool`"),
+        ("[rules]\neffect = \"allow\"", "expected a sequence"),
     ] {
         let refusal = refusal(text);
         assert!(refusal.contains(says), "{text}: {refusal}");
@@ -68,7 +72,8 @@ fn the_page_of_settings_is_the_table() {
          Made from the table in `host/src/config/limits.rs`; a test keeps the two the same.\n\n\
          A setting is a key in `toolyard.toml` (`tasks.ttl-default` is `ttl-default` in the table `[tasks]`), an\n\
          environment variable, or `--set KEY=VALUE`. The flag wins over the variable, the variable over the file.\n\
-         Durations are written `250ms`, `30s`, `10min`, `1h`; sizes `64KiB`, `8MiB`.\n\n\
+         Durations are written `250ms`, `30s`, `10min`, `1h`; sizes `64KiB`, `8MiB`; rates `10/s`, `600/min`, `1000/h`\n\
+         or `none`; as many as a rate names may come at once.\n\n\
          | key | default | kind | what it does | environment |\n| --- | --- | --- | --- | --- |\n",
     );
     for row in TABLE {

@@ -3,6 +3,7 @@
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::time::Duration;
+use toolyard_dispatch::Rate;
 
 /// A kind of value.
 pub trait Value: Sized {
@@ -44,6 +45,17 @@ impl Value for Duration {
             .ok()
             .and_then(|duration| Self::try_from(duration).ok())
             .ok_or_else(|| format!("expected a duration such as 250ms, 30s, 10min or 1h, not `{text}`"))
+    }
+}
+
+impl Value for Option<Rate> {
+    const KIND: &'static str = "rate";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "none" => Ok(None),
+            rate => rate.parse().map(Some).map_err(|error| format!("{error}, or none, not `{text}`")),
+        }
     }
 }
 

@@ -76,6 +76,7 @@ fn catalog() -> Arc<Catalog> {
         poll_interval_ms: None,
         immediate_response: None,
         concurrency: None,
+        rate: None,
     }));
     Arc::new(Catalog::new([tool]).expect("one tool collides with none"))
 }

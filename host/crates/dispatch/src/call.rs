@@ -1,8 +1,10 @@
 //! `tools/call`: resolve, check, admit, run; in line or as a task.
 
 use crate::admit::{Claim, Full, Slot, Ticket};
+use crate::authority::Object;
 use crate::change::Changed;
 use crate::outlet::Outlet;
+use crate::permit::Permit;
 use crate::query::Caller;
 use crate::run::{Client, Run};
 use crate::runs::{RunGuard, Runs, Work};
@@ -61,10 +63,14 @@ impl Dispatch {
             return Err(Fault::Closing);
         }
         let name = &call.params.name;
-        let tool = self.offer.load().catalog.get(name).cloned();
-        let Some(tool) = tool else {
-            return Err(Fault::UnknownTool(toolyard_protocol::error::clip(name, 128)));
-        };
+        let unknown = || Fault::UnknownTool(toolyard_protocol::error::clip(name, 128));
+        // Before the name is looked up, so that nothing shows whether it exists.
+        self.permit(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
+        let offer = self.offer.load();
+        let tool = offer.catalog.get(name).cloned().ok_or_else(unknown)?;
+        let permit = self.permit_call(caller, name, &call.params.arguments)?;
+        offer.pace(name)?;
+        drop(offer);
         let tasks = self.settings.tasks && call.client_has_tasks;
         // T-2: who was not offered tasks has the augmentation ignored.
         let augmented = if tasks { call.params.task.clone() } else { None };
@@ -73,14 +79,15 @@ impl Dispatch {
             (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name.clone())),
             (Some(ttl), _) => {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
-                self.call_as_task(caller, tool, call, ttl).await
+                self.call_as_task(permit, caller, tool, call, ttl).await
             }
-            (None, _) => self.call_plainly(caller, tool, call).await,
+            (None, _) => self.call_plainly(permit, caller, tool, call).await,
         }
     }
 
     async fn call_plainly(
         self: &Arc<Self>,
+        _permit: Permit,
         caller: &Caller,
         tool: Arc<dyn Tool>,
         call: ToolCall,
@@ -131,6 +138,7 @@ impl Dispatch {
 
     async fn call_as_task(
         self: &Arc<Self>,
+        _permit: Permit,
         caller: &Caller,
         tool: Arc<dyn Tool>,
         call: ToolCall,

@@ -12,6 +12,8 @@ use toolyard_task::{Event, Incarnation, TaskId};
 const TICK: Duration = Duration::from_millis(250);
 /// Every so many ticks the shared state of hosts and sessions is looked at.
 const SLOW_TICKS: u32 = 20;
+/// Every so many ticks the counts of rates are tidied.
+const TIDY_TICKS: u32 = 240;
 const DUE_AT_ONCE: u32 = 500;
 
 enum Next {
@@ -46,6 +48,9 @@ impl Dispatch {
                 }
                 Next::Tick => {
                     count = count.wrapping_add(1);
+                    if count.is_multiple_of(TIDY_TICKS) {
+                        self.policy().paces.tidy();
+                    }
                     self.tick(count.is_multiple_of(SLOW_TICKS)).await
                 }
             };

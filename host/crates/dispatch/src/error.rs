@@ -51,6 +51,9 @@ pub enum Fault {
         /// When to try again (milliseconds).
         retry_after_ms: u64,
     },
+    /// The rules allow the tool, but not with these arguments.
+    #[error("The tool `{0}` may not be called with these arguments")]
+    ArgumentsDenied(String),
     /// The token is good for less than this needs. Nothing was done.
     #[error("Forbidden: this needs {} that the token does not have", scopes(.0))]
     InsufficientScope(Vec<String>),
@@ -108,6 +111,7 @@ impl Fault {
             Self::TaskForbidden(_) | Self::TaskRequired(_) | Self::TasksOff => METHOD_NOT_FOUND,
             Self::UnknownTool(_)
             | Self::InvalidParams(_)
+            | Self::ArgumentsDenied(_)
             | Self::UnknownTask
             | Self::UnknownPrompt(_)
             | Self::NothingToComplete(_)

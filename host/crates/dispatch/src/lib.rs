@@ -8,6 +8,7 @@
 mod admit;
 mod ask;
 mod asked;
+pub mod authority;
 mod call;
 mod change;
 mod cursor;
@@ -19,8 +20,10 @@ mod follow;
 mod listing;
 mod offered;
 mod outlet;
+mod permit;
 mod principal;
 mod query;
+mod rates;
 mod reports;
 mod requests;
 mod retrieve;
@@ -40,6 +43,7 @@ pub use offered::{Lists, Offers};
 pub use outlet::{Line, NoOutlet, Notice, Outlet, Place, Presence};
 pub use principal::{Principal, Subject};
 pub use query::Caller;
+pub use rates::{Operation, RateKey, Rates};
 pub use retrieve::Request;
 pub use sessions::NewSession;
 pub use settings::Settings;
@@ -49,7 +53,7 @@ pub use toolyard_protocol::{RawJson, RpcError, Timestamp};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
-pub use toolyard_task::{Catalog, Clock, Ids, Outcome, Owner, SessionId, Task, TaskId};
+pub use toolyard_task::{Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId};
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -73,6 +77,22 @@ pub struct Stores {
     pub keys: Arc<dyn KeyStore>,
 }
 
+/// Who may do what, and how often.
+#[derive(Debug, Default)]
+pub struct Policy {
+    authority: authority::Authority,
+    paces: rates::Paces,
+}
+
+impl Policy {
+    /// These rules, and these rates of each principal. Without rules everything is
+    /// allowed.
+    #[must_use]
+    pub fn new(authority: authority::Authority, rates: &Rates) -> Self {
+        Self { authority, paces: rates::Paces::new(rates) }
+    }
+}
+
 /// The application. One a process; shared by every connection.
 pub struct Dispatch {
     settings: Settings,
@@ -82,6 +102,8 @@ pub struct Dispatch {
     /// Where guests run that do not end in their first poll.
     guests: tokio::runtime::Handle,
     offer: ArcSwap<listing::Offer>,
+    /// Who may do what, and how often.
+    policy: ArcSwap<Policy>,
     /// Whoever follows these tells its clients.
     feeds: offered::Feeds,
     /// Questions of tasks that are out.
@@ -118,6 +140,7 @@ impl Dispatch {
             ids,
             guests,
             offer: ArcSwap::from_pointee(listing::Offer::default()),
+            policy: ArcSwap::default(),
             feeds: offered::Feeds::default(),
             desk: desk::Desk::default(),
             requests: requests::Requests::default(),
@@ -133,8 +156,20 @@ impl Dispatch {
     /// Puts a new catalog in place of the old. Calls under way keep the tools
     /// that they resolved.
     pub fn publish(&self, catalog: Arc<Catalog>) {
-        let former = self.offer.swap(Arc::new(listing::Offer::of(catalog.clone())));
+        let offer = listing::Offer::of(catalog.clone(), &self.offer.load());
+        let former = self.offer.swap(Arc::new(offer));
         self.feeds.compare(&former.catalog, &catalog);
+    }
+
+    /// Puts this policy in force, before anybody is served. Until then everybody may
+    /// do everything, as at the command line.
+    pub fn enforce(&self, policy: Policy) {
+        self.policy.store(Arc::new(policy));
+    }
+
+    /// The policy in force.
+    pub(crate) fn policy(&self) -> arc_swap::Guard<Arc<Policy>> {
+        self.policy.load()
     }
 
     /// The catalog in force.

@@ -1,16 +1,22 @@
 //! `tools/list`: entries rendered once a catalog, not once a request.
 
+use crate::authority::Object;
+use crate::query::Caller;
+use crate::rates::ToolPace;
 use crate::{Dispatch, Fault};
+use std::collections::HashMap;
 use std::sync::Arc;
 use toolyard_protocol::page::page;
 use toolyard_protocol::{RawJson, Revision};
-use toolyard_task::Catalog;
+use toolyard_task::{Catalog, Rate};
 
 /// A catalog and its listing entries, with and without the mention of tasks.
 #[derive(Default)]
 pub(crate) struct Offer {
     pub catalog: Arc<Catalog>,
     entries: Vec<Entry>,
+    /// Of the tools whose manifests set a rate.
+    paces: HashMap<String, Arc<ToolPace>>,
 }
 
 struct Entry {
@@ -20,7 +26,18 @@ struct Entry {
 }
 
 impl Offer {
-    pub fn of(catalog: Arc<Catalog>) -> Self {
+    /// A catalog, after the former one: a tool whose rate is still the same goes on
+    /// being counted.
+    pub fn of(catalog: Arc<Catalog>, former: &Self) -> Self {
+        let pace = |name: &str, rate: Rate| match former.paces.get(name) {
+            Some(pace) if pace.rate == rate => pace.clone(),
+            _ => Arc::new(ToolPace::new(rate)),
+        };
+        let paces = catalog.tools().filter_map(|tool| {
+            let name = tool.spec().name();
+            Some((name.to_owned(), pace(name, tool.spec().rate?)))
+        });
+        let paces = paces.collect();
         let entries = catalog
             .tools()
             .map(|tool| {
@@ -32,17 +49,30 @@ impl Offer {
                 }
             })
             .collect();
-        Self { catalog, entries }
+        Self { catalog, entries, paces }
+    }
+
+    /// Counts a call of this tool.
+    ///
+    /// # Errors
+    /// [`Fault::TooOften`].
+    pub fn pace(&self, tool: &str) -> Result<(), Fault> {
+        self.paces.get(tool).map_or(Ok(()), |pace| pace.count())
     }
 }
 
 impl Dispatch {
-    /// The result of `tools/list` (TL-2, N-1). No tasks are offered to clients
+    /// The result of `tools/list` (TL-2, N-1): what the caller may use. No tasks are offered to clients
     /// whose revision has none.
     ///
     /// # Errors
     /// [`Fault::InvalidCursor`].
-    pub async fn list_tools(&self, revision: Revision, cursor: Option<&str>) -> Result<RawJson, Fault> {
+    pub async fn list_tools(
+        &self,
+        caller: &Caller,
+        revision: Revision,
+        cursor: Option<&str>,
+    ) -> Result<RawJson, Fault> {
         const SCOPE: &str = "tools";
         let after = match cursor {
             Some(cursor) => Some(self.open_cursor(SCOPE, cursor).await?),
@@ -51,10 +81,11 @@ impl Dispatch {
         let offer = self.offer.load_full();
         // The name is the key, so a page goes on rightly in a newer catalog too.
         let start = after.map_or(0, |after| offer.entries.partition_point(|entry| entry.name <= after));
-        let end = offer.entries.len().min(start + self.settings.page as usize);
-        let shown = &offer.entries[start..end];
+        let mut visible =
+            offer.entries[start..].iter().filter(|entry| self.shows(caller, Object::Tool(&entry.name)));
+        let shown: Vec<&Entry> = visible.by_ref().take(self.settings.page as usize).collect();
         let next = match shown.last() {
-            Some(last) if end < offer.entries.len() => Some(self.seal_cursor(SCOPE, &last.name).await?),
+            Some(last) if visible.next().is_some() => Some(self.seal_cursor(SCOPE, &last.name).await?),
             _ => None,
         };
         let tasks = self.settings.tasks && revision.has_tasks();

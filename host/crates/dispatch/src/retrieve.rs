@@ -1,8 +1,10 @@
 //! Resources, prompts and completion: each request is a run of one plugin, or of
 //! several one after the other (R-2 to R-5, PR-2 to PR-4, CO-1 to CO-3).
 
+use crate::authority::{Kind, Object};
 use crate::call::{claim, client};
 use crate::outlet::Outlet;
+use crate::permit::Permit;
 use crate::query::Caller;
 use crate::run::{Driven, Run};
 use crate::runs::Work;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use toolyard_protocol::completion::{CompleteParams, Reference, has_variable};
 use toolyard_protocol::page::page;
 use toolyard_protocol::prompts::{GetParams, PromptDescription};
-use toolyard_protocol::resources::not_found;
+use toolyard_protocol::resources::{not_found, uri_of};
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Provider;
 use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
@@ -52,6 +54,12 @@ impl Dispatch {
             }
             None => None,
         };
+        let Some(permit) = self.permit_list(request.caller, Kind::Resource) else {
+            return Ok(page("resources", [].iter(), None));
+        };
+        let shown = |entry: &RawJson| {
+            uri_of(entry).is_some_and(|uri| self.shows(request.caller, Object::Resource(&uri)))
+        };
         let mut inside = from.as_ref().and_then(|(_, cursor)| cursor.clone());
         let first = from.map(|(plugin, _)| plugin).unwrap_or_default();
         let providers = self.providers(|spec| spec.has_resources && spec.plugin >= first);
@@ -69,9 +77,9 @@ impl Dispatch {
             }
             loop {
                 let retrieval = Retrieval::Resources { cursor: inside.take() };
-                match self.retrieve(&request, &provider, retrieval).await {
+                match self.retrieve(&permit, &request, &provider, retrieval).await {
                     Ok(Retrieved::Resources { entries: more, next }) => {
-                        entries.extend(more);
+                        entries.extend(more.into_iter().filter(shown));
                         inside = next;
                     }
                     Ok(_) => {}
@@ -108,8 +116,12 @@ impl Dispatch {
             return Err(Fault::InvalidCursor);
         }
         let mut entries = Vec::new();
-        for provider in self.providers(|spec| spec.has_resources) {
-            entries.extend(self.templates(&request, &provider).await?.into_iter().map(|(_, entry)| entry));
+        if let Some(permit) = self.permit_list(request.caller, Kind::Resource) {
+            for provider in self.providers(|spec| spec.has_resources) {
+                let templates = self.templates(&permit, &request, &provider).await?.into_iter();
+                let shown = templates.filter(|(uri, _)| self.shows(request.caller, Object::Resource(uri)));
+                entries.extend(shown.map(|(_, entry)| entry));
+            }
         }
         Ok(page("resourceTemplates", entries.iter(), None))
     }
@@ -117,10 +129,11 @@ impl Dispatch {
     /// The templates of one plugin; none if it fails.
     async fn templates(
         self: &Arc<Self>,
+        permit: &Permit,
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
     ) -> Result<Vec<(String, RawJson)>, Fault> {
-        match self.retrieve(request, provider, Retrieval::Templates).await {
+        match self.retrieve(permit, request, provider, Retrieval::Templates).await {
             Ok(Retrieved::Templates(templates)) => Ok(templates),
             Ok(_) => Ok(Vec::new()),
             Err(Fault::Answered(error)) => {
@@ -138,9 +151,12 @@ impl Dispatch {
     /// [`Fault::Answered`]: `-32002` if nobody has it, or what the plugin
     /// said; else as [`Dispatch::list_resources`].
     pub async fn read_resource(self: &Arc<Self>, request: Request<'_>, uri: &str) -> Result<RawJson, Fault> {
+        let unknown = || Fault::Answered(not_found(uri));
+        let permit =
+            self.permit(request.caller, Object::Resource(uri)).map_err(|denial| denial.or(unknown))?;
         let mut failed = None;
         for provider in self.providers(|spec| spec.has_resources) {
-            match self.retrieve(&request, &provider, Retrieval::Read { uri: uri.to_owned() }).await {
+            match self.retrieve(&permit, &request, &provider, Retrieval::Read { uri: uri.to_owned() }).await {
                 Ok(Retrieved::Contents(Some(contents))) => return Ok(contents),
                 Ok(_) => {}
                 Err(Fault::Answered(error)) => {
@@ -149,20 +165,20 @@ impl Dispatch {
                 Err(fault) => return Err(fault),
             }
         }
-        Err(Fault::Answered(failed.unwrap_or_else(|| not_found(uri))))
+        Err(failed.map_or_else(unknown, Fault::Answered))
     }
 
     /// The result of `prompts/list` (PR-2).
     ///
     /// # Errors
     /// [`Fault::InvalidCursor`].
-    pub async fn list_prompts(&self, cursor: Option<&str>) -> Result<RawJson, Fault> {
+    pub async fn list_prompts(&self, caller: &Caller, cursor: Option<&str>) -> Result<RawJson, Fault> {
         const SCOPE: &str = "prompts";
         let after = match cursor {
             Some(cursor) => Some(self.open_cursor(SCOPE, cursor).await?),
             None => None,
         };
-        let (prompts, more) = self.prompts_after(after.as_deref());
+        let (prompts, more) = self.prompts_after(caller, after.as_deref());
         let next = match prompts.last() {
             Some(last) if more => Some(self.seal_cursor(SCOPE, &last.name).await?),
             _ => None,
@@ -171,11 +187,13 @@ impl Dispatch {
         Ok(page("prompts", entries.iter(), next.as_deref()))
     }
 
-    /// A page of prompts, and whether more follow.
-    fn prompts_after(&self, after: Option<&str>) -> (Vec<PromptDescription>, bool) {
+    /// A page of the caller's prompts, and whether more follow.
+    fn prompts_after(&self, caller: &Caller, after: Option<&str>) -> (Vec<PromptDescription>, bool) {
         let catalog = self.catalog();
-        let mut prompts =
-            catalog.prompts().filter(|prompt| after.is_none_or(|after| prompt.name.as_str() > after));
+        let mut prompts = catalog
+            .prompts()
+            .filter(|prompt| after.is_none_or(|after| prompt.name.as_str() > after))
+            .filter(|prompt| self.shows(caller, Object::Prompt(&prompt.name)));
         let page = prompts.by_ref().take(self.settings.page as usize).cloned().collect();
         (page, prompts.next().is_some())
     }
@@ -190,13 +208,14 @@ impl Dispatch {
         request: Request<'_>,
         params: GetParams,
     ) -> Result<RawJson, Fault> {
+        let unknown = || Fault::UnknownPrompt(toolyard_protocol::error::clip(&params.name, 128));
+        let permit =
+            self.permit(request.caller, Object::Prompt(&params.name)).map_err(|denial| denial.or(unknown))?;
         let catalog = self.catalog();
-        let Some((provider, prompt)) = catalog.prompt(&params.name) else {
-            return Err(Fault::UnknownPrompt(toolyard_protocol::error::clip(&params.name, 128)));
-        };
+        let (provider, prompt) = catalog.prompt(&params.name).ok_or_else(unknown)?;
         params.check(prompt).map_err(Fault::Answered)?;
         let retrieval = Retrieval::Prompt { arguments: RawJson::of(&params.arguments), name: params.name };
-        match self.retrieve(&request, provider, retrieval).await? {
+        match self.retrieve(&permit, &request, provider, retrieval).await? {
             Retrieved::Prompt(result) => Ok(result),
             _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a prompt"))),
         }
@@ -213,22 +232,25 @@ impl Dispatch {
         params: CompleteParams,
     ) -> Result<RawJson, Fault> {
         let unknown = |what: String| Err(Fault::NothingToComplete(what));
+        let (object, nothing) = match &params.reference {
+            Reference::Prompt { name } => (Object::Prompt(name), "there is no such prompt"),
+            Reference::Template { uri } => (Object::Resource(uri), "there is no such resource template"),
+        };
+        let nothing = || Fault::NothingToComplete(nothing.to_owned());
+        let permit = self.permit(request.caller, object).map_err(|denial| denial.or(nothing))?;
         let argument = toolyard_protocol::error::clip(&params.name, 128);
         let catalog = self.catalog();
         let provider = match &params.reference {
             Reference::Prompt { name } => {
-                let Some((provider, prompt)) = catalog.prompt(name) else {
-                    return unknown("there is no such prompt".to_owned());
-                };
+                let (provider, prompt) = catalog.prompt(name).ok_or_else(nothing)?;
                 if !prompt.arguments.iter().any(|known| known.name == params.name) {
                     return unknown(format!("the prompt has no argument `{argument}`"));
                 }
                 provider.clone()
             }
             Reference::Template { uri } => {
-                let Some(provider) = self.provider_of_template(&request, uri).await? else {
-                    return unknown("there is no such resource template".to_owned());
-                };
+                let provider =
+                    self.provider_of_template(&permit, &request, uri).await?.ok_or_else(nothing)?;
                 if !has_variable(uri, &params.name) {
                     return unknown(format!("the template has no variable `{argument}`"));
                 }
@@ -240,7 +262,7 @@ impl Dispatch {
         }
         let CompleteParams { reference, name, value, settled } = params;
         let retrieval = Retrieval::Complete { reference, name, value, settled: RawJson::of(&settled) };
-        match self.retrieve(&request, &provider, retrieval).await? {
+        match self.retrieve(&permit, &request, &provider, retrieval).await? {
             Retrieved::Completion(result) => Ok(result),
             _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a completion"))),
         }
@@ -248,11 +270,12 @@ impl Dispatch {
 
     async fn provider_of_template(
         self: &Arc<Self>,
+        permit: &Permit,
         request: &Request<'_>,
         template: &str,
     ) -> Result<Option<Arc<dyn Provider>>, Fault> {
         for provider in self.providers(|spec| spec.has_resources) {
-            let templates = self.templates(request, &provider).await?;
+            let templates = self.templates(permit, request, &provider).await?;
             if templates.iter().any(|(known, _)| known == template) {
                 return Ok(Some(provider));
             }
@@ -270,6 +293,7 @@ impl Dispatch {
     /// One run of a plugin.
     async fn retrieve(
         self: &Arc<Self>,
+        _permit: &Permit,
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,

@@ -13,6 +13,7 @@ use read::{Entry, Section};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_task::Rate;
 use toolyard_task::wire::{RawJson, TaskSupport};
 
 /// The largest manifest, in bytes.
@@ -44,6 +45,7 @@ pub(crate) struct ToolOverride {
     pub title: Option<String>,
     pub description: Option<String>,
     pub annotations: Option<RawJson>,
+    pub rate: Option<Rate>,
 }
 
 impl Manifest {
@@ -137,7 +139,7 @@ impl Manifest {
 }
 
 fn tool_override(section: &Section<'_>) -> Result<ToolOverride, ManifestError> {
-    const KEYS: &[&str] = &["enabled", "task-support", "description", "annotations", "title"];
+    const KEYS: &[&str] = &["enabled", "task-support", "description", "annotations", "title", "rate"];
     let mut tool = ToolOverride::default();
     for entry in section.entries() {
         match entry.key() {
@@ -153,7 +155,11 @@ fn tool_override(section: &Section<'_>) -> Result<ToolOverride, ManifestError> {
             "title" => tool.title = Some(entry.text_of(1 << 10)?),
             "description" => tool.description = Some(entry.text_of(64 << 10)?),
             "annotations" => tool.annotations = Some(RawJson::of(&entry.section()?.json())),
-            "rate" | "limits" => return Err(entry.not_yet()),
+            "rate" => {
+                let rate = entry.text()?.parse();
+                tool.rate = Some(rate.map_err(|_| entry.expected("a rate such as \"10/s\" or \"600/min\""))?);
+            }
+            "limits" => return Err(entry.not_yet()),
             _ => return Err(entry.unknown(KEYS)),
         }
     }

@@ -225,6 +225,7 @@ fn tool(
         poll_interval_ms: manifest.poll_interval.map(|time| time.as_millis() as u64),
         immediate_response: manifest.immediate_response.clone(),
         concurrency: manifest.concurrency,
+        rate: said.rate,
     };
     let guest_name = given.name.as_str().into();
     let (declared, call, base) = (declared.clone(), exports.call, base.clone());

@@ -56,6 +56,16 @@ fn is_uri_text(text: &[u8]) -> bool {
     true
 }
 
+/// The `uri` of an entry of `resources/list`.
+#[must_use]
+pub fn uri_of(entry: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Entry {
+        uri: String,
+    }
+    Some(entry.decode::<Entry>().ok()?.uri)
+}
+
 /// The error for a resource that does not exist.
 #[must_use]
 pub fn not_found(uri: &str) -> RpcError {

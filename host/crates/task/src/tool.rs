@@ -2,6 +2,7 @@
 //! tool.
 
 use crate::id::{Digest, TaskId};
+use crate::rate::Rate;
 use crate::wire::{LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -48,6 +49,8 @@ pub struct ToolSpec {
     pub immediate_response: Option<String>,
     /// How many runs of this tool's plugin may be under way at once.
     pub concurrency: Option<u32>,
+    /// How often it may be called, by all callers together.
+    pub rate: Option<Rate>,
 }
 
 impl ToolSpec {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use toolyard_dispatch::{CallReply, Caller, Fault, Outlet, Stop, ToolCall};
+use toolyard_dispatch::{CallReply, Caller, Fault, Operation, Outlet, RateKey, Stop, ToolCall};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{
     DecodeError, Id, LogLevel, Message, RawJson, RpcError, notification, page, response, tasks,
@@ -19,6 +19,8 @@ use toolyard_protocol::{
 pub(crate) struct Request {
     /// Who makes it, in which session.
     pub caller: Arc<Caller>,
+    /// Whose operations it is counted with.
+    pub key: RateKey,
     pub id: Id,
     pub method: String,
     pub params: Option<RawJson>,
@@ -69,6 +71,17 @@ pub(crate) struct Refusal {
     pub message: Bytes,
 }
 
+impl Refusal {
+    pub fn of(id: &Id, fault: Fault) -> Self {
+        Self { message: response::error(Some(id), &fault.rpc()), fault }
+    }
+
+    /// One of a request that was not read.
+    pub fn without_id(fault: Fault) -> Self {
+        Self { message: response::error(None, &fault.rpc()), fault }
+    }
+}
+
 impl Answer {
     /// The message that goes out, whatever the transport makes of it.
     pub fn message(self) -> Option<Bytes> {
@@ -80,8 +93,33 @@ impl Answer {
     }
 }
 
-/// Answers a request.
-pub(crate) async fn answer(
+/// The answer to a request, unless it comes too often (T-42).
+pub(crate) fn answer(
+    server: Arc<Server>,
+    conversation: Arc<Conversation>,
+    request: Request,
+    outlet: Arc<dyn Outlet>,
+) -> Result<impl Future<Output = Answer> + Send + 'static, Box<Refusal>> {
+    match operation(&request.method).map_or(Ok(()), |kind| server.dispatch.pace(&request.key, kind)) {
+        Ok(()) => Ok(answer_now(server, conversation, request, outlet)),
+        Err(fault) => Err(Box::new(Refusal::of(&request.id, fault))),
+    }
+}
+
+/// What a method counts as. A call counts as what it asks for, once that is known.
+fn operation(method: &str) -> Option<Operation> {
+    match method {
+        "resources/list"
+        | "resources/templates/list"
+        | "resources/read"
+        | "prompts/get"
+        | "completion/complete" => Some(Operation::Call),
+        method if method.starts_with("tasks/") => Some(Operation::Polling),
+        _ => None,
+    }
+}
+
+async fn answer_now(
     server: Arc<Server>,
     conversation: Arc<Conversation>,
     request: Request,
@@ -93,13 +131,14 @@ pub(crate) async fn answer(
             return Answer::Message(response::error(Some(&request.id), &not_taken(why, &server)));
         }
     };
-    let Request { caller, id, method, params } = request;
+    let Request { caller, key, id, method, params } = request;
     let params = params.as_ref();
     let stop = taken.stop.clone();
-    let asked = Asked { server: server.clone(), conversation: conversation.clone(), caller, outlet, stop };
+    let asked =
+        Asked { server: server.clone(), conversation: conversation.clone(), caller, key, outlet, stop };
     let outcome = match method.as_str() {
         "ping" => Ok(RawJson::empty_object()),
-        "tools/list" => list_tools(&server, &conversation, params).await.map_err(Failure::from),
+        "tools/list" => list_tools(&asked, params).await,
         "tools/call" => call_tool(&asked, params).await,
         "logging/setLevel" => set_level(&server, &conversation, params).await,
         method if method.starts_with("tasks/") && conversation.revision.has_tasks() => {
@@ -116,10 +155,9 @@ pub(crate) async fn answer(
         Ok(result) => Ok(result),
         Err(Failure::Cancelled) => return Answer::Silence,
         Err(Failure::Refused(fault)) => {
-            let message = response::error(Some(&id), &fault.rpc());
-            return Answer::Refused(Box::new(Refusal { fault, message }));
+            return Answer::Refused(Box::new(Refusal::of(&id, fault)));
         }
-        Err(Failure::Rpc(error)) => Err(error),
+        Err(Failure::Unknown(error) | Failure::Rpc(error)) => Err(error),
     };
     Answer::Message(response::outcome(&id, &outcome))
 }
@@ -129,6 +167,7 @@ pub(crate) struct Asked {
     pub server: Arc<Server>,
     pub conversation: Arc<Conversation>,
     pub caller: Arc<Caller>,
+    pub key: RateKey,
     pub outlet: Arc<dyn Outlet>,
     pub stop: Arc<Stop>,
 }
@@ -161,6 +200,7 @@ pub(crate) fn batch(
     server: &Arc<Server>,
     conversation: &Arc<Conversation>,
     caller: &Arc<Caller>,
+    key: &RateKey,
     members: Vec<Result<Message, DecodeError>>,
     outlet: &Arc<dyn Outlet>,
 ) -> Result<Vec<BoxFuture<'static, Option<Bytes>>>, RpcError> {
@@ -184,9 +224,15 @@ pub(crate) fn batch(
                 answering.push(refused(Some(id), error));
             }
             Ok(Message::Request { id, method, params }) => {
-                let request = Request { caller: caller.clone(), id, method, params };
-                let answer = answer(server.clone(), conversation.clone(), request, outlet.clone());
-                answering.push(answer.map(Answer::message).boxed());
+                if let Err(fault) = server.dispatch.pace(key, Operation::Request) {
+                    answering.push(refused(Some(id), fault.rpc()));
+                    continue;
+                }
+                let request = Request { caller: caller.clone(), key: key.clone(), id, method, params };
+                answering.push(match answer(server.clone(), conversation.clone(), request, outlet.clone()) {
+                    Ok(answer) => answer.map(Answer::message).boxed(),
+                    Err(refusal) => async move { Some(refusal.message) }.boxed(),
+                });
             }
             Ok(Message::Notification { method, params }) => notified(conversation, &method, params.as_ref()),
             Ok(Message::Response { id, outcome }) => {
@@ -225,6 +271,8 @@ pub(crate) enum Failure {
     Cancelled,
     /// Nothing was done, and HTTP has a status for it.
     Refused(Fault),
+    /// What was named does not exist, to this caller.
+    Unknown(RpcError),
     Rpc(RpcError),
 }
 
@@ -238,24 +286,21 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Cancelled => Self::Cancelled,
+            unknown @ (Fault::UnknownTask | Fault::InvalidCursor) => Self::Unknown(unknown.rpc()),
             refused @ (Fault::InsufficientScope(_) | Fault::TooOften { .. }) => Self::Refused(refused),
             other => Self::Rpc(logged(&other)),
         }
     }
 }
 
-async fn list_tools(
-    server: &Server,
-    conversation: &Conversation,
-    params: Option<&RawJson>,
-) -> Result<RawJson, RpcError> {
+async fn list_tools(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, Failure> {
     let cursor = page::cursor(params)?;
-    let revision = conversation.revision;
-    server.dispatch.list_tools(revision, cursor.as_deref()).await.map_err(|fault| logged(&fault))
+    let revision = asked.conversation.revision;
+    Ok(asked.server.dispatch.list_tools(&asked.caller, revision, cursor.as_deref()).await?)
 }
 
 async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, Failure> {
-    let Asked { server, conversation, caller, outlet, stop } = asked;
+    let Asked { server, conversation, caller, key, outlet, stop } = asked;
     let call = ToolCall {
         params: CallParams::decode(params)?,
         client_has_tasks: conversation.revision.has_tasks(),
@@ -263,6 +308,9 @@ async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, F
         outlet: outlet.clone(),
         task_outlet: conversation.task_outlet.clone(),
     };
+    // T-2: who was not offered tasks has the augmentation ignored.
+    let as_task = call.client_has_tasks && call.params.task.is_some();
+    server.dispatch.pace(key, if as_task { Operation::Creation } else { Operation::Call })?;
     match server.dispatch.call(caller, call).await? {
         CallReply::Result(result) | CallReply::Created(result) => Ok(result),
         CallReply::Error(error) => Err(Failure::Rpc(error)),
@@ -281,11 +329,21 @@ async fn set_level(
 
 async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> Result<RawJson, Failure> {
     let dispatch = &asked.server.dispatch;
-    let caller = &asked.caller;
     // T-2: with tasks switched off these methods do not exist.
     if !dispatch.settings().tasks {
         return Err(RpcError::method_not_found(method).into());
     }
+    let done = task_question(asked, method, params).await;
+    if let Err(Failure::Unknown(_)) = &done {
+        // One that is asked for too often is answered so from now on.
+        dispatch.pace(&asked.key, Operation::FailedLookup)?;
+    }
+    done
+}
+
+async fn task_question(asked: &Asked, method: &str, params: Option<&RawJson>) -> Result<RawJson, Failure> {
+    let Asked { server, caller, .. } = asked;
+    let dispatch = &server.dispatch;
     Ok(match method {
         "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await?.view().render(),
         "tasks/result" => {

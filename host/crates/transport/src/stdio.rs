@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
-use toolyard_dispatch::{Caller, Line as ClientLine, Notice, Outlet, Place, Presence, TaskId};
+use toolyard_dispatch::{Caller, Line as ClientLine, Notice, Outlet, Place, Presence, RateKey, TaskId};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
@@ -53,7 +53,7 @@ where
             },
             news = tidings.next() => {
                 if let Some(conversation) = &client.conversation {
-                    for message in news.messages(conversation).await {
+                    for message in news.messages(&server.dispatch, conversation).await {
                         client.send(message).await;
                     }
                 }
@@ -165,9 +165,11 @@ impl Client {
             });
         };
         let outlet = self.outlet(conversation);
-        let request = Request { caller: conversation.caller(), id, method, params };
-        let answering = methods::answer(self.server.clone(), conversation.clone(), request, outlet);
-        Ok(answering.map(Answer::message))
+        let request = Request { caller: conversation.caller(), key: RateKey::Local, id, method, params };
+        match methods::answer(self.server.clone(), conversation.clone(), request, outlet) {
+            Ok(answering) => Ok(answering.map(Answer::message)),
+            Err(refusal) => Err(refusal.message),
+        }
     }
 
     fn initialize(&mut self, id: &Id, params: Option<&RawJson>) -> Bytes {
@@ -195,7 +197,8 @@ impl Client {
         let answering = match &self.conversation {
             Some(conversation) => {
                 let outlet = self.outlet(conversation);
-                methods::batch(&self.server, conversation, &conversation.caller(), members, &outlet)
+                let caller = conversation.caller();
+                methods::batch(&self.server, conversation, &caller, &RateKey::Local, members, &outlet)
             }
             None => {
                 Err(RpcError::invalid_request("the first request must be initialize, and not in a batch"))

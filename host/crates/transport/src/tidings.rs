@@ -89,12 +89,13 @@ impl Tidings {
 
 impl News {
     /// The messages for one client: only of what was declared to it (L-6), and of
-    /// resources only those that it subscribed to.
-    pub async fn messages(&self, conversation: &Conversation) -> Vec<Bytes> {
+    /// resources only those that it subscribed to and may read.
+    pub async fn messages(&self, dispatch: &Dispatch, conversation: &Conversation) -> Vec<Bytes> {
         if !conversation.audience.is_initialized() {
             return Vec::new();
         }
         let declared = conversation.declared;
+        let caller = conversation.caller();
         let mut messages = Vec::new();
         if self.tools {
             messages.push(notification::tools_list_changed());
@@ -110,7 +111,7 @@ impl News {
                 Updated::These(uris) => uris.contains(uri.as_str()),
                 Updated::Any => true,
             };
-            if changed {
+            if changed && dispatch.may_hear_of(&caller, uri) {
                 messages.push(notification::resource_updated(uri));
             }
         }

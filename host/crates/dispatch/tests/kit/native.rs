@@ -83,6 +83,7 @@ pub fn tool(
             poll_interval_ms: None,
             immediate_response: None,
             concurrency: None,
+            rate: None,
         },
         body: Arc::new(body),
     })

@@ -89,7 +89,6 @@ fn what_is_not_carried_out_yet_is_said_and_not_ignored() {
     for (text, key) in [
         ("[http]\nallow = []", "`http`"),
         ("[secrets]\nK = { env = \"K\" }", "`secrets`"),
-        ("[tools.x]\nrate = \"1/s\"", "`tools.x.rate`"),
         ("[tools.x.limits]\nmemory = \"1MiB\"", "`tools.x.limits`"),
         ("[task]\ninline-for = \"1s\"", "`task.inline-for`"),
         ("[task]\ndurability = \"resume\"", "`task.durability`"),

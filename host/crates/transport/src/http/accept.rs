@@ -6,6 +6,7 @@ use crate::Server;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -39,11 +40,11 @@ pub async fn serve(server: Arc<Server>, listener: TcpListener, mut stop: watch::
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 let endpoint = endpoint.clone();
                 let stop = stop.clone();
                 connections.spawn(async move {
-                    connection(stream, endpoint, stop).await;
+                    connection(stream, peer.ip(), endpoint, stop).await;
                     drop(permit);
                 });
             }
@@ -71,7 +72,12 @@ pub async fn serve(server: Arc<Server>, listener: TcpListener, mut stop: watch::
     attendant.abort();
 }
 
-async fn connection(stream: TcpStream, endpoint: Arc<Endpoint>, mut stop: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    peer: IpAddr,
+    endpoint: Arc<Endpoint>,
+    mut stop: watch::Receiver<bool>,
+) {
     // An event goes out in more than one small write; without this the second
     // waits for the client's delayed acknowledgement (44 ms on Linux).
     if let Err(error) = stream.set_nodelay(true) {
@@ -80,7 +86,7 @@ async fn connection(stream: TcpStream, endpoint: Arc<Endpoint>, mut stop: watch:
     let head_time = endpoint.server.settings.head_time;
     let service = service_fn(move |request| {
         let endpoint = endpoint.clone();
-        async move { Ok::<_, std::convert::Infallible>(endpoint.handle(request).await) }
+        async move { Ok::<_, std::convert::Infallible>(endpoint.handle(request, peer).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -4,16 +4,18 @@ use super::guard;
 use super::hub::{Hub, LiveSession};
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
+use crate::methods::Refusal;
 use crate::tidings::Tidings;
 use http::header::ACCEPT;
 use http::{HeaderMap, Method, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
-use toolyard_dispatch::{Fault, Principal};
+use toolyard_dispatch::{Fault, Operation, Principal, RateKey};
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{Revision, RpcError};
 
@@ -29,12 +31,19 @@ pub(crate) struct Endpoint {
     pub requests: TaskTracker,
 }
 
+/// Who has knocked.
+pub(crate) struct Visitor {
+    pub principal: Arc<Principal>,
+    /// Whose operations the visitor's are counted with.
+    pub key: RateKey,
+}
+
 impl Endpoint {
     pub fn new(server: Arc<Server>, requests: TaskTracker) -> Self {
         Self { hub: Hub::new(server.clone()), server, requests }
     }
 
-    pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+    pub async fn handle(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Reply {
         if let Err(why) = guard::check(request.uri().authority(), request.headers()) {
             return why.into();
         }
@@ -44,10 +53,14 @@ impl Endpoint {
             return reply::refuse(StatusCode::NOT_FOUND, &error);
         }
         let principal = Arc::new(Principal::Anonymous);
+        let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal };
+        if let Err(fault) = self.server.dispatch.pace(&visitor.key, Operation::Request) {
+            return reply::turned_away(Refusal::without_id(fault));
+        }
         let answered = match *request.method() {
-            Method::POST => self.post(request, &principal).await,
-            Method::GET => self.get(&request, &principal).await,
-            Method::DELETE => self.delete(&request, &principal).await,
+            Method::POST => self.post(request, &visitor).await,
+            Method::GET => self.get(&request, &visitor).await,
+            Method::DELETE => self.delete(&request, &visitor).await,
             _ => Err(reply::not_allowed().into()),
         };
         answered.unwrap_or_else(|refusal| *refusal)
@@ -77,7 +90,7 @@ impl Endpoint {
         self.hub.end_streams();
     }
 
-    async fn delete(&self, request: &Request<Incoming>, by: &Arc<Principal>) -> Result<Reply, Refused> {
+    async fn delete(&self, request: &Request<Incoming>, by: &Visitor) -> Result<Reply, Refused> {
         let session = self.session(request.headers(), by).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
         self.hub.close(&session.session.id);
@@ -89,11 +102,7 @@ impl Endpoint {
 
     /// The session that a request belongs to (H-5, H-23). Another principal's is as
     /// unknown as one that never was.
-    pub async fn session(
-        &self,
-        headers: &HeaderMap,
-        by: &Arc<Principal>,
-    ) -> Result<Arc<LiveSession>, Refused> {
+    pub async fn session(&self, headers: &HeaderMap, by: &Visitor) -> Result<Arc<LiveSession>, Refused> {
         check_version(headers)?;
         let Some(id) = headers.get(SESSION_ID) else {
             let error = RpcError::invalid_request(
@@ -102,10 +111,13 @@ impl Endpoint {
             return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
         };
         let session = match id.to_str() {
-            Ok(id) => self.hub.session(id, by).await.map_err(|fault| broken(&fault))?,
+            Ok(id) => self.hub.session(id, &by.principal).await.map_err(|fault| broken(&fault))?,
             Err(_) => None,
         };
         session.ok_or_else(|| {
+            if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::FailedLookup) {
+                return reply::turned_away(Refusal::without_id(fault)).into();
+            }
             let error =
                 RpcError::invalid_request("Session not found: it was ended or has expired; initialize again");
             reply::refuse(StatusCode::NOT_FOUND, &error).into()

@@ -1,24 +1,20 @@
 //! GET: a stream for what is tied to no request, or the rest of a stream that
 //! broke (H-19, H-28).
 
-use super::endpoint::{Endpoint, check_accept};
+use super::endpoint::{Endpoint, Visitor, check_accept};
 use super::hub::{LiveSession, Purpose};
 use super::reply::{self, Refused, Reply};
 use super::sse::{self, EventId, Manner};
 use crate::Server;
+use crate::methods::Refusal;
 use http::StatusCode;
 use hyper::Request;
 use hyper::body::Incoming;
-use std::sync::Arc;
-use toolyard_dispatch::Principal;
+use toolyard_dispatch::Operation;
 use toolyard_protocol::RpcError;
 
 impl Endpoint {
-    pub(super) async fn get(
-        &self,
-        request: &Request<Incoming>,
-        by: &Arc<Principal>,
-    ) -> Result<Reply, Refused> {
+    pub(super) async fn get(&self, request: &Request<Incoming>, by: &Visitor) -> Result<Reply, Refused> {
         check_accept(request.headers(), &[("text", "event-stream")])?;
         let session = self.session(request.headers(), by).await?;
         let manner = manner(&self.server, &session);
@@ -31,6 +27,9 @@ impl Endpoint {
         let found = id
             .and_then(|id| session.find(id).filter(|stream| stream.continues_after(id.number)).zip(Some(id)));
         let Some((stream, id)) = found else {
+            if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::FailedLookup) {
+                return Err(reply::turned_away(Refusal::without_id(fault)).into());
+            }
             // H-29: not 404, which would end the session.
             let error = RpcError::invalid_request(
                 "Bad request: Last-Event-ID names no event of this session that is still kept",

@@ -193,7 +193,7 @@ impl Hub {
     pub async fn tell_all(&self, news: &News) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
-            for message in news.messages(&session.conversation).await {
+            for message in news.messages(&self.server.dispatch, &session.conversation).await {
                 session.tell(message);
             }
         }

@@ -1,12 +1,12 @@
 //! POST: one message, or a batch where the revision has them (H-9 to H-18).
 
-use super::endpoint::{Endpoint, broken, check_accept, check_version};
+use super::endpoint::{Endpoint, Visitor, broken, check_accept, check_version};
 use super::get::manner;
 use super::hub::{LiveSession, Purpose};
 use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::{body, is_json, sse};
-use crate::methods::{self, Answer, Manner, Request as McpRequest};
+use crate::methods::{self, Answer, Manner, Refusal, Request as McpRequest};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -15,18 +15,14 @@ use http::{HeaderMap, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
-use toolyard_dispatch::{NewSession, NoOutlet, Outlet, Principal};
+use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, response, tasks};
 
 impl Endpoint {
-    pub(super) async fn post(
-        &self,
-        request: Request<HttpBody>,
-        by: &Arc<Principal>,
-    ) -> Result<Reply, Refused> {
+    pub(super) async fn post(&self, request: Request<HttpBody>, by: &Visitor) -> Result<Reply, Refused> {
         let (headers, message) = self.read(request).await?;
         match message {
             Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
@@ -34,8 +30,10 @@ impl Endpoint {
             }
             Incoming::One(Message::Request { id, method, params }) => {
                 let session = self.session(&headers, by).await?;
-                let caller = session.conversation.caller_now(by);
-                Ok(self.request(session, McpRequest { caller, id, method, params }).await)
+                let caller = session.conversation.caller_now(&by.principal);
+                Ok(self
+                    .request(session, McpRequest { caller, key: by.key.clone(), id, method, params })
+                    .await)
             }
             Incoming::One(Message::Notification { method, params }) => {
                 let session = self.session(&headers, by).await?;
@@ -45,9 +43,14 @@ impl Endpoint {
             Incoming::One(Message::Response { id, outcome }) => {
                 let session = self.session(&headers, by).await?;
                 // Accepted only once it is kept.
-                methods::responded(&self.server, &session.conversation.caller_now(by), id, outcome)
-                    .await
-                    .map_err(|fault| broken(&fault))?;
+                methods::responded(
+                    &self.server,
+                    &session.conversation.caller_now(&by.principal),
+                    id,
+                    outcome,
+                )
+                .await
+                .map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             Incoming::Batch(members) => {
@@ -77,20 +80,28 @@ impl Endpoint {
     }
 
     /// Opens a session (L-1 to L-3, H-22).
-    async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &Arc<Principal>) -> Reply {
+    async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &Visitor) -> Reply {
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
         };
+        if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::Session) {
+            return reply::turned_away(Refusal::of(id, fault));
+        }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
         let client = format!("{} {}", params.client_info.name, params.client_info.version);
-        let new = NewSession { principal: by.clone(), revision, capabilities: params.capabilities, client };
+        let new = NewSession {
+            principal: by.principal.clone(),
+            revision,
+            capabilities: params.capabilities,
+            client,
+        };
         let session = match self.server.dispatch.open_session(new).await {
             Ok(session) => session,
             Err(fault) => return reply::json(response::error(Some(id), &fault.rpc())),
         };
         tracing::debug!(session = %session.id, client = session.client, %revision, "session opened");
-        let live = self.hub.hold(session.clone(), by, false);
+        let live = self.hub.hold(session.clone(), &by.principal, false);
         let declared = live.conversation.declared;
         let result = self.server.identity.initialize_result(revision, declared);
         let mut reply = reply::json(response::result(id, &result));
@@ -113,7 +124,10 @@ impl Endpoint {
         let stream = self.hub.stream(&session);
         let outlet = CallOutlet::new(&stream, &session.conversation);
         let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
-        let mut answering = Box::pin(answering);
+        let mut answering = match answering {
+            Ok(answering) => Box::pin(answering),
+            Err(refusal) => return reply::turned_away(*refusal),
+        };
         if how != Manner::Stream {
             match (&mut answering).now_or_never() {
                 // Turned away before anything was done, so no stream has begun.
@@ -151,13 +165,14 @@ impl Endpoint {
     async fn batch(
         &self,
         session: Arc<LiveSession>,
-        by: &Arc<Principal>,
+        by: &Visitor,
         members: Vec<Result<Message, DecodeError>>,
     ) -> Result<Reply, Refused> {
         let outlet: Arc<dyn Outlet> = Arc::new(NoOutlet);
-        let caller = session.conversation.caller_now(by);
-        let answering = methods::batch(&self.server, &session.conversation, &caller, members, &outlet)
-            .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
+        let caller = session.conversation.caller_now(&by.principal);
+        let answering =
+            methods::batch(&self.server, &session.conversation, &caller, &by.key, members, &outlet)
+                .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
         if answering.is_empty() {
             return Ok(reply::empty(StatusCode::ACCEPTED));
         }

@@ -35,7 +35,7 @@ impl Asked {
             }
             "resources/subscribe" => self.subscribe(resources::uri(method, params)?, true).await?,
             "resources/unsubscribe" => self.subscribe(resources::uri(method, params)?, false).await?,
-            "prompts/list" => dispatch.list_prompts(page::cursor(params)?.as_deref()).await?,
+            "prompts/list" => dispatch.list_prompts(&self.caller, page::cursor(params)?.as_deref()).await?,
             "prompts/get" => dispatch.get_prompt(self.request(params)?, GetParams::decode(params)?).await?,
             "completion/complete" => {
                 dispatch.complete(self.request(params)?, CompleteParams::decode(params)?).await?
@@ -56,6 +56,9 @@ impl Asked {
     async fn subscribe(&self, uri: String, wanted: bool) -> Result<RawJson, Failure> {
         let most = self.server.settings.subscriptions;
         let dispatch = &self.server.dispatch;
+        if wanted {
+            dispatch.may_subscribe(&self.caller, &uri)?;
+        }
         if self.conversation.subscribe(dispatch, uri, wanted, most).await? {
             return Ok(RawJson::empty_object());
         }

@@ -1,0 +1,58 @@
+//! How rules name principals.
+
+use super::rule::glob;
+use crate::{Principal, Subject};
+use globset::GlobMatcher;
+
+/// Whom a rule is for.
+#[derive(Debug)]
+pub(super) enum PrincipalPattern {
+    /// `*`: everybody.
+    Everybody,
+    /// `anonymous`.
+    Anonymous,
+    /// `local`.
+    Local,
+    /// `token:NAME`.
+    Token(GlobMatcher),
+    /// `ISSUER#SUBJECT`: each side by itself, so that a subject with `#` in its
+    /// name cannot look like another issuer's.
+    Subject { issuer: GlobMatcher, subject: GlobMatcher },
+}
+
+impl PrincipalPattern {
+    pub fn new(pattern: &str) -> Result<Self, String> {
+        Ok(match pattern {
+            "*" => Self::Everybody,
+            "anonymous" => Self::Anonymous,
+            "local" => Self::Local,
+            _ => match (pattern.split_once('#'), pattern.strip_prefix("token:")) {
+                (Some((issuer, subject)), _) => {
+                    Self::Subject { issuer: glob(issuer)?, subject: glob(subject)? }
+                }
+                (None, Some(name)) => Self::Token(glob(name)?),
+                (None, None) => {
+                    return Err(format!(
+                        "`{pattern}` names nobody; a principal is written `anonymous`, `local`, `token:NAME`, \
+                         `ISSUER#SUBJECT` (such as `https://idp.example.com#*`) or `*`"
+                    ));
+                }
+            },
+        })
+    }
+
+    pub fn matches(&self, principal: &Principal) -> bool {
+        match (self, principal) {
+            (Self::Everybody, _)
+            | (Self::Anonymous, Principal::Anonymous)
+            | (Self::Local, Principal::Local) => true,
+            (Self::Token(name), Principal::Subject(of)) => {
+                of.issuer == Subject::TOKENS && name.is_match(&of.subject)
+            }
+            (Self::Subject { issuer, subject }, Principal::Subject(of)) => {
+                of.issuer != Subject::TOKENS && issuer.is_match(&of.issuer) && subject.is_match(&of.subject)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! One rule: whom it is for, what it is about, and on which conditions.
+
+use super::condition::{Arguments, Condition};
+use super::principals::PrincipalPattern;
+use super::{Kind, Object, RuleError};
+use crate::Principal;
+use globset::{Glob, GlobMatcher};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// It allows.
+    Allow,
+    /// It denies.
+    Deny,
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// A rule as it is written in `[[rules]]`. A key that is absent asks for nothing;
+/// one of `tools`, `resources` and `prompts` must be there. In globs `*` stands for
+/// any characters, `?` for one, `{a,b}` for either.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RuleSpec {
+    /// A name for people.
+    pub name: Option<String>,
+    /// What it does.
+    pub effect: Effect,
+    /// Whom it is for: `anonymous`, `local`, `token:NAME`, `ISSUER#SUBJECT` with
+    /// globs on either side, or `*`.
+    pub principals: Option<Vec<String>>,
+    /// The clients that a token was issued to, as globs.
+    pub clients: Option<Vec<String>>,
+    /// Scopes that the token must have, all of them.
+    #[serde(default)]
+    pub scopes: BTreeSet<String>,
+    /// Claims of the token: a JSON pointer and a pattern for the whole value, or
+    /// for one of the values of an array.
+    #[serde(default)]
+    pub claims: BTreeMap<String, String>,
+    /// The tools that it is about, as globs.
+    pub tools: Option<Vec<String>>,
+    /// The resources that it is about, as globs of their URIs.
+    pub resources: Option<Vec<String>>,
+    /// The prompts that it is about, as globs.
+    pub prompts: Option<Vec<String>>,
+    /// Arguments: a JSON pointer and a pattern for the whole value. Of an array or
+    /// object, a rule that allows wants every value to match, and one that denies
+    /// any.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, String>,
+}
+
+impl RuleSpec {
+    pub(super) fn name(&self, place: usize) -> String {
+        self.name.clone().unwrap_or_else(|| format!("rule {}", place + 1))
+    }
+}
+
+/// Why a rule does not match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Miss {
+    /// It is about something else.
+    Object,
+    /// It is for somebody else.
+    Principal,
+    /// It is for another client.
+    Client,
+    /// The token has not these scopes.
+    Scopes(Vec<String>),
+    /// The claim at this pointer is missing or another.
+    Claim(String),
+    /// The argument at this pointer is missing or another.
+    Argument(String),
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object => f.write_str("it is about something else"),
+            Self::Principal => f.write_str("it is for other principals"),
+            Self::Client => f.write_str("it is for other clients"),
+            Self::Scopes(scopes) => write!(f, "the token has not the scope {}", scopes.join(", ")),
+            Self::Claim(pointer) => write!(f, "the claim at `{pointer}` does not match"),
+            Self::Argument(pointer) => write!(f, "the argument at `{pointer}` does not match"),
+        }
+    }
+}
+
+/// A rule that can be asked.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub effect: Effect,
+    /// The scopes that it asks for.
+    pub scopes: BTreeSet<String>,
+    principals: Option<Vec<PrincipalPattern>>,
+    clients: Option<Vec<GlobMatcher>>,
+    claims: Vec<Condition>,
+    tools: Vec<GlobMatcher>,
+    resources: Vec<GlobMatcher>,
+    prompts: Vec<GlobMatcher>,
+    arguments: Vec<Condition>,
+}
+
+impl Rule {
+    pub(super) fn new(spec: RuleSpec, place: usize) -> Result<Self, RuleError> {
+        let name = spec.name(place);
+        let wrong = |key: &'static str| {
+            let name = name.clone();
+            move |what: String| RuleError { number: place + 1, name: name.clone(), key, what }
+        };
+        let globs = |key: &'static str, patterns: Option<Vec<String>>| {
+            patterns.map(|patterns| not_empty(patterns).and_then(globs).map_err(wrong(key))).transpose()
+        };
+        let conditions = |key: &'static str, written: BTreeMap<String, String>| {
+            let each = written.into_iter().map(|(pointer, pattern)| Condition::new(pointer, &pattern));
+            each.collect::<Result<Vec<_>, _>>().map_err(wrong(key))
+        };
+        if spec.tools.is_none() && spec.resources.is_none() && spec.prompts.is_none() {
+            return Err(wrong("tools")("a rule is about `tools`, `resources` or `prompts`".to_owned()));
+        }
+        if !spec.arguments.is_empty() && (spec.resources.is_some() || spec.prompts.is_some()) {
+            let what = "conditions on arguments are for rules about `tools` alone";
+            return Err(wrong("arguments")(what.to_owned()));
+        }
+        if let Some(scope) = spec.scopes.iter().find(|scope| !is_scope(scope)) {
+            return Err(wrong("scopes")(format!("`{scope}` is not a scope (RFC 6749, section 3.3)")));
+        }
+        let principals = spec.principals.map(|patterns| {
+            let read = |patterns: Vec<String>| {
+                patterns.iter().map(|pattern| PrincipalPattern::new(pattern)).collect::<Result<Vec<_>, _>>()
+            };
+            not_empty(patterns).and_then(read).map_err(wrong("principals"))
+        });
+        Ok(Self {
+            effect: spec.effect,
+            scopes: spec.scopes,
+            principals: principals.transpose()?,
+            clients: globs("clients", spec.clients)?,
+            claims: conditions("claims", spec.claims)?,
+            tools: globs("tools", spec.tools)?.unwrap_or_default(),
+            resources: globs("resources", spec.resources)?.unwrap_or_default(),
+            prompts: globs("prompts", spec.prompts)?.unwrap_or_default(),
+            arguments: conditions("arguments", spec.arguments)?,
+            name,
+        })
+    }
+
+    /// Whether it is about anything of this kind.
+    pub(super) fn speaks_of(&self, kind: Kind) -> bool {
+        !self.objects(kind).is_empty()
+    }
+
+    fn objects(&self, kind: Kind) -> &[GlobMatcher] {
+        match kind {
+            Kind::Tool => &self.tools,
+            Kind::Resource => &self.resources,
+            Kind::Prompt => &self.prompts,
+        }
+    }
+
+    /// Whether it matches; `more` are scopes that the principal has besides its
+    /// own.
+    pub(super) fn matches(
+        &self,
+        principal: &Principal,
+        more: Option<&BTreeSet<String>>,
+        object: Object<'_>,
+        arguments: &Arguments,
+    ) -> Result<(), Miss> {
+        let (Object::Tool(name) | Object::Resource(name) | Object::Prompt(name)) = object;
+        if !any(self.objects(object.kind()), name) {
+            return Err(Miss::Object);
+        }
+        self.is_for(principal, more)?;
+        for condition in &self.arguments {
+            let met = match self.effect {
+                Effect::Allow => condition.every(arguments),
+                Effect::Deny => condition.any(arguments),
+            };
+            if !met {
+                return Err(Miss::Argument(condition.pointer.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is for this principal.
+    pub(super) fn is_for(&self, principal: &Principal, more: Option<&BTreeSet<String>>) -> Result<(), Miss> {
+        if let Some(patterns) = &self.principals
+            && !patterns.iter().any(|pattern| pattern.matches(principal))
+        {
+            return Err(Miss::Principal);
+        }
+        let subject = match principal {
+            Principal::Subject(subject) => Some(subject),
+            _ => None,
+        };
+        if let Some(globs) = &self.clients {
+            let client = subject.and_then(|subject| subject.client.as_deref());
+            if !client.is_some_and(|client| any(globs, client)) {
+                return Err(Miss::Client);
+            }
+        }
+        for condition in &self.claims {
+            if !subject.is_some_and(|subject| condition.holds_of(&subject.claims)) {
+                return Err(Miss::Claim(condition.pointer.clone()));
+            }
+        }
+        let has = |scope: &&String| {
+            subject.is_some_and(|subject| {
+                subject.scopes.contains(*scope) || more.is_some_and(|more| more.contains(*scope))
+            })
+        };
+        let lacking: Vec<String> = self.scopes.iter().filter(|scope| !has(scope)).cloned().collect();
+        if lacking.is_empty() { Ok(()) } else { Err(Miss::Scopes(lacking)) }
+    }
+}
+
+fn not_empty(patterns: Vec<String>) -> Result<Vec<String>, String> {
+    if patterns.is_empty() {
+        return Err("an empty list matches nothing; leave the key out to match everything".to_owned());
+    }
+    Ok(patterns)
+}
+
+fn globs(patterns: Vec<String>) -> Result<Vec<GlobMatcher>, String> {
+    patterns.iter().map(|pattern| glob(pattern)).collect()
+}
+
+pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
+    Ok(Glob::new(pattern).map_err(|error| error.to_string())?.compile_matcher())
+}
+
+fn any(globs: &[GlobMatcher], name: &str) -> bool {
+    globs.iter().any(|glob| glob.is_match(name))
+}
+
+/// RFC 6749, section 3.3: visible characters but `"` and `\`.
+fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+}

@@ -1,0 +1,110 @@
+//! Rates of two in an hour: two are let through and the third is not, however slow
+//! the machine.
+
+use super::*;
+use crate::Subject;
+
+fn rate(text: &str) -> Option<Rate> {
+    Some(text.parse().expect("a rate"))
+}
+
+fn subject(name: &str, client: &str) -> RateKey {
+    let subject = Subject {
+        issuer: "https://idp.example".into(),
+        subject: name.into(),
+        client: Some(client.into()),
+        scopes: std::collections::BTreeSet::new(),
+        claims: serde_json::Value::Null,
+        expires_at: None,
+    };
+    RateKey::of(&Arc::new(Principal::Subject(subject)), None)
+}
+
+fn peer(address: &str) -> RateKey {
+    RateKey::of(&Arc::new(Principal::Anonymous), Some(address.parse().expect("an address")))
+}
+
+fn paces(rates: Rates) -> Paces {
+    Paces::new(&Rates { calls: rate("2/h"), ..rates })
+}
+
+fn let_through(paces: &Paces, who: &RateKey) -> usize {
+    (0..5).filter(|_| paces.count(who, Operation::Call).is_ok()).count()
+}
+
+#[test]
+fn t_42_each_principal_has_a_rate_of_its_own() {
+    let paces = paces(Rates::default());
+    assert_eq!(let_through(&paces, &subject("alice", "one")), 2);
+    assert_eq!(let_through(&paces, &subject("bob", "one")), 2);
+    assert_eq!(let_through(&paces, &peer("192.0.2.1")), 2);
+    assert_eq!(let_through(&paces, &peer("192.0.2.2")), 2);
+    let wait = paces.count(&subject("alice", "one"), Operation::Call).expect_err("too often");
+    assert!(wait > Duration::from_secs(1) && wait <= Duration::from_secs(3600), "{wait:?}");
+}
+
+#[test]
+fn t_42_another_token_or_a_near_address_is_no_fresh_start() {
+    let paces = paces(Rates::default());
+    assert_eq!(let_through(&paces, &subject("alice", "one")), 2);
+    assert_eq!(let_through(&paces, &subject("alice", "another")), 0);
+    assert_eq!(let_through(&paces, &peer("2001:db8::1")), 2);
+    assert_eq!(let_through(&paces, &peer("2001:db8::2")), 0);
+    assert_eq!(let_through(&paces, &peer("192.0.2.1")), 2);
+    assert_eq!(let_through(&paces, &peer("::ffff:192.0.2.1")), 0);
+}
+
+#[test]
+fn t_42_the_user_of_this_machine_is_held_to_rates_only_if_that_is_set() {
+    for (local, expected) in [(false, 5), (true, 2)] {
+        let paces = paces(Rates { local, ..Rates::default() });
+        assert_eq!(let_through(&paces, &RateKey::Local), expected);
+        let paces = super::tests::paces(Rates { local, ..Rates::default() });
+        assert_eq!(let_through(&paces, &peer("127.0.0.1")), expected);
+        assert_eq!(let_through(&paces, &subject("alice", "one")), 2);
+    }
+}
+
+#[test]
+fn t_42_each_kind_of_operation_has_a_rate_of_its_own() {
+    let all = Rates {
+        requests: rate("2/h"),
+        creation: rate("2/h"),
+        polling: rate("2/h"),
+        failed_lookups: rate("2/h"),
+        sessions: rate("2/h"),
+        ..Rates::default()
+    };
+    let paces = paces(all);
+    let who = subject("alice", "one");
+    for operation in Operation::ALL {
+        let passed = (0..5).filter(|_| paces.count(&who, operation).is_ok()).count();
+        assert_eq!(passed, 2, "{operation:?}");
+    }
+    let none = Paces::new(&Rates::default());
+    assert!(Operation::ALL.into_iter().all(|operation| none.count(&who, operation).is_ok()));
+}
+
+#[test]
+fn t_42_an_excess_is_reported_once_in_a_while() {
+    let paces = paces(Rates::default());
+    let (alice, bob) = (subject("alice", "one"), subject("bob", "one"));
+    assert!(paces.is_news(&alice, Operation::Polling));
+    assert!(!paces.is_news(&alice, Operation::Polling));
+    assert!(paces.is_news(&alice, Operation::FailedLookup));
+    assert!(paces.is_news(&bob, Operation::Polling));
+}
+
+#[test]
+fn t_42_who_looks_up_too_much_that_is_not_there_looks_up_nothing_for_a_while() {
+    let paces = paces(Rates::default());
+    let (alice, bob) = (subject("alice", "one"), subject("bob", "one"));
+    assert_eq!(paces.blocked_for(&alice), None);
+    paces.block(&alice, Duration::from_secs(3600));
+    assert!(paces.blocked_for(&alice).is_some());
+    assert_eq!(paces.blocked_for(&bob), None);
+    paces.block(&alice, Duration::ZERO);
+    assert_eq!(paces.blocked_for(&alice), None);
+    paces.tidy();
+    assert!(paces.blocked.lock().expect("no panic").is_empty());
+}

@@ -1,0 +1,208 @@
+//! `toolyard rules`: what the authority rules of the configuration say.
+
+use super::table::table;
+use super::{WrongUsage, configure};
+use crate::config::{Config, Flags};
+use clap::{Args, Subcommand};
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use toolyard_dispatch::authority::{Authority, Decision, Effect, Object, Step};
+use toolyard_dispatch::{Principal, RawJson, Subject};
+
+/// The options of `rules`.
+#[derive(Debug, Args)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Say which rule decides whether a principal may use a tool, and why.
+    Explain(Explain),
+}
+
+#[derive(Debug, Args)]
+struct Explain {
+    /// anonymous, local, token:NAME, or ISSUER#SUBJECT such as
+    /// https://idp.example.com#alice.
+    principal: String,
+    /// The name of the tool; of a prompt, or the URI of a resource, if so said.
+    tool: String,
+    /// TOOL is the URI of a resource.
+    #[arg(long, conflicts_with = "prompt")]
+    resource: bool,
+    /// TOOL is the name of a prompt.
+    #[arg(long)]
+    prompt: bool,
+    /// A scope of the principal's token; may be repeated.
+    #[arg(long = "scope", value_name = "SCOPE")]
+    scopes: Vec<String>,
+    /// The client that the token was issued to.
+    #[arg(long)]
+    client: Option<String>,
+    /// The claims of the token, a JSON object.
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    claims: String,
+    /// The arguments of the call, a JSON object.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["resource", "prompt"])]
+    arguments: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does what was asked.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let config = configure(flags, None)?;
+    let Action::Explain(asked) = &options.action;
+    let authority = Authority::new(config.rules.clone())?;
+    let principal = asked.principal(&config)?;
+    let arguments = asked.arguments()?;
+    let object = match (asked.resource, asked.prompt) {
+        (true, _) => Object::Resource(&asked.tool),
+        (_, true) => Object::Prompt(&asked.tool),
+        _ => Object::Tool(&asked.tool),
+    };
+    let decision = match &arguments {
+        Some(arguments) => authority.allows(&principal, object, arguments),
+        None => authority.shows(&principal, object),
+    };
+    let steps = authority.explain(&principal, object, arguments.as_ref());
+    if asked.json {
+        println!("{}", as_json(&principal, asked, &decision, &authority, &steps));
+    } else {
+        print!("{}", as_text(&principal, asked, &decision, &authority, &steps));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Explain {
+    fn principal(&self, _config: &Config) -> Result<Principal, WrongUsage> {
+        let (issuer, subject) = match self.principal.as_str() {
+            "anonymous" => return Ok(Principal::Anonymous),
+            "local" => return Ok(Principal::Local),
+            text => match (text.split_once('#'), text.strip_prefix("token:")) {
+                (Some(parts), _) => parts,
+                (None, Some(name)) => (Subject::TOKENS, name),
+                (None, None) => {
+                    return Err(WrongUsage(format!(
+                        "`{text}` names nobody: a principal is written anonymous, local, token:NAME or ISSUER#SUBJECT"
+                    )));
+                }
+            },
+        };
+        let claims: serde_json::Value = serde_json::from_str(&self.claims)
+            .ok()
+            .filter(serde_json::Value::is_object)
+            .ok_or_else(|| WrongUsage("the claims must be a JSON object".to_owned()))?;
+        Ok(Principal::Subject(Subject {
+            issuer: issuer.to_owned(),
+            subject: subject.to_owned(),
+            client: self.client.clone(),
+            scopes: self.scopes.iter().cloned().collect::<BTreeSet<_>>(),
+            claims,
+            expires_at: None,
+        }))
+    }
+
+    fn arguments(&self) -> Result<Option<RawJson>, WrongUsage> {
+        let Some(text) = &self.arguments else { return Ok(None) };
+        let arguments = RawJson::parse(text.clone()).ok().filter(RawJson::is_object);
+        arguments.map(Some).ok_or_else(|| WrongUsage("the arguments must be a JSON object".to_owned()))
+    }
+
+    fn kind(&self) -> &'static str {
+        match (self.resource, self.prompt) {
+            (true, _) => "resource",
+            (_, true) => "prompt",
+            _ => "tool",
+        }
+    }
+}
+
+fn named(authority: &Authority, place: usize) -> String {
+    match &authority.rules()[place].name {
+        name if *name == format!("rule {}", place + 1) => name.clone(),
+        name => format!("rule {} ({name})", place + 1),
+    }
+}
+
+fn verdict(decision: &Decision, authority: &Authority, asked: &Explain) -> String {
+    let with = if asked.arguments.is_some() { " with these arguments" } else { "" };
+    match decision {
+        Decision::Allowed(None) => "allowed: there are no rules, so everything is".to_owned(),
+        Decision::Allowed(Some(place)) => format!("allowed{with}: {} says so", named(authority, *place)),
+        Decision::Denied(Some(place)) => format!("denied{with}: {} says so", named(authority, *place)),
+        Decision::Denied(None) => format!("denied{with}: no rule allows it"),
+        Decision::NeedsScopes(scopes) => {
+            format!("denied{with}, and told (403) that it needs the scope {}", scopes.join(" "))
+        }
+    }
+}
+
+fn as_text(
+    principal: &Principal,
+    asked: &Explain,
+    decision: &Decision,
+    authority: &Authority,
+    steps: &[Step<'_>],
+) -> String {
+    let (kind, name) = (asked.kind(), &asked.tool);
+    let mut out = format!("{principal}, the {kind} `{name}`: {}\n", verdict(decision, authority, asked));
+    if !steps.is_empty() {
+        let mut table = table(&["RULE", "EFFECT", "NAME", "WHY"]);
+        for step in steps {
+            table.add_row([
+                (step.place + 1).to_string(),
+                step.rule.effect.to_string(),
+                step.rule.name.clone(),
+                step.miss.as_ref().map_or_else(|| "it matches".to_owned(), ToString::to_string),
+            ]);
+        }
+        out.push_str(&format!("{table}\n"));
+    }
+    let by_arguments = matches!(decision, Decision::Allowed(_)) && asked.arguments.is_none();
+    if by_arguments && authority.looks_at_arguments() {
+        out.push_str("Some rules look at arguments; --arguments JSON takes them into account.\n");
+    }
+    out
+}
+
+fn as_json(
+    principal: &Principal,
+    asked: &Explain,
+    decision: &Decision,
+    authority: &Authority,
+    steps: &[Step<'_>],
+) -> serde_json::Value {
+    let (word, rule, scopes) = match decision {
+        Decision::Allowed(place) => ("allowed", *place, None),
+        Decision::Denied(place) => ("denied", *place, None),
+        Decision::NeedsScopes(scopes) => ("needs-scopes", None, Some(scopes)),
+    };
+    let steps: Vec<_> = steps
+        .iter()
+        .map(|step| {
+            serde_json::json!({
+                "rule": step.place + 1,
+                "name": step.rule.name,
+                "effect": step.rule.effect.to_string(),
+                "matches": step.miss.is_none(),
+                "why": step.miss.as_ref().map(ToString::to_string),
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "principal": principal.to_string(),
+        asked.kind(): asked.tool,
+        "decision": word,
+        "rule": rule.map(|place| place + 1),
+        "effect": rule.map(|place| match authority.rules()[place].effect {
+            Effect::Allow => "allow",
+            Effect::Deny => "deny",
+        }),
+        "scopes": scopes,
+        "steps": steps,
+    })
+}

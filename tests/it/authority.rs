@@ -1,0 +1,342 @@
+//! Authority rules: who may use what. What a caller may not use does not exist for
+//! it, and where a scope would help it is told so (A-3).
+
+use crate::questions::scripted;
+use serde_json::{Value, json};
+use toolyard_tests::host::{Setup, command};
+use toolyard_tests::http::{Answer, Connection};
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, Stdio, guests};
+
+const RULES: &str = r#"
+[[rules]]
+name = "nobody sets traps"
+effect = "deny"
+tools = ["trap"]
+
+[[rules]]
+name = "alice"
+effect = "allow"
+principals = ["token:alice"]
+tools = ["*"]
+resources = ["book:/*"]
+prompts = ["*"]
+
+[[rules]]
+name = "writers"
+effect = "allow"
+scopes = ["write"]
+tools = ["add"]
+prompts = ["unable"]
+resources = ["book:/blob"]
+
+[[rules]]
+name = "readers echo what is short"
+effect = "allow"
+principals = ["token:bob"]
+tools = ["echo"]
+arguments = { "/text" = "[a-z]{1,5}" }
+
+[[rules]]
+name = "readers"
+effect = "allow"
+principals = ["token:bob"]
+resources = ["book:/1", "book:/2", "book:/{n}"]
+prompts = ["recommend"]
+"#;
+
+/// A host with rules, for alice who may do everything but one thing, and bob who
+/// may do little.
+async fn ruled() -> Host {
+    let config = [stanza("alice", &["read"]), stanza("bob", &["read"]), RULES.to_owned()].concat();
+    let components = [guests::plugin("probe"), guests::fixture("library")];
+    Setup::new().with(&components).config(&config).start().await
+}
+
+async fn both(host: &Host) -> (Session, Session) {
+    (
+        Session::open_with(host.port(), &token("alice")).await,
+        Session::open_with(host.port(), &token("bob")).await,
+    )
+}
+
+async fn listed(session: &Session, method: &str, list: &str, member: &str) -> Vec<String> {
+    let result = session.result(method, json!({})).await;
+    let entries = result[list].as_array().expect("a list");
+    entries.iter().map(|entry| entry[member].as_str().expect("a text").to_owned()).collect()
+}
+
+async fn post(session: &Session, method: &str, params: Value) -> Answer {
+    session.post(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})).await
+}
+
+#[tokio::test]
+async fn lists_show_what_the_caller_may_use_and_nothing_else() {
+    let host = ruled().await;
+    let (alice, bob) = both(&host).await;
+    let tools = listed(&alice, "tools/list", "tools", "name").await;
+    assert!(tools.contains(&"add".to_owned()) && !tools.contains(&"trap".to_owned()), "{tools:?}");
+    assert_eq!(listed(&bob, "tools/list", "tools", "name").await, ["echo"]);
+    assert_eq!(listed(&alice, "resources/list", "resources", "uri").await.len(), 5);
+    assert_eq!(listed(&bob, "resources/list", "resources", "uri").await, ["book:/1", "book:/2"]);
+    assert_eq!(listed(&bob, "prompts/list", "prompts", "name").await, ["recommend"]);
+    assert_eq!(listed(&alice, "prompts/list", "prompts", "name").await, ["recommend", "unable"]);
+    let templates = listed(&bob, "resources/templates/list", "resourceTemplates", "uriTemplate").await;
+    assert_eq!(templates, ["book:/{n}"]);
+}
+
+#[tokio::test]
+async fn a_page_is_full_of_what_the_caller_sees() {
+    let config = [stanza("bob", &[]), RULES.replace("\"echo\"", "\"echo\", \"wait\", \"count\", \"ask\"")];
+    let config = config.concat().replace("arguments = { \"/text\" = \"[a-z]{1,5}\" }", "");
+    let host = Setup::new().with(&[guests::plugin("probe")]).config(&config).set("lists.page", "2");
+    let host = host.start().await;
+    let bob = Session::open_with(host.port(), &token("bob")).await;
+    let mut names = Vec::new();
+    let mut params = json!({});
+    loop {
+        let page = bob.result("tools/list", params).await;
+        let tools = page["tools"].as_array().expect("tools").clone();
+        assert!(!tools.is_empty(), "N-1: no page is empty only because others see more");
+        names.extend(tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()));
+        let Some(cursor) = page.get("nextCursor") else { break };
+        assert_eq!(tools.len(), 2);
+        params = json!({"cursor": cursor});
+    }
+    assert_eq!(names, ["ask", "count", "echo", "wait"]);
+}
+
+/// The answer to a call, with the name that was asked for taken out.
+async fn nameless(session: &Session, method: &str, params: Value, name: &str) -> (u16, String) {
+    let answer = post(session, method, params).await;
+    let status = answer.status.as_u16();
+    (status, String::from_utf8(answer.bytes().await.to_vec()).expect("text").replace(name, "NAME"))
+}
+
+#[tokio::test]
+async fn what_is_denied_is_answered_like_what_does_not_exist() {
+    let host = ruled().await;
+    let (alice, bob) = both(&host).await;
+    for task in [json!(null), json!({})] {
+        let call = |name: &str| match &task {
+            Value::Null => json!({"name": name, "arguments": {}}),
+            task => json!({"name": name, "arguments": {}, "task": task}),
+        };
+        let unknown = nameless(&bob, "tools/call", call("nothing"), "nothing").await;
+        assert_eq!(unknown.0, 200);
+        assert!(unknown.1.contains("Unknown tool"), "{unknown:?}");
+        for denied in ["wait", "trap", "confirm"] {
+            assert_eq!(nameless(&bob, "tools/call", call(denied), denied).await, unknown, "{denied}");
+        }
+        assert_eq!(nameless(&alice, "tools/call", call("trap"), "trap").await, unknown);
+    }
+    let read = |uri: &str| json!({"uri": uri});
+    let unknown = nameless(&bob, "resources/read", read("book:/2"), "book:/2").await;
+    assert!(unknown.1.contains("-32002"), "{unknown:?}");
+    for denied in ["book:/info", "book:/forbidden", "book:/3"] {
+        assert_eq!(nameless(&bob, "resources/read", read(denied), denied).await, unknown, "{denied}");
+    }
+    assert_eq!(bob.result("resources/read", read("book:/1")).await["contents"][0]["text"], "the first");
+    let complete = |name: &str| json!({"ref": {"type": "ref/prompt", "name": name}, "argument": {"name": "genre", "value": "1"}});
+    let get = |name: &str| json!({"name": name, "arguments": {"genre": "crime"}});
+    // With the scope that one rule asks for, there is no telling; so without it.
+    let host = Setup::new()
+        .with(&[guests::fixture("library")])
+        .config(
+            &[stanza("bob", &[]), RULES.replace("scopes = [\"write\"]", "principals = [\"local\"]")].concat(),
+        )
+        .start()
+        .await;
+    let bob = Session::open_with(host.port(), &token("bob")).await;
+    for (method, params) in
+        [("prompts/get", &get as &dyn Fn(&str) -> Value), ("completion/complete", &complete)]
+    {
+        let unknown = nameless(&bob, method, params("nobody"), "nobody").await;
+        assert!(unknown.1.contains("-32602"), "{unknown:?}");
+        assert_eq!(nameless(&bob, method, params("unable"), "unable").await, unknown);
+        assert!(bob.result(method, params("recommend")).await.is_object());
+    }
+}
+
+#[tokio::test]
+async fn a_3_where_a_scope_would_help_it_is_named_whether_the_thing_exists_or_not() {
+    let host = ruled().await;
+    let (_, bob) = both(&host).await;
+    for (method, params) in [
+        ("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": 2}})),
+        ("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": 2}, "task": {}})),
+        ("prompts/get", json!({"name": "unable", "arguments": {"genre": "x"}})),
+        ("resources/read", json!({"uri": "book:/blob"})),
+        ("resources/subscribe", json!({"uri": "book:/blob"})),
+    ] {
+        let answer = post(&bob, method, params).await;
+        assert_eq!(answer.status, 403, "{method}");
+        let challenge = answer.header("www-authenticate").to_owned();
+        for part in ["Bearer ", "error=\"insufficient_scope\"", "scope=\"write\""] {
+            assert!(challenge.contains(part), "{challenge}");
+        }
+        let body = answer.json().await;
+        assert_eq!(body["id"], 7);
+        assert_eq!(body["error"]["code"], -32600);
+        assert_eq!(body["error"]["data"], json!({"requiredScopes": ["write"]}));
+    }
+    // No task came of it.
+    assert_eq!(bob.result("tasks/list", json!({})).await["tasks"], json!([]));
+}
+
+#[tokio::test]
+async fn no_task_exists_where_a_rule_says_no() {
+    let host = ruled().await;
+    let (_, bob) = both(&host).await;
+    for name in ["wait", "trap", "add"] {
+        post(&bob, "tools/call", json!({"name": name, "arguments": {}, "task": {}})).await;
+    }
+    let too_long = json!({"name": "echo", "arguments": {"text": "abcdef"}, "task": {}});
+    let denied = bob.error("tools/call", too_long).await;
+    assert_eq!(denied["code"], -32602);
+    let seen = host.command(&["tasks", "list", "--json"]).await;
+    assert_eq!(String::from_utf8_lossy(&seen.stdout).trim(), "", "the operator sees none either");
+    let id = bob.create("echo", json!({"text": "short"})).await;
+    bob.until(&id, "completed").await;
+}
+
+#[tokio::test]
+async fn arguments_are_judged_as_a_whole_and_the_pattern_stays_untold() {
+    let host = ruled().await;
+    let (alice, bob) = both(&host).await;
+    assert_eq!(bob.call("echo", json!({"text": "short"})).await["isError"], false);
+    for text in [json!("abcdef"), json!("Abc"), json!(""), json!("a b"), json!(5), json!(null)] {
+        let error = bob.error("tools/call", json!({"name": "echo", "arguments": {"text": text}})).await;
+        assert_eq!(error["code"], -32602, "{text}");
+        assert_eq!(error["message"], "The tool `echo` may not be called with these arguments");
+    }
+    // One name twice: the guest might read the other one.
+    let twice = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"abcdef","text":"short"}}}"#;
+    let answer = Connection::open(host.port())
+        .await
+        .send(hyper::Method::POST, "/mcp", &bob.headers(), twice.to_owned())
+        .await;
+    assert_eq!(answer.json().await["error"]["code"], -32602);
+    assert_eq!(alice.call("echo", json!({"text": "Abc def"})).await["isError"], false);
+}
+
+#[tokio::test]
+async fn a_subscriber_hears_only_of_what_it_may_read() {
+    let config = [
+        stanza("alice", &[]),
+        stanza("bob", &[]),
+        "[[rules]]\neffect = \"allow\"\nprincipals = [\"token:alice\"]\ntools = [\"*\"]\nresources = [\"*\"]\n".into(),
+        "[[rules]]\neffect = \"allow\"\nprincipals = [\"token:bob\"]\ntools = [\"*\"]\nresources = [\"test://public\"]\n".into(),
+    ];
+    let components = [guests::fixture("script"), guests::fixture("library")];
+    let host = Setup::new().with(&components).config(&config.concat()).start().await;
+    let alice = Session::open_with(host.port(), &token("alice")).await;
+    let bob = Session::open_with(host.port(), &token("bob")).await;
+    for uri in ["test://public", "test://secret"] {
+        for session in [&alice, &bob] {
+            assert_eq!(session.result("resources/subscribe", json!({"uri": uri})).await, json!({}));
+        }
+    }
+    let (mut alice_hears, mut bob_hears) = (alice.listen().await, bob.listen().await);
+    for uri in ["test://secret", "test://public"] {
+        alice.call("script", json!({"steps": [{"changed": uri}]})).await;
+    }
+    let mut heard = vec![updated(&mut alice_hears).await];
+    heard.push(updated(&mut alice_hears).await);
+    heard.sort();
+    assert_eq!(heard, ["test://public", "test://secret"]);
+    assert_eq!(updated(&mut bob_hears).await, "test://public", "and nothing before it");
+}
+
+/// The next resource that a client is told of.
+async fn updated(events: &mut toolyard_tests::http::Events) -> String {
+    loop {
+        let message = toolyard_tests::exchange::next(events).await.expect("the stream stays open");
+        if message["method"] == "notifications/resources/updated" {
+            return message["params"]["uri"].as_str().expect("a URI").to_owned();
+        }
+    }
+}
+
+#[tokio::test]
+async fn members_of_a_batch_are_judged_one_by_one() {
+    let host = ruled().await;
+    let opened = Session::open_by(host.port(), "2025-03-26", json!({}), Some(&token("bob"))).await.session;
+    let call = |id: i64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": {"text": "a"}}});
+    let answer = opened.post(&json!([call(1, "echo"), call(2, "add"), call(3, "wait")])).await;
+    assert_eq!(answer.status, 200);
+    let answers = answer.json().await;
+    let of = |id: i64| {
+        answers
+            .as_array()
+            .expect("answers")
+            .iter()
+            .find(|answer| answer["id"] == id)
+            .expect("an answer")
+            .clone()
+    };
+    assert_eq!(of(1)["result"]["isError"], false);
+    assert_eq!(of(2)["error"]["data"]["requiredScopes"], json!(["write"]));
+    assert_eq!(of(3)["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn the_rules_hold_on_stdio_for_the_local_user() {
+    let rules = "[[rules]]\neffect = \"allow\"\nprincipals = [\"local\"]\ntools = [\"echo\"]\n";
+    let setup = Setup::new().with(&[guests::plugin("probe")]).config(rules);
+    let mut stdio = Stdio::open(setup).await;
+    let tools = stdio.request("tools/list", json!({})).await;
+    assert_eq!(tools["result"]["tools"].as_array().expect("tools").len(), 1);
+    let denied = stdio.request("tools/call", json!({"name": "add", "arguments": {}})).await;
+    assert_eq!(denied["error"]["code"], -32602);
+    // Whoever has no name has nothing.
+    let host = scripted().config(rules).start().await;
+    let anonymous = Session::open(host.port()).await;
+    assert_eq!(anonymous.result("tools/list", json!({})).await["tools"], json!([]));
+}
+
+#[tokio::test]
+async fn explain_says_which_rule_decides_and_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = [stanza("alice", &["read"]), stanza("wendy", &["write"]), RULES.to_owned()].concat();
+    std::fs::write(folder.path().join("toolyard.toml"), config).expect("a configuration");
+    let explain = async |args: &[&str]| {
+        let args: Vec<String> =
+            ["explain"].iter().chain(args).map(|argument| (*argument).to_owned()).collect();
+        let output = command("rules", folder.path(), &args).output().await.expect("it runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout) + &text(output.stderr))
+    };
+    for (args, says) in [
+        (&["token:alice", "echo"][..], "allowed: rule 2 (alice) says so"),
+        (&["token:alice", "trap"], "denied: rule 1 (nobody sets traps) says so"),
+        (&["token:bob", "wait"], "denied: no rule allows it"),
+        (&["token:bob", "add"], "needs the scope write"),
+        (&["token:bob", "add", "--scope", "write"], "allowed: rule 3 (writers) says so"),
+        // The scopes of a token of the configuration are known.
+        (&["token:wendy", "add"], "allowed: rule 3 (writers) says so"),
+        (&["https://idp.example#x", "add", "--scope", "write"], "allowed: rule 3 (writers) says so"),
+        (&["anonymous", "add"], "denied: no rule allows it"),
+        (&["token:bob", "echo"], "Some rules look at arguments"),
+        (
+            &["token:bob", "echo", "--arguments", r#"{"text":"LONG"}"#],
+            "the argument at `/text` does not match",
+        ),
+        (&["token:bob", "book:/1", "--resource"], "allowed: rule 5 (readers) says so"),
+        (&["token:bob", "recommend", "--prompt"], "allowed: rule 5 (readers) says so"),
+    ] {
+        let (code, said) = explain(args).await;
+        assert!(code == Some(0) && said.contains(says), "{args:?}: {code:?} {said}");
+    }
+    let (_, said) = explain(&["token:bob", "add", "--json"]).await;
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!((&said["decision"], &said["scopes"]), (&json!("needs-scopes"), &json!(["write"])));
+    assert_eq!(said["steps"][2]["why"], "the token has not the scope write");
+    for args in [
+        &["alice", "echo"][..],
+        &["token:bob", "echo", "--arguments", "[]"],
+        &["local", "x", "--claims", "5"],
+    ] {
+        assert_eq!(explain(args).await.0, Some(2), "{args:?}");
+    }
+}

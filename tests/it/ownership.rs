@@ -1,0 +1,236 @@
+//! Tasks belong to people (T-40, T-41): what is not yours is as unknown as what
+//! never was, whichever way you ask; and nobody can take over a session, a stream
+//! or a question.
+
+use crate::questions::{accepted, everything, form};
+use hyper::Method;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use toolyard_tests::exchange::next;
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::Connection;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, guests};
+
+/// A host that knows alice and bob, and lets them look up as often as they like.
+async fn shared() -> Host {
+    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
+    let components = [guests::plugin("probe"), guests::fixture("script")];
+    let setup = Setup::new().with(&components).config(&config);
+    setup.set("rates.failed-lookups", "none").set("rates.requests", "none").start().await
+}
+
+async fn open(host: &Host, name: &str) -> Session {
+    let token = token(name);
+    Session::open_by(host.port(), LATEST, everything(), Some(&token)).await.session
+}
+
+/// What an operation on another's object came to, for the table.
+fn outcome(answer: &Value) -> String {
+    match answer.get("error") {
+        None => "yes".to_owned(),
+        Some(error) => format!("{}: {}", error["code"], error["message"].as_str().unwrap_or_default()),
+    }
+}
+
+/// A UUID of version 4 that no task has.
+fn unknown_id(number: u64) -> String {
+    format!("00000000-0000-4000-8000-{number:012x}")
+}
+
+#[tokio::test]
+async fn t_40_the_matrix_of_principals_objects_and_operations() {
+    let host = shared().await;
+    let (alice, again, bob) =
+        (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
+    let running = alice.create("wait", json!({"ms": 600_000})).await;
+    let done = alice.create("echo", json!({"text": "x"})).await;
+    alice.until(&done, "completed").await;
+    let asking = alice.create_script(json!([{"ask": [form("a")]}])).await;
+    alice.until(&asking, "input_required").await;
+    let unknown = unknown_id(1);
+    let objects =
+        [("running task", &running), ("done task", &done), ("asking task", &asking), ("unknown", &unknown)];
+    let principals = [("alice", &alice), ("alice, other session", &again), ("bob", &bob)];
+    let mut table = format!("\n{:<14} {:<14} {:<22} outcome\n", "operation", "object", "principal");
+    for (object, id) in objects {
+        for (principal, session) in principals {
+            // What changes nothing comes first; a result is asked for where there is one.
+            for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+                let mine = principal.starts_with("alice") && object != "unknown";
+                let waits = method == "tasks/result" && object != "done task";
+                let last = method == "tasks/cancel" && principal == "alice";
+                if mine && (waits || last) {
+                    continue;
+                }
+                if mine && method == "tasks/cancel" {
+                    // Left for bob to try first.
+                    continue;
+                }
+                let found = outcome(&session.request(method, json!({"taskId": id})).await);
+                writeln!(table, "{method:<14} {object:<14} {principal:<22} {found}").expect("a String");
+                let expected = if mine { "yes" } else { "-32602: Task not found" };
+                assert_eq!(found, expected, "{method} of {object} by {principal}");
+            }
+        }
+    }
+    for (principal, session) in principals {
+        let list = session.result("tasks/list", json!({})).await;
+        let count = list["tasks"].as_array().expect("tasks").len();
+        writeln!(table, "{:<14} {:<14} {principal:<22} {count} tasks", "tasks/list", "all")
+            .expect("a String");
+        assert_eq!(count, if principal == "bob" { 0 } else { 3 }, "{principal}");
+        let filtered = session.result("tasks/list", json!({"filter": {}})).await;
+        assert_eq!(filtered["tasks"].as_array().expect("tasks").len(), count, "F-7: {principal}");
+    }
+    // And the owner can, from any of its sessions.
+    for (object, id, session) in [("running task", &running, &again), ("asking task", &asking, &alice)] {
+        let found = outcome(&session.request("tasks/cancel", json!({"taskId": id})).await);
+        writeln!(table, "{:<14} {object:<14} {:<22} {found}", "tasks/cancel", "alice").expect("a String");
+        assert_eq!(found, "yes");
+    }
+    println!("{table}");
+}
+
+#[tokio::test]
+async fn t_40_t_23_ten_thousand_guesses_teach_nothing() {
+    const GUESSES: u64 = 2_500;
+    let host = shared().await;
+    let (alice, bob) = (open(&host, "alice").await, open(&host, "bob").await);
+    let theirs = alice.create("echo", json!({"text": "a secret"})).await;
+    alice.until(&theirs, "completed").await;
+    let mut line = Connection::open(host.port()).await;
+    let mut took = [Vec::new(), Vec::new()];
+    let mut told = std::collections::BTreeSet::new();
+    for number in 0..GUESSES {
+        // In turn, so that both see the same machine.
+        for (at, id) in [unknown_id(number), theirs.clone()].into_iter().enumerate() {
+            let method = ["tasks/get", "tasks/result", "tasks/cancel"][number as usize % 3];
+            let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"taskId": id}});
+            let began = std::time::Instant::now();
+            let answer = line.send(Method::POST, "/mcp", &bob.headers(), message.to_string()).await;
+            let shape = (answer.status.as_u16(), method == "tasks/result");
+            let body = match answer.is_events() {
+                true => answer.events().message().await.expect("an answer"),
+                false => answer.json().await,
+            };
+            took[at].push(began.elapsed());
+            told.insert((shape, body.to_string()));
+        }
+        // The same for cursors and for events of streams.
+        let cursor = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/list", "params": {"cursor": format!("{number:x}")}});
+        let answer = line.send(Method::POST, "/mcp", &bob.headers(), cursor.to_string()).await;
+        assert_eq!(answer.json().await["error"]["code"], -32602);
+        let event = format!("{number:x}-1");
+        let mut headers = bob.headers();
+        headers.push(("last-event-id", &event));
+        let answer = line.send(Method::GET, "/mcp", &headers, "").await;
+        assert_eq!(answer.status, 400);
+        answer.bytes().await;
+    }
+    assert_eq!(told.len(), 2, "one answer as an object, the same on a stream: {told:?}");
+    for times in &mut took {
+        times.sort_unstable();
+    }
+    let median = |times: &[std::time::Duration]| times[times.len() / 2];
+    println!("median of an unknown id {:?}, of another's {:?}", median(&took[0]), median(&took[1]));
+    assert_eq!(alice.task(&theirs).await["status"], "completed", "and nothing was cancelled");
+}
+
+#[tokio::test]
+async fn t_40_a_cursor_is_worth_nothing_to_another_principal() {
+    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
+    let setup = Setup::new().with(&[guests::plugin("probe")]).config(&config).set("lists.page", "1");
+    let host = setup.start().await;
+    let (alice, bob) = (open(&host, "alice").await, open(&host, "bob").await);
+    for session in [&alice, &alice, &bob, &bob] {
+        session.create("echo", json!({"text": "x"})).await;
+    }
+    for filter in [json!({}), json!({"filter": {}})] {
+        let first = alice.result("tasks/list", filter.clone()).await;
+        let mut next = filter.clone();
+        next["cursor"] = first["nextCursor"].clone();
+        assert_eq!(
+            alice.result("tasks/list", next.clone()).await["tasks"].as_array().expect("tasks").len(),
+            1
+        );
+        let stolen = bob.error("tasks/list", next).await;
+        let mut made_up = filter;
+        made_up["cursor"] = "AAAA".into();
+        assert_eq!(stolen, bob.error("tasks/list", made_up).await);
+    }
+}
+
+#[tokio::test]
+async fn t_40_an_answer_counts_only_from_the_principal_and_session_that_was_asked() {
+    let host = shared().await;
+    let (alice, again, bob) =
+        (open(&host, "alice").await, open(&host, "alice").await, open(&host, "bob").await);
+    let task = alice.create_script(json!([{"ask": [form("a")]}])).await;
+    let mut waiting = alice.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = next(&mut waiting.events).await.expect("the question");
+    assert_eq!(asked["method"], "elicitation/create");
+    let decline = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}});
+    for (who, session) in [("bob", &bob), ("alice in another session", &again)] {
+        // Accepted like an answer to nothing at all, and as little use.
+        assert_eq!(session.post(&decline).await.status, 202, "{who}");
+    }
+    assert_eq!(alice.task(&task).await["status"], "input_required", "nobody has answered");
+    // In alice's own session, but with bob's token.
+    let hijacked = alice.bearing(Some(&token("bob")));
+    assert_eq!(hijacked.post(&decline).await.status, 404);
+    assert_eq!(alice.bearing(None).post(&decline).await.status, 401);
+    alice.respond(&asked, accepted()).await;
+    alice.until(&task, "completed").await;
+    let result = alice.result("tasks/result", json!({"taskId": task})).await;
+    assert!(result.to_string().contains("accept"), "{result}");
+}
+
+#[tokio::test]
+async fn t_40_question_ids_cannot_be_guessed_at() {
+    let host = shared().await;
+    let (alice, bob) = (open(&host, "alice").await, open(&host, "bob").await);
+    let task = alice.create_script(json!([{"ask": [form("a")]}])).await;
+    alice.until(&task, "input_required").await;
+    let mut line = Connection::open(host.port()).await;
+    for number in 0..1_000_u64 {
+        let id = match number % 2 {
+            0 => format!("{task}.{number:032x}"),
+            _ => format!("{}.{number:032x}", unknown_id(number)),
+        };
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": accepted()});
+        let answer = line.send(Method::POST, "/mcp", &bob.headers(), answer.to_string()).await;
+        assert_eq!(answer.status, 202);
+        assert!(answer.bytes().await.is_empty());
+    }
+    assert_eq!(alice.task(&task).await["status"], "input_required");
+}
+
+#[tokio::test]
+async fn h_25_a_stream_cannot_be_taken_over() {
+    let host = shared().await;
+    let (alice, bob) = (open(&host, "alice").await, open(&host, "bob").await);
+    let mut exchange = alice.begin_script(json!([{"progress": 1}, {"sleep": 600_000}])).await;
+    let first = exchange.events.next().await.expect("the first event");
+    let event = first.id.expect("it has an id");
+    // Bob names alice's event in his session; then in hers, with his token.
+    assert_eq!(bob.get(Some(&event)).await.status, 400);
+    let hijacked = alice.bearing(Some(&token("bob")));
+    assert_eq!(hijacked.get(Some(&event)).await.status, 404);
+    assert_eq!(alice.bearing(None).get(Some(&event)).await.status, 401);
+    assert_eq!(hijacked.delete().await, 404);
+    // Alice is not disturbed.
+    assert_eq!(alice.get(Some(&event)).await.status, 200);
+    assert!(alice.result("ping", json!({})).await.is_object());
+}
+
+#[tokio::test]
+async fn t_41_without_a_token_tasks_belong_to_the_session() {
+    let host = Setup::new().with(&[guests::plugin("probe")]).start().await;
+    let (one, other) = (Session::open(host.port()).await, Session::open(host.port()).await);
+    let task = one.create("echo", json!({"text": "x"})).await;
+    one.until(&task, "completed").await;
+    assert_eq!(other.error("tasks/get", json!({"taskId": task})).await["message"], "Task not found");
+    assert_eq!(other.result("tasks/list", json!({})).await["tasks"], json!([]));
+}

@@ -1,0 +1,193 @@
+//! How often (T-42): rates per principal and per tool, refused with 429 and
+//! `Retry-After` before anything is done. Rates of a few an hour, so that no
+//! machine is slow enough to fill them up again meanwhile.
+
+use serde_json::{Value, json};
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::Answer;
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, Stdio, guests};
+
+async fn host(rates: &[(&str, &str)]) -> Host {
+    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
+    let mut setup = Setup::new().with(&[guests::plugin("probe")]).config(&config);
+    for (key, rate) in rates {
+        setup = setup.set(&format!("rates.{key}"), rate);
+    }
+    setup.start().await
+}
+
+async fn both(host: &Host) -> (Session, Session) {
+    (
+        Session::open_with(host.port(), &token("alice")).await,
+        Session::open_with(host.port(), &token("bob")).await,
+    )
+}
+
+async fn post(session: &Session, method: &str, params: Value) -> Answer {
+    session.post(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})).await
+}
+
+/// Checks a refusal; gives the limit that it names.
+async fn too_often(answer: Answer) -> String {
+    assert_eq!(answer.status, 429);
+    let seconds: u64 = answer.header("retry-after").parse().expect("seconds");
+    assert!((1..=3600).contains(&seconds), "{seconds}");
+    let body = answer.json().await;
+    assert_eq!(body["error"]["code"], -32603, "{body}");
+    let wait = body["error"]["data"]["retryAfterMs"].as_u64().expect("milliseconds");
+    assert!(wait.div_ceil(1000) == seconds, "{body} against {seconds} s");
+    body["error"]["data"]["limit"].as_str().expect("a limit").to_owned()
+}
+
+fn echo() -> Value {
+    json!({"name": "echo", "arguments": {"text": "x"}})
+}
+
+fn task() -> Value {
+    json!({"name": "echo", "arguments": {"text": "x"}, "task": {}})
+}
+
+#[tokio::test]
+async fn t_42_calls_tasks_and_polls_have_rates_of_their_own() {
+    let host = host(&[("calls", "3/h"), ("creation", "2/h"), ("polling", "4/h")]).await;
+    let (alice, bob) = both(&host).await;
+    for _ in 0..3 {
+        assert_eq!(post(&alice, "tools/call", echo()).await.status, 200);
+    }
+    assert_eq!(too_often(post(&alice, "tools/call", echo()).await).await, "rates.calls");
+    let first = alice.create("echo", json!({"text": "x"})).await;
+    alice.create("echo", json!({"text": "x"})).await;
+    assert_eq!(too_often(post(&alice, "tools/call", task()).await).await, "rates.creation");
+    for _ in 0..4 {
+        alice.task(&first).await;
+    }
+    for method in ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"] {
+        let refused = post(&alice, method, json!({"taskId": first})).await;
+        assert_eq!(too_often(refused).await, "rates.polling", "{method}");
+    }
+    // Everybody else goes on, and she may do what has no rate.
+    assert_eq!(post(&bob, "tools/call", echo()).await.status, 200);
+    assert_eq!(post(&alice, "tools/list", json!({})).await.status, 200);
+    // Another session of hers is no fresh start.
+    let again = Session::open_with(host.port(), &token("alice")).await;
+    assert_eq!(too_often(post(&again, "tools/call", echo()).await).await, "rates.calls");
+    // Nothing was done for those who came too often.
+    let listed = host.command(&["tasks", "list", "--json"]).await;
+    assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), 2);
+}
+
+#[tokio::test]
+async fn t_42_requests_of_any_kind_and_sessions_have_rates() {
+    let one = host(&[("requests", "6/h")]).await;
+    // Three of them open the session: initialize, initialized, and the first ping.
+    let alice = Session::open_with(one.port(), &token("alice")).await;
+    let mut statuses = Vec::new();
+    for _ in 0..6 {
+        statuses.push(post(&alice, "ping", json!({})).await.status.as_u16());
+    }
+    assert_eq!(statuses, [200, 200, 200, 200, 429, 429]);
+    let refused = alice.get(None).await;
+    assert_eq!(too_often(refused).await, "rates.requests");
+    let other = host(&[("sessions", "2/h")]).await;
+    let (_alice, _bob) = both(&other).await;
+    Session::open_with(other.port(), &token("alice")).await;
+    let third = toolyard_tests::http::Connection::open(other.port())
+        .await
+        .send(
+            hyper::Method::POST,
+            "/mcp",
+            &[
+                ("content-type", "application/json"),
+                ("accept", "application/json, text/event-stream"),
+                ("authorization", &format!("Bearer {}", token("alice"))),
+            ],
+            toolyard_tests::session::initialize(toolyard_tests::session::LATEST, json!({})).to_string(),
+        )
+        .await;
+    assert_eq!(too_often(third).await, "rates.sessions");
+}
+
+#[tokio::test]
+async fn t_42_t_43_who_looks_up_too_much_that_is_not_there_is_stopped_and_reported() {
+    let host = host(&[("failed-lookups", "3/h")]).await;
+    let (alice, bob) = both(&host).await;
+    let mine = alice.create("echo", json!({"text": "x"})).await;
+    let unknown = json!({"taskId": "00000000-0000-4000-8000-000000000000"});
+    for _ in 0..3 {
+        let answer = post(&alice, "tasks/get", unknown.clone()).await;
+        assert_eq!(answer.json().await["error"]["message"], "Task not found");
+    }
+    assert_eq!(too_often(post(&alice, "tasks/get", unknown.clone()).await).await, "rates.failed-lookups");
+    // For a while she looks nothing up, not even her own.
+    let own = post(&alice, "tasks/get", json!({"taskId": mine})).await;
+    assert_eq!(too_often(own).await, "rates.failed-lookups");
+    assert_eq!(post(&bob, "tasks/get", unknown).await.status, 200);
+    let reports = host.log().lines().filter(|line| line.contains("rates.failed-lookups")).count();
+    assert_eq!(reports, 1, "one report, not one for each");
+}
+
+#[tokio::test]
+async fn t_42_a_manifest_sets_how_often_a_tool_is_called_by_everybody_together() {
+    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
+    let manifest = "[tools.echo]\nrate = \"3/h\"\n";
+    let setup = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).config(&config);
+    let host = setup.start().await;
+    let (alice, bob) = both(&host).await;
+    assert_eq!(post(&alice, "tools/call", echo()).await.status, 200);
+    assert_eq!(post(&bob, "tools/call", task()).await.status, 200);
+    assert_eq!(post(&bob, "tools/call", echo()).await.status, 200);
+    for session in [&alice, &bob] {
+        assert_eq!(too_often(post(session, "tools/call", echo()).await).await, "tools.NAME.rate");
+        assert_eq!(too_often(post(session, "tools/call", task()).await).await, "tools.NAME.rate");
+    }
+    let add = json!({"name": "add", "arguments": {"a": 1, "b": 2}});
+    assert_eq!(post(&alice, "tools/call", add).await.status, 200);
+    // A reload that changes something else is no fresh start.
+    std::fs::write(
+        host.plugins().join("probe.toml"),
+        format!("{manifest}description = \"Says it again.\"\n"),
+    )
+    .expect("a manifest");
+    toolyard_tests::eventually("the new description", || async {
+        alice.result("tools/list", json!({})).await.to_string().contains("Says it again.").then_some(())
+    })
+    .await;
+    assert_eq!(post(&alice, "tools/call", echo()).await.status, 429);
+}
+
+#[tokio::test]
+async fn t_42_the_user_of_this_machine_has_no_rate_unless_it_is_set() {
+    for (local, expected) in [("false", [200, 200, 200]), ("true", [200, 200, 429])] {
+        let setup = || {
+            Setup::new().with(&[guests::plugin("probe")]).set("rates.calls", "2/h").set("rates.local", local)
+        };
+        let host = setup().start().await;
+        let session = Session::open(host.port()).await;
+        let mut statuses = Vec::new();
+        for _ in 0..3 {
+            statuses.push(post(&session, "tools/call", echo()).await.status.as_u16());
+        }
+        assert_eq!(statuses, expected, "rates.local = {local}");
+        let mut stdio = Stdio::open(setup()).await;
+        let mut refused = Vec::new();
+        for _ in 0..3 {
+            let answer = stdio.request("tools/call", echo()).await;
+            refused.push(answer["error"]["data"]["limit"] == "rates.calls");
+        }
+        assert_eq!(refused, expected.map(|status| status == 429));
+    }
+}
+
+#[tokio::test]
+async fn t_42_members_of_a_batch_are_counted_one_by_one() {
+    let host = host(&[("calls", "2/h")]).await;
+    let token = token("alice");
+    let session = Session::open_by(host.port(), "2025-03-26", json!({}), Some(&token)).await.session;
+    let call = |id: i64| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": echo()});
+    let answer = session.post(&json!([call(1), call(2), call(3), call(4)])).await;
+    assert_eq!(answer.status, 200);
+    let answers = answer.json().await;
+    let refused = answers.as_array().expect("answers").iter().filter(|answer| answer.get("error").is_some());
+    assert_eq!(refused.count(), 2, "{answers}");
+}

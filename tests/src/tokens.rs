@@ -1,0 +1,20 @@
+//! Access tokens of the configuration, for tests that need several people.
+
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+
+/// The token of this name.
+#[must_use]
+pub fn token(name: &str) -> String {
+    format!("{name}-token-of-the-tests")
+}
+
+/// What the configuration says of it.
+#[must_use]
+pub fn stanza(name: &str, scopes: &[&str]) -> String {
+    let mut hash = String::new();
+    for byte in Sha256::digest(token(name)) {
+        write!(hash, "{byte:02x}").expect("writing to a String does not fail");
+    }
+    format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{hash}\"\nscopes = {scopes:?}\n")
+}
