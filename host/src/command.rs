@@ -9,6 +9,7 @@ pub mod compile;
 pub mod serve;
 pub mod stdio;
 pub mod tasks;
+pub mod token;
 pub mod tools;
 
 mod form;

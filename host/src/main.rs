@@ -49,6 +49,8 @@ enum Command {
     Call(command::call::Options),
     /// Look at the stored tasks, and cancel them.
     Tasks(command::tasks::Options),
+    /// Make a token for a client, to be allowed in the configuration.
+    Token(command::token::Options),
     /// Compile a component (used by the host itself).
     #[command(hide = true)]
     CompileComponent(command::compile::Options),
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Tools(options) => command::tools::run(&cli.flags, options),
         Command::Call(options) => command::call::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
+        Command::Token(options) => command::token::run(options),
         Command::CompileComponent(options) => Ok(command::compile::run(options)),
     };
     match done {

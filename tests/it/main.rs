@@ -1,10 +1,12 @@
 //! The whole, driven from outside: the real binary, real sockets and pipes, real
 //! components. Tests cite the items of the protocol checklists.
 
+mod authentication;
 mod clients;
 mod command_line;
 mod examples;
 mod http_endpoint;
+mod identity;
 mod inspector;
 mod lifecycle;
 mod limits;

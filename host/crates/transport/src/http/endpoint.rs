@@ -1,11 +1,11 @@
 //! The endpoint: what every request passes before its method is looked at.
 
-use super::guard;
+use super::cors;
 use super::hub::{Hub, LiveSession};
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
 use crate::tidings::Tidings;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming;
@@ -35,22 +35,56 @@ impl Endpoint {
     }
 
     pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Reply {
-        if let Err(why) = guard::check(request.uri().authority(), request.headers()) {
+        if let Err(why) = self.server.door.check(request.uri().authority(), request.headers()) {
             return why.into();
         }
+        let origin = request.headers().get(ORIGIN).cloned();
+        if let Some(reply) = self.metadata(&request) {
+            return reply;
+        }
+        let mut reply = self.known(request).await;
+        if let Some(origin) = origin {
+            cors::allow(&mut reply, origin);
+        }
+        reply
+    }
+
+    /// who issues tokens for this server, which needs no token to be read.
+    fn metadata(&self, request: &Request<Incoming>) -> Option<Reply> {
+        let document = self.server.auth.metadata_at(request.uri().path())?;
+        let mut reply = match *request.method() {
+            Method::GET | Method::HEAD => reply::json(document),
+            Method::OPTIONS => cors::preflight(reply::METADATA_METHODS),
+            _ => reply::not_allowed(reply::METADATA_METHODS),
+        };
+        cors::allow_all(&mut reply);
+        Some(reply)
+    }
+
+    /// A request that came in by the door: who makes it is found out before
+    /// anything else of it is looked at.
+    async fn known(&self, request: Request<Incoming>) -> Reply {
         if request.uri().path() != PATH {
             let error =
                 RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
             return reply::refuse(StatusCode::NOT_FOUND, &error);
         }
-        let principal = Arc::new(Principal::Anonymous);
+        if cors::is_preflight(request.method(), request.headers()) {
+            return cors::preflight(reply::METHODS);
+        }
+        let auth = &self.server.auth;
+        let principal = match auth.principal(request.headers(), &self.requests).await {
+            Ok(principal) => principal,
+            Err(why) => return reply::denied(&why, auth),
+        };
         let answered = match *request.method() {
             Method::POST => self.post(request, &principal).await,
             Method::GET => self.get(&request, &principal).await,
             Method::DELETE => self.delete(&request, &principal).await,
-            _ => Err(reply::not_allowed().into()),
+            _ => Err(reply::not_allowed(reply::METHODS).into()),
         };
-        answered.unwrap_or_else(|refusal| *refusal)
+        let reply = answered.unwrap_or_else(|refusal| *refusal);
+        reply::while_good(reply, auth.time_left(&principal))
     }
 
     /// Tells every client what has changed on offer, once, and lets go of old

@@ -117,7 +117,7 @@ impl Endpoint {
         if how != Manner::Stream {
             match (&mut answering).now_or_never() {
                 // Turned away before anything was done, so no stream has begun.
-                Some(Answer::Refused(refusal)) => return reply::turned_away(*refusal),
+                Some(Answer::Refused(refusal)) => return reply::turned_away(*refusal, &self.server.auth),
                 Some(answer) => stream.end(answer.message()),
                 None => {}
             }
