@@ -6,8 +6,7 @@ use std::path::Path;
 use toolyard_tests::guests::root;
 use toolyard_tests::schema;
 
-/// The sections of the checklist and how many items each has. `A`, authorization,
-/// is not here: the host has none yet.
+/// The sections of the checklist and how many items each has.
 const SECTIONS: [(&str, u32); 20] = [
     ("J", 9),
     ("L", 10),
@@ -31,12 +30,12 @@ const SECTIONS: [(&str, u32); 20] = [
     ("A", 6),
 ];
 
-/// What several users on one host would need, beside all of `A`.
-const FOR_LATER: [&str; 4] = ["T-40", "T-41", "T-42", "T-43"];
+/// What comes with rules and rates.
+const FOR_LATER: [&str; 3] = ["T-41", "T-42", "T-43"];
 
 fn items() -> BTreeSet<String> {
-    let sections = SECTIONS.into_iter().filter(|(section, _)| *section != "A");
-    sections
+    SECTIONS
+        .into_iter()
         .flat_map(|(section, count)| (1..=count).map(move |number| format!("{section}-{number}")))
         .filter(|item| !FOR_LATER.contains(&item.as_str()))
         .collect()

@@ -13,6 +13,7 @@ use toolyard_dispatch::authority::Authority;
 use toolyard_dispatch::{Bounds, Clock, Dispatch, Policy, Rates, Settings, Stores};
 use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
+use toolyard_transport::auth::Auth;
 use toolyard_transport::{Implementation, Server, ServerIdentity};
 
 /// How long services may take to end once they are told to.
@@ -104,6 +105,12 @@ impl Assembled {
                 tasks: config.limits.tasks,
             },
             settings: wire_settings(config),
+            auth: Auth::new(
+                config.auth.clone(),
+                Arc::new(SystemClock),
+                config.title.as_deref().unwrap_or(&config.name),
+            ),
+            door: config.door.clone(),
         });
         Ok(Self { server, plugins: snapshot.plugins, services, stop_services, close, capacity })
     }

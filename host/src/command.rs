@@ -10,6 +10,7 @@ pub mod rules;
 pub mod serve;
 pub mod stdio;
 pub mod tasks;
+pub mod token;
 pub mod tools;
 
 mod form;

@@ -2,17 +2,20 @@
 //! means. The conversion between the two refuses what does not fit, by name.
 
 pub mod auth;
+pub mod http;
 pub mod limits;
 pub mod value;
 
 use anyhow::{Context as _, bail};
 use auth::Auth;
 use clap::Args;
+use http::Http;
 use limits::{Limits, TABLE};
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toolyard_dispatch::authority::{Authority, RuleSpec};
+use toolyard_transport::http::guard::Door;
 
 /// The flags that most commands share. Each has an environment variable and a
 /// key in the configuration file; the flag wins over the variable, the variable
@@ -80,9 +83,10 @@ pub struct Config {
     pub instructions: Option<String>,
     /// The limits in force.
     pub limits: Limits,
-    /// Who may call.
-    #[expect(dead_code, reason = "comes next")]
-    pub auth: Auth,
+    /// Who may call over HTTP, and how it is found out.
+    pub auth: toolyard_transport::auth::Settings,
+    /// The names that are served over HTTP, and the pages that may call.
+    pub door: Door,
     /// Who may use what.
     pub rules: Vec<RuleSpec>,
 }
@@ -137,11 +141,13 @@ struct Tables {
     #[serde(default)]
     auth: Auth,
     #[serde(default)]
+    http: Http,
+    #[serde(default)]
     rules: Vec<RuleSpec>,
 }
 
 /// The names of these tables.
-const TABLES: [&str; 2] = ["auth", "rules"];
+const TABLES: [&str; 3] = ["auth", "http", "rules"];
 
 impl Written {
     fn take_file(&mut self, text: &str) -> anyhow::Result<()> {
@@ -210,20 +216,23 @@ impl Written {
         if self.limits.ttl_default > self.limits.ttl_cap {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`");
         }
+        let Tables { auth, http, rules } = self.tables;
+        let listen = parse_address(address.as_deref(), &auth)?;
         // What is wrong with a rule is said before anything is started.
-        Authority::new(self.tables.rules.clone())?;
+        Authority::new(rules.clone())?;
         Ok(Config {
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,
             store: parse_store(store.as_deref())?,
-            listen: parse_address(address.as_deref())?,
+            listen,
             log,
             name,
             title,
             instructions,
+            auth: auth.meaning(base, &self.limits)?,
+            door: http.meaning()?,
             limits: self.limits,
-            auth: self.tables.auth,
-            rules: self.tables.rules,
+            rules,
         })
     }
 }
@@ -247,18 +256,20 @@ fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {
     }
 }
 
-/// A loopback address: nobody is asked who they are yet, so nobody else may call.
-fn parse_address(address: Option<&str>) -> anyhow::Result<SocketAddr> {
+/// Where nobody is asked who they are, only this machine's users may call, unless
+/// the operator wants it otherwise by name.
+fn parse_address(address: Option<&str>, auth: &Auth) -> anyhow::Result<SocketAddr> {
     let text = address.unwrap_or("127.0.0.1:7420");
     let spelled =
         text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
     let Ok(address) = spelled.parse::<SocketAddr>() else {
         bail!("`listen`: expected ADDRESS:PORT such as 127.0.0.1:7420, not `{text}`");
     };
-    if !address.ip().is_loopback() {
+    if !address.ip().is_loopback() && !auth.asks() && !auth.anonymous_on_network() {
         bail!(
-            "`listen`: {address} can be reached from other machines, and this version cannot tell callers apart; \
-             listen on 127.0.0.1 or [::1]"
+            "`listen`: {address} can be reached from other machines, and nobody is asked who they are; configure \
+             [[auth.tokens]] or [[auth.issuers]] (host/docs/authentication.md), listen on 127.0.0.1 or [::1], or let \
+             everybody in by `anonymous-on-network = true` in [auth]"
         );
     }
     Ok(address)

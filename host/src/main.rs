@@ -51,6 +51,8 @@ enum Command {
     Tasks(command::tasks::Options),
     /// Say what the authority rules of the configuration allow.
     Rules(command::rules::Options),
+    /// Make a token for a client, to be allowed in the configuration.
+    Token(command::token::Options),
     /// Compile a component (used by the host itself).
     #[command(hide = true)]
     CompileComponent(command::compile::Options),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Call(options) => command::call::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
         Command::Rules(options) => command::rules::run(&cli.flags, options),
+        Command::Token(options) => command::token::run(options),
         Command::CompileComponent(options) => Ok(command::compile::run(options)),
     };
     match done {

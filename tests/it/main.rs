@@ -2,10 +2,12 @@
 //! components. Tests cite the items of the protocol checklists.
 
 mod authority;
+mod authentication;
 mod clients;
 mod command_line;
 mod examples;
 mod http_endpoint;
+mod identity;
 mod inspector;
 mod lifecycle;
 mod limits;

@@ -60,6 +60,16 @@ impl Setup {
         self
     }
 
+    /// Writes the configuration file.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    #[must_use]
+    pub fn config(self, text: &str) -> Self {
+        std::fs::write(self.folder.path().join("toolyard.toml"), text).expect("a configuration");
+        self
+    }
+
     /// Sets a setting of the host.
     #[must_use]
     pub fn set(mut self, key: &str, value: &str) -> Self {
@@ -176,6 +186,12 @@ impl Host {
     #[must_use]
     pub fn plugins(&self) -> PathBuf {
         self.folder.path().join("plugins")
+    }
+
+    /// The folder that it runs in.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Its data folder.

@@ -5,6 +5,7 @@ pub mod exchange;
 pub mod guests;
 pub mod host;
 pub mod http;
+pub mod identity_provider;
 pub mod schema;
 pub mod session;
 pub mod stdio;
@@ -13,6 +14,7 @@ pub mod tokens;
 pub mod wait;
 
 pub use host::Host;
+pub use identity_provider::IdentityProvider;
 pub use session::Session;
 pub use stdio::Stdio;
 pub use wait::eventually;

@@ -13,6 +13,8 @@ pub struct Session {
     port: u16,
     id: String,
     revision: String,
+    /// The `Authorization` header of its requests.
+    authorization: Option<String>,
     next: AtomicI64,
 }
 
@@ -35,16 +37,33 @@ impl Session {
     /// # Panics
     /// If the host refuses.
     pub async fn open_as(port: u16, revision: &str, capabilities: Value) -> Opened {
+        Self::open_by(port, revision, capabilities, None).await
+    }
+
+    /// Opens a session with this access token, which its requests bear as well.
+    pub async fn open_with(port: u16, token: &str) -> Self {
+        Self::open_by(port, LATEST, json!({}), Some(token)).await.session
+    }
+
+    /// Opens a session with this revision, these client capabilities, and this
+    /// access token, which its requests bear as well.
+    ///
+    /// # Panics
+    /// If the host refuses.
+    pub async fn open_by(port: u16, revision: &str, capabilities: Value, token: Option<&str>) -> Opened {
+        let authorization = token.map(|token| format!("Bearer {token}"));
+        let mut headers = HEADERS.to_vec();
+        headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
         let answer = Connection::open(port)
             .await
-            .send(Method::POST, "/mcp", &HEADERS, initialize(revision, capabilities).to_string())
+            .send(Method::POST, "/mcp", &headers, initialize(revision, capabilities).to_string())
             .await;
         assert_eq!(answer.status, 200, "initialize");
         let id = answer.header("mcp-session-id").to_owned();
         assert!(!id.is_empty(), "initialize names the session");
         let result = answer.json().await["result"].take();
         let revision = result["protocolVersion"].as_str().expect("a revision").to_owned();
-        let session = Self { port, id, revision, next: AtomicI64::new(1) };
+        let session = Self { port, id, revision, authorization, next: AtomicI64::new(1) };
         let initialized =
             session.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         assert_eq!(initialized.status, 202);
@@ -54,7 +73,21 @@ impl Session {
     /// The same session at a host on another port.
     #[must_use]
     pub fn at(&self, port: u16) -> Self {
-        Self { port, id: self.id.clone(), revision: self.revision.clone(), next: AtomicI64::new(1_000_000) }
+        let (id, revision) = (self.id.clone(), self.revision.clone());
+        Self {
+            port,
+            id,
+            revision,
+            authorization: self.authorization.clone(),
+            next: AtomicI64::new(1_000_000),
+        }
+    }
+
+    /// The same session with another access token, or none.
+    #[must_use]
+    pub fn bearing(&self, token: Option<&str>) -> Self {
+        let authorization = token.map(|token| format!("Bearer {token}"));
+        Self { authorization, ..self.at(self.port) }
     }
 
     /// The same with request ids from `first` on.
@@ -81,6 +114,7 @@ impl Session {
         let mut headers = HEADERS.to_vec();
         headers.push(("mcp-session-id", &self.id));
         headers.push(("mcp-protocol-version", &self.revision));
+        headers.extend(self.authorization.as_deref().map(|value| ("authorization", value)));
         headers
     }
 

@@ -78,7 +78,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 impl Explain {
-    fn principal(&self, _config: &Config) -> Result<Principal, WrongUsage> {
+    fn principal(&self, config: &Config) -> Result<Principal, WrongUsage> {
         let (issuer, subject) = match self.principal.as_str() {
             "anonymous" => return Ok(Principal::Anonymous),
             "local" => return Ok(Principal::Local),
@@ -96,11 +96,16 @@ impl Explain {
             .ok()
             .filter(serde_json::Value::is_object)
             .ok_or_else(|| WrongUsage("the claims must be a JSON object".to_owned()))?;
+        let mut scopes: BTreeSet<String> = self.scopes.iter().cloned().collect();
+        if issuer == Subject::TOKENS {
+            let known = config.auth.tokens.iter().find(|token| token.name == subject);
+            scopes.extend(known.into_iter().flat_map(|token| token.scopes.iter().cloned()));
+        }
         Ok(Principal::Subject(Subject {
             issuer: issuer.to_owned(),
             subject: subject.to_owned(),
             client: self.client.clone(),
-            scopes: self.scopes.iter().cloned().collect::<BTreeSet<_>>(),
+            scopes,
             claims,
             expires_at: None,
         }))

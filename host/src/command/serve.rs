@@ -32,6 +32,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let address = listener.local_addr()?;
         let assembled = Assembled::start(&config, guests, stop.clone()).await?;
         greet(&config, &assembled, address);
+        if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
+            tracing::warn!(%address, "everybody who reaches this address may use every tool");
+        }
         http::serve(assembled.server.clone(), listener, stop).await;
         assembled.shut_down(config.limits.drain).await;
         Ok(ExitCode::SUCCESS)

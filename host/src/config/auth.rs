@@ -1,8 +1,233 @@
 //! The table `[auth]`: who may call, and how it is found out.
 
-use serde::Deserialize;
+use super::limits::Limits;
+use super::value::Value as _;
+use anyhow::{Context as _, bail, ensure};
+use serde::{Deserialize, Deserializer};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toolyard_dispatch::Timestamp;
+use toolyard_transport::auth::{
+    Address, Algorithm, IssuerSettings, KeySource, KeyTimes, Settings, TokenSettings, is_scope,
+};
 
 /// What was written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Auth {}
+pub struct Auth {
+    resource: Option<String>,
+    #[serde(default)]
+    anonymous_on_network: bool,
+    leeway: Option<Written<Duration>>,
+    #[serde(default)]
+    scopes: Vec<String>,
+    #[serde(default)]
+    required_scopes: Vec<String>,
+    #[serde(default)]
+    tokens: Vec<Token>,
+    #[serde(default)]
+    issuers: Vec<Issuer>,
+}
+
+/// One of `[[auth.tokens]]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Token {
+    name: String,
+    sha256: Option<String>,
+    /// There to be refused.
+    token: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    scopes: Vec<String>,
+    expires: Option<String>,
+}
+
+/// One of `[[auth.issuers]]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Issuer {
+    issuer: String,
+    #[serde(default)]
+    audience: Vec<String>,
+    jwks_url: Option<String>,
+    jwks_file: Option<PathBuf>,
+    algorithms: Option<Vec<String>>,
+}
+
+/// A value that is written as in the flat settings.
+#[derive(Debug, Clone, Copy)]
+struct Written<T>(T);
+
+impl<'de> Deserialize<'de> for Written<Duration> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Duration::read(&String::deserialize(from)?).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// How far the clocks of issuers may be off, if nothing is said.
+const LEEWAY: Duration = Duration::from_secs(60);
+
+impl Auth {
+    /// Whether every request needs a token.
+    pub const fn asks(&self) -> bool {
+        !self.tokens.is_empty() || !self.issuers.is_empty()
+    }
+
+    /// Whether other machines may call without one.
+    pub const fn anonymous_on_network(&self) -> bool {
+        self.anonymous_on_network
+    }
+
+    /// What it means. Files are named from `base` on.
+    ///
+    /// # Errors
+    /// What does not fit, and what was expected.
+    pub fn meaning(self, base: &Path, limits: &Limits) -> anyhow::Result<Settings> {
+        let resource = match &self.resource {
+            Some(text) => Some(address("`auth.resource`", text)?),
+            None if self.issuers.is_empty() => None,
+            None => bail!(
+                "`auth.resource`: with [[auth.issuers]] this server must know its own URL, such as \
+                 https://tools.example.com/mcp; tokens are accepted only if they are for it"
+            ),
+        };
+        check_scopes("`auth.scopes`", &self.scopes)?;
+        check_scopes("`auth.required-scopes`", &self.required_scopes)?;
+        let mut tokens: Vec<TokenSettings> = Vec::new();
+        for token in self.tokens {
+            let token = token.meaning()?;
+            ensure!(
+                tokens.iter().all(|other| other.name != token.name && other.sha256 != token.sha256),
+                "[[auth.tokens]] `{}`: another token has the same name or hash",
+                token.name
+            );
+            tokens.push(token);
+        }
+        let mut issuers: Vec<IssuerSettings> = Vec::new();
+        for issuer in self.issuers {
+            let issuer = issuer.meaning(base, resource.as_ref())?;
+            ensure!(
+                issuers.iter().all(|other| other.issuer != issuer.issuer),
+                "[[auth.issuers]] `{}`: it is there twice",
+                issuer.issuer
+            );
+            issuers.push(issuer);
+        }
+        Ok(Settings {
+            resource,
+            leeway: self.leeway.map_or(LEEWAY, |leeway| leeway.0),
+            scopes: self.scopes,
+            required_scopes: self.required_scopes,
+            tokens,
+            issuers,
+            keys: KeyTimes {
+                refresh: limits.jwks_refresh,
+                cool_down: limits.jwks_cool_down,
+                stale: limits.jwks_stale,
+                timeout: limits.jwks_timeout,
+                bytes: limits.jwks_size.as_u64() as usize,
+            },
+            token_bytes: limits.token_size.as_u64() as usize,
+            tokens_cached: limits.tokens_cached as usize,
+        })
+    }
+}
+
+impl Token {
+    fn meaning(self) -> anyhow::Result<TokenSettings> {
+        let name = self.name;
+        // It is written in logs and rules as `token:NAME`.
+        ensure!(
+            !name.is_empty() && name.len() <= 64 && name.chars().all(|letter| letter.is_ascii_graphic()),
+            "[[auth.tokens]] `name`: expected up to 64 letters, digits and signs, not `{name}`"
+        );
+        let at = |key: &str| format!("[[auth.tokens]] `{name}`, `{key}`");
+        if self.token.is_some() {
+            bail!(
+                "{}: a token does not belong into the configuration, only its hash does; \
+                 `toolyard token {name}` makes a token and says what to write here",
+                at("token")
+            );
+        }
+        let Some(sha256) = self.sha256.as_deref().and_then(digest) else {
+            bail!(
+                "{}: expected the SHA-256 of the token in 64 hexadecimal digits; \
+                 `toolyard token {name}` makes a token and says what to write here",
+                at("sha256")
+            );
+        };
+        check_scopes(&at("scopes"), &self.scopes)?;
+        let expires = match &self.expires {
+            None => None,
+            Some(text) => match Timestamp::around(text) {
+                Some((moment, _)) => Some(moment),
+                None => {
+                    bail!("{}: expected a moment such as 2027-01-01T00:00:00Z, not `{text}`", at("expires"))
+                }
+            },
+        };
+        Ok(TokenSettings { name, sha256, scopes: self.scopes, expires })
+    }
+}
+
+impl Issuer {
+    fn meaning(self, base: &Path, resource: Option<&Address>) -> anyhow::Result<IssuerSettings> {
+        let issuer = address("[[auth.issuers]] `issuer`", &self.issuer)?;
+        let at = |key: &str| format!("[[auth.issuers]] `{}`, `{key}`", self.issuer);
+        let safe = |key: &str, text: &str| {
+            Address::parse_safe(text).map_err(|expected| anyhow::anyhow!("{}: {expected}", at(key)))
+        };
+        let keys = match (&self.jwks_url, &self.jwks_file) {
+            (Some(url), None) => KeySource::Url(safe("jwks-url", url)?),
+            (None, Some(file)) => KeySource::File(base.join(file)),
+            (None, None) => KeySource::Metadata(safe("issuer", &self.issuer)?),
+            (Some(_), Some(_)) => bail!("{}: it is either jwks-url or jwks-file, not both", at("jwks-url")),
+        };
+        let algorithms = match &self.algorithms {
+            None => Algorithm::ALL.to_vec(),
+            Some(names) => {
+                ensure!(!names.is_empty(), "{}: expected at least one", at("algorithms"));
+                names
+                    .iter()
+                    .map(|name| Algorithm::named(name))
+                    .collect::<Option<_>>()
+                    .with_context(|| format!("{}: expected some of {}", at("algorithms"), known()))?
+            }
+        };
+        let mut audience = self.audience.clone();
+        ensure!(audience.iter().all(|us| !us.is_empty()), "{}: expected a text", at("audience"));
+        if audience.is_empty() {
+            audience.extend(resource.map(ToString::to_string));
+        }
+        Ok(IssuerSettings { issuer, audience, keys, algorithms })
+    }
+}
+
+fn known() -> String {
+    Algorithm::ALL.map(Algorithm::name).join(", ")
+}
+
+fn address(key: &str, text: &str) -> anyhow::Result<Address> {
+    Address::parse(text).map_err(|expected| anyhow::anyhow!("{key}: {expected}"))
+}
+
+fn check_scopes(key: &str, scopes: &[String]) -> anyhow::Result<()> {
+    match scopes.iter().find(|scope| !is_scope(scope)) {
+        None => Ok(()),
+        Some(scope) => bail!("{key}: expected scopes without spaces, quotes and backslashes, not `{scope}`"),
+    }
+}
+
+fn digest(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut digest = [0; 32];
+    for (place, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -166,6 +166,20 @@ limits! {
         "How long an unused session without live tasks is kept.";
     sessions_in_memory: u32 = "sessions.in-memory", "2000",
         "Sessions held in memory; others are read from the store again when they are used.";
+    token_size: ByteSize = "tokens.size", "8KiB",
+        "The largest access token; a larger one is malformed.";
+    tokens_cached: u32 = "tokens.cached", "5000",
+        "Access tokens that are remembered as verified, by their SHA-256; others are verified at each request.";
+    jwks_refresh: Duration = "jwks.refresh", "10min",
+        "The keys of an issuer are fetched again when they are this old.";
+    jwks_cool_down: Duration = "jwks.cool-down", "10s",
+        "How soon after one fetch of an issuer's keys the next may follow, whatever tokens name; a file of keys is read as often.";
+    jwks_stale: Duration = "jwks.stale", "1h",
+        "How long keys serve while their issuer cannot be reached; after that its tokens are answered with 503.";
+    jwks_timeout: Duration = "jwks.timeout", "5s",
+        "How long a fetch of an issuer's keys may take.";
+    jwks_size: ByteSize = "jwks.size", "1MiB",
+        "The largest document with keys, or metadata, of an issuer.";
     drain: Duration = "shutdown.drain", "10s",
         "How long running calls and tasks may go on after the first SIGTERM or Ctrl-C.";
     eof_grace: Duration = "shutdown.eof-grace", "1500ms",

@@ -24,6 +24,38 @@ fn a_file_sets_what_it_names_and_leaves_the_rest() {
 }
 
 #[test]
+fn a_3_other_machines_may_call_only_with_tokens_or_by_name() {
+    let listen = "listen = \"0.0.0.0:1\"\n";
+    let hash = "0".repeat(64);
+    for more in [
+        "[auth]\nanonymous-on-network = true".to_owned(),
+        format!("[[auth.tokens]]\nname = \"ci\"\nsha256 = \"{hash}\""),
+        "[auth]\nresource = \"https://t.example\"\n[[auth.issuers]]\nissuer = \"https://i.example\""
+            .to_owned(),
+    ] {
+        let config = written(&format!("{listen}{more}")).expect(&more);
+        assert_eq!(config.listen.port(), 1);
+    }
+    for more in ["", "[auth]\nanonymous-on-network = false", "[auth]\nscopes = [\"tools\"]"] {
+        let refusal = refusal(&format!("{listen}{more}"));
+        assert!(refusal.contains("`anonymous-on-network = true` in [auth]"), "{refusal}");
+    }
+}
+
+#[test]
+fn h_2_h_3_hosts_and_origins_are_names() {
+    assert!(written("[http]\nhosts = [\"tools.example.com\"]\norigins = [\"https://a.example\"]").is_ok());
+    for (text, says) in [
+        ("[http]\nhosts = [\"*\"]", "expected a host such as"),
+        ("[http]\norigins = [\"*\"]", "expected an origin such as"),
+        ("[http]\nhost = [\"a\"]", "unknown field `host`"),
+    ] {
+        let refusal = refusal(text);
+        assert!(refusal.contains(says), "{text}: {refusal}");
+    }
+}
+
+#[test]
 fn an_unknown_key_is_refused_and_the_nearest_named() {
     assert!(refusal("[tasks]\nttl-defualt = \"1h\"").contains("did you mean `tasks.ttl-default`"));
     assert!(refusal("plugin = \"x\"").contains("did you mean `plugins`"));
@@ -89,7 +121,8 @@ fn the_page_of_settings_is_the_table() {
     page.push_str(
         "\nBeside these: `plugins`, `data`, `store`, `listen`, `log` (flags of the same names, variables\n\
          `TOOLYARD_PLUGINS` and so on), and `server.name`, `server.title`, `server.instructions`, which are what\n\
-         clients are told of this server.\n",
+         clients are told of this server. In the file only: `[auth]` and `[http]`\n\
+         ([authentication.md](authentication.md)).\n",
     );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/settings.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {

@@ -1,4 +1,5 @@
-//! `Host` and `Origin`: whoever is let in named this machine, whatever else was said.
+//! `Host` and `Origin`: whoever is let in named this machine, or what the operator
+//! named, whatever else was said.
 
 #![no_main]
 
@@ -6,7 +7,13 @@ use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
-use toolyard_transport::http::guard::check;
+use std::sync::LazyLock;
+use toolyard_transport::http::guard::Door;
+
+static OPEN: LazyLock<Door> = LazyLock::new(|| {
+    let (hosts, origins) = (["named.example".to_owned()], ["https://page.example".to_owned()]);
+    Door::new(&hosts, &origins).expect("names")
+});
 
 // Each line is a header, told by its first letter; `a` is the request's own target.
 fuzz_target!(|data: &[u8]| {
@@ -28,26 +35,52 @@ fuzz_target!(|data: &[u8]| {
             _ => {}
         }
     }
-    if check(target.as_ref(), &headers).is_err() {
+    if OPEN.check(target.as_ref(), &headers).is_ok() {
+        let named = target.as_ref().map_or_else(|| hosts[0], |target| target.as_str().as_bytes());
+        assert!(is_here(named) || is_at(named, "named.example"), "{:?}", String::from_utf8_lossy(named));
+        for origin in &origins {
+            let page = page(origin).is_some_and(is_here) || origin.eq_ignore_ascii_case(b"https://page.example")
+                || origin.eq_ignore_ascii_case(b"https://page.example:443");
+            assert!(page || is_spelled_otherwise(origin), "{:?}", String::from_utf8_lossy(origin));
+        }
+    }
+    if Door::default().check(target.as_ref(), &headers).is_err() {
         return;
     }
+    assert!(OPEN.check(target.as_ref(), &headers).is_ok(), "names only let in more");
     match &target {
         Some(target) => assert!(is_here(target.as_str().as_bytes()), "{target}"),
         None => assert!(hosts.len() == 1 && is_here(hosts[0]), "{hosts:?}"),
     }
     assert!(hosts.len() <= 1 && origins.len() <= 1, "one of each: {hosts:?}, {origins:?}");
     for origin in origins {
-        let page = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
-        assert!(page.is_some_and(is_here), "{:?}", String::from_utf8_lossy(origin));
+        assert!(page(origin).is_some_and(is_here), "{:?}", String::from_utf8_lossy(origin));
     }
 });
 
+/// A page by its origin.
+fn page(origin: &[u8]) -> Option<&[u8]> {
+    origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"))
+}
+
+/// A port may be written with zeros before it, or not at all after its colon.
+fn is_spelled_otherwise(origin: &[u8]) -> bool {
+    let rest = origin.strip_prefix(b"https://").unwrap_or_default().to_ascii_lowercase();
+    match rest.strip_prefix(b"page.example:") {
+        Some(port) => port.iter().all(|byte| *byte == b'0') || port.trim_ascii().ends_with(b"443"),
+        None => false,
+    }
+}
+
 /// One of three names, perhaps with a port, and not a byte more.
 fn is_here(authority: &[u8]) -> bool {
-    let lower = authority.to_ascii_lowercase();
-    ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| match lower.strip_prefix(name.as_bytes()) {
+    ["localhost", "127.0.0.1", "[::1]"].iter().any(|name| is_at(authority, name))
+}
+
+fn is_at(authority: &[u8], name: &str) -> bool {
+    match authority.to_ascii_lowercase().strip_prefix(name.as_bytes()) {
         Some([]) => true,
         Some([b':', port @ ..]) => port.iter().all(u8::is_ascii_digit),
         _ => false,
-    })
+    }
 }

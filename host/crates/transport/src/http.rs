@@ -2,6 +2,7 @@
 
 mod accept;
 mod body;
+mod cors;
 mod endpoint;
 mod get;
 pub mod guard;

@@ -4,6 +4,7 @@
 //! A transport turns bytes into calls of the dispatcher and answers into bytes,
 //! and guards the door.
 
+pub mod auth;
 pub mod http;
 pub mod stdio;
 
@@ -28,4 +29,8 @@ pub struct Server {
     pub identity: ServerIdentity,
     /// What was set.
     pub settings: Settings,
+    /// Who may call over HTTP. Whoever talks over stdio has started us.
+    pub auth: auth::Auth,
+    /// The names that are served over HTTP, and the pages that may call.
+    pub door: http::guard::Door,
 }

@@ -1,12 +1,12 @@
 //! The endpoint: what every request passes before its method is looked at.
 
-use super::guard;
+use super::cors;
 use super::hub::{Hub, LiveSession};
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
 use crate::methods::Refusal;
 use crate::tidings::Tidings;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming;
@@ -44,26 +44,55 @@ impl Endpoint {
     }
 
     pub async fn handle(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Reply {
-        if let Err(why) = guard::check(request.uri().authority(), request.headers()) {
+        if let Err(why) = self.server.door.check(request.uri().authority(), request.headers()) {
             return why.into();
         }
+        let origin = request.headers().get(ORIGIN).cloned();
+        if let Some(reply) = self.metadata(&request) {
+            return reply;
+        }
+        let mut reply = self.known(request, peer).await;
+        if let Some(origin) = origin {
+            cors::allow(&mut reply, origin);
+        }
+        reply
+    }
+
+    /// who issues tokens for this server, which needs no token to be read.
+    fn metadata(&self, request: &Request<Incoming>) -> Option<Reply> {
+        let document = self.server.auth.metadata_at(request.uri().path())?;
+        let mut reply = match *request.method() {
+            Method::GET | Method::HEAD => reply::json(document),
+            Method::OPTIONS => cors::preflight(reply::METADATA_METHODS),
+            _ => reply::not_allowed(reply::METADATA_METHODS),
+        };
+        cors::allow_all(&mut reply);
+        Some(reply)
+    }
+
+    /// A request that came in by the door: who makes it is found out before
+    /// anything else of it is looked at.
+    async fn known(&self, request: Request<Incoming>, peer: IpAddr) -> Reply {
         if request.uri().path() != PATH {
             let error =
                 RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
             return reply::refuse(StatusCode::NOT_FOUND, &error);
         }
-        let principal = Arc::new(Principal::Anonymous);
-        let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal };
-        if let Err(fault) = self.server.dispatch.pace(&visitor.key, Operation::Request) {
-            return reply::turned_away(Refusal::without_id(fault));
+        if cors::is_preflight(request.method(), request.headers()) {
+            return cors::preflight(reply::METHODS);
         }
+        let visitor = match self.visitor(&request, peer).await {
+            Ok(visitor) => visitor,
+            Err(refusal) => return *refusal,
+        };
         let answered = match *request.method() {
             Method::POST => self.post(request, &visitor).await,
             Method::GET => self.get(&request, &visitor).await,
             Method::DELETE => self.delete(&request, &visitor).await,
-            _ => Err(reply::not_allowed().into()),
+            _ => Err(reply::not_allowed(reply::METHODS).into()),
         };
-        answered.unwrap_or_else(|refusal| *refusal)
+        let reply = answered.unwrap_or_else(|refusal| *refusal);
+        reply::while_good(reply, auth.time_left(&principal))
     }
 
     /// Tells every client what has changed on offer, once, and lets go of old
@@ -88,6 +117,25 @@ impl Endpoint {
     /// Ends every stream, because the server stops.
     pub fn end_streams(&self) {
         self.hub.end_streams();
+    }
+
+    /// Who makes a request, unless that cannot be said or the visitor comes too
+    /// often. Those who are turned away are counted by their address.
+    async fn visitor(&self, request: &Request<Incoming>, peer: IpAddr) -> Result<Visitor, Refused> {
+        let auth = &self.server.auth;
+        let too_often = |fault| Refused::from(reply::turned_away(Refusal::without_id(fault), auth));
+        let pace = |key: &RateKey| self.server.dispatch.pace(key, Operation::Request).map_err(too_often);
+        match auth.principal(request.headers(), &self.requests).await {
+            Ok(principal) => {
+                let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal };
+                pace(&visitor.key)?;
+                Ok(visitor)
+            }
+            Err(why) => {
+                pace(&RateKey::of(&Arc::new(Principal::Anonymous), Some(peer)))?;
+                Err(reply::denied(&why, auth).into())
+            }
+        }
     }
 
     async fn delete(&self, request: &Request<Incoming>, by: &Visitor) -> Result<Reply, Refused> {
@@ -116,7 +164,7 @@ impl Endpoint {
         };
         session.ok_or_else(|| {
             if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::FailedLookup) {
-                return reply::turned_away(Refusal::without_id(fault)).into();
+                return reply::turned_away(Refusal::without_id(fault), &self.server.auth).into();
             }
             let error =
                 RpcError::invalid_request("Session not found: it was ended or has expired; initialize again");

@@ -28,7 +28,7 @@ impl Endpoint {
             .and_then(|id| session.find(id).filter(|stream| stream.continues_after(id.number)).zip(Some(id)));
         let Some((stream, id)) = found else {
             if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::FailedLookup) {
-                return Err(reply::turned_away(Refusal::without_id(fault)).into());
+                return Err(reply::turned_away(Refusal::without_id(fault), &self.server.auth).into());
             }
             // H-29: not 404, which would end the session.
             let error = RpcError::invalid_request(

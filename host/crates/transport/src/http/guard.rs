@@ -1,7 +1,8 @@
 //! Who may knock: `Host` and `Origin` (H-2, H-3).
 //!
 //! A page in a browser can be made to resolve its own name to 127.0.0.1 and so
-//! reach a local server; its `Host` and `Origin` give it away.
+//! reach a local server; its `Host` and `Origin` give it away. Further names and
+//! pages are let in by the operator only.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
@@ -10,48 +11,135 @@ use http::uri::Authority;
 /// Why a request is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnedAway {
-    /// Its `Host` is not this machine.
+    /// Its `Host` does not name this server.
     Host,
-    /// Its `Origin` is not a page of this machine.
+    /// Its `Origin` is not one whose pages may call.
     Origin,
 }
 
-/// Only names of this machine's loopback are served, and only pages of it may
-/// call. `authority` is that of the request's target, if it has one.
-///
-/// # Errors
-/// What gives the request away.
-pub fn check(authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), TurnedAway> {
-    let mut hosts = headers.get_all(HOST).iter();
-    let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
-    let named = authority.or(header.as_ref());
-    // No host, or two: nothing that a client of ours sends.
-    if hosts.next().is_some() || !named.is_some_and(is_loopback) {
-        return Err(TurnedAway::Host);
+/// The names that are served and the pages that may call. Those of this machine's
+/// loopback always are; by default there are no others.
+#[derive(Debug, Clone, Default)]
+pub struct Door {
+    hosts: Vec<Name>,
+    origins: Vec<(bool, Name)>,
+}
+
+/// A host, in small letters, and its port if that matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Name {
+    host: String,
+    port: Option<u16>,
+}
+
+impl Door {
+    /// A door that is also open to these hosts, each with a port or for any port,
+    /// and to pages of these origins.
+    ///
+    /// # Errors
+    /// What a host or an origin should look like.
+    pub fn new(hosts: &[String], origins: &[String]) -> Result<Self, NotAName> {
+        let hosts = hosts.iter().map(|host| host_name(host).ok_or_else(|| NotAName::Host(host.clone())));
+        let origins =
+            origins.iter().map(|origin| origin_name(origin).ok_or_else(|| NotAName::Origin(origin.clone())));
+        Ok(Self { hosts: hosts.collect::<Result<_, _>>()?, origins: origins.collect::<Result<_, _>>()? })
     }
-    let mut origins = headers.get_all(ORIGIN).iter();
-    match (origins.next(), origins.next()) {
-        (None, _) => Ok(()),
-        (Some(origin), None) if origin.to_str().is_ok_and(is_local_origin) => Ok(()),
-        _ => Err(TurnedAway::Origin),
+
+    /// Whether a request may come in at all. `authority` is that of the request's
+    /// target, if it has one.
+    ///
+    /// # Errors
+    /// What gives the request away.
+    pub fn check(&self, authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), TurnedAway> {
+        let mut hosts = headers.get_all(HOST).iter();
+        let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
+        let named = authority.or(header.as_ref());
+        // No host, or two: nothing that a client of ours sends.
+        if hosts.next().is_some() || !named.is_some_and(|named| self.serves(named)) {
+            return Err(TurnedAway::Host);
+        }
+        let mut origins = headers.get_all(ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (None, _) => Ok(()),
+            (Some(origin), None) if origin.to_str().is_ok_and(|origin| self.lets_in(origin)) => Ok(()),
+            _ => Err(TurnedAway::Origin),
+        }
+    }
+
+    fn serves(&self, authority: &Authority) -> bool {
+        is_honest(authority)
+            && (is_loopback(authority.host())
+                || self.hosts.iter().any(|name| {
+                    name.host.eq_ignore_ascii_case(authority.host())
+                        && name.port.is_none_or(|port| authority.port_u16() == Some(port))
+                }))
+    }
+
+    /// Whether pages of an origin may call. `null` may not: sandboxed pages of
+    /// anybody send it.
+    fn lets_in(&self, origin: &str) -> bool {
+        let Some((encrypted, authority)) = origin_parts(origin) else { return false };
+        is_loopback(authority.host())
+            || self.origins.iter().any(|(scheme, name)| {
+                *scheme == encrypted
+                    && name.host.eq_ignore_ascii_case(authority.host())
+                    && name.port == own_port(encrypted, &authority)
+            })
     }
 }
 
-/// Whether an `Origin` is a page of this machine. `null` is not: sandboxed pages
-/// of anybody send it.
-fn is_local_origin(origin: &str) -> bool {
-    let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    rest.and_then(|rest| rest.parse::<Authority>().ok()).is_some_and(|authority| is_loopback(&authority))
+/// Something in the configuration that should name a host or an origin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAName {
+    /// A host.
+    #[error("expected a host such as tools.example.com or tools.example.com:8443, not `{0}`")]
+    Host(String),
+    /// An origin.
+    #[error("expected an origin such as https://app.example.com, not `{0}`")]
+    Origin(String),
+}
+
+fn host_name(text: &str) -> Option<Name> {
+    let authority: Authority = text.parse().ok()?;
+    // Everything else that an authority may hold, and the wildcards that people hope for.
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'[' | b']' | b':');
+    let host = authority.host();
+    (is_honest(&authority) && !host.is_empty() && host.bytes().all(plain))
+        .then(|| Name { host: host.to_ascii_lowercase(), port: authority.port_u16() })
+}
+
+fn origin_name(text: &str) -> Option<(bool, Name)> {
+    let (encrypted, authority) = origin_parts(text)?;
+    let name = host_name(authority.as_str())?;
+    Some((encrypted, Name { port: own_port(encrypted, &authority), ..name }))
+}
+
+/// Whether an origin is encrypted, and where it is.
+fn origin_parts(origin: &str) -> Option<(bool, Authority)> {
+    let (encrypted, rest) = match origin.strip_prefix("https://") {
+        Some(rest) => (true, rest),
+        None => (false, origin.strip_prefix("http://")?),
+    };
+    let authority = rest.parse::<Authority>().ok()?;
+    is_honest(&authority).then_some((encrypted, authority))
+}
+
+/// The port of an origin, unless it is the one that goes without saying.
+fn own_port(encrypted: bool, authority: &Authority) -> Option<u16> {
+    authority.port_u16().filter(|port| *port != if encrypted { 443 } else { 80 })
 }
 
 /// The name of an honest host begins its authority, and only a port follows;
 /// `Authority` lets more pass.
-fn is_loopback(authority: &Authority) -> bool {
-    let host = authority.host();
-    let Some(rest) = authority.as_str().strip_prefix(host) else { return false };
+fn is_honest(authority: &Authority) -> bool {
+    let Some(rest) = authority.as_str().strip_prefix(authority.host()) else { return false };
     let port = if rest.is_empty() { Some(rest) } else { rest.strip_prefix(':') };
     port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
-        && (host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]")
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]"
 }
 
 #[cfg(test)]
@@ -59,6 +147,10 @@ mod tests {
     use super::*;
 
     fn checked(host: Option<&str>, origin: Option<&str>) -> Result<(), TurnedAway> {
+        checked_at(&Door::default(), host, origin)
+    }
+
+    fn checked_at(door: &Door, host: Option<&str>, origin: Option<&str>) -> Result<(), TurnedAway> {
         let mut headers = HeaderMap::new();
         if let Some(host) = host {
             headers.insert(HOST, host.parse().expect("test header"));
@@ -66,7 +158,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().expect("test header"));
         }
-        check(None, &headers)
+        door.check(None, &headers)
     }
 
     #[test]
@@ -111,6 +203,72 @@ mod tests {
             "http://",
         ] {
             assert_eq!(checked(Some("localhost"), Some(origin)), Err(TurnedAway::Origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn h_3_the_operator_names_further_hosts() {
+        let named = ["Tools.example.com", "other.example.com:8443", "192.0.2.7", "[2001:db8::1]"];
+        let door = Door::new(&named.map(str::to_owned), &[]).expect("names");
+        for host in [
+            "tools.example.com",
+            "TOOLS.example.com:7420",
+            "other.example.com:8443",
+            "192.0.2.7:1",
+            "[2001:db8::1]:1",
+            "localhost",
+        ] {
+            assert_eq!(checked_at(&door, Some(host), None), Ok(()), "{host}");
+        }
+        for host in [
+            "example.com",
+            "x.tools.example.com",
+            "tools.example.com.",
+            "tools.example.com@evil.example",
+            "evil.example@tools.example.com",
+            "tools.example.com:x",
+            "other.example.com",
+            "other.example.com:8444",
+        ] {
+            assert_eq!(checked_at(&door, Some(host), None), Err(TurnedAway::Host), "{host}");
+        }
+        // A host that is served is not a page that may call.
+        let page = Some("https://tools.example.com");
+        assert_eq!(checked_at(&door, Some("tools.example.com"), page), Err(TurnedAway::Origin));
+        for name in ["", "*", "*.example.com", "https://a.example", "a/b", "a:b", "u@a"] {
+            assert!(Door::new(&[name.to_owned()], &[]).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn h_2_the_operator_names_further_origins() {
+        let named = ["https://app.example.com", "http://other.example.com:8080", "https://c.example:443"];
+        let door = Door::new(&[], &named.map(str::to_owned)).expect("origins");
+        let checked = |origin| checked_at(&door, Some("localhost"), Some(origin));
+        for origin in [
+            "https://app.example.com",
+            "https://app.example.com:443",
+            "http://other.example.com:8080",
+            "https://c.example",
+            "http://localhost:1",
+        ] {
+            assert_eq!(checked(origin), Ok(()), "{origin}");
+        }
+        for origin in [
+            "http://app.example.com",
+            "https://app.example.com:8443",
+            "https://x.app.example.com",
+            "https://app.example.com.evil.example",
+            "https://app.example.com@evil.example",
+            "https://evil.example@app.example.com",
+            "http://other.example.com",
+            "null",
+        ] {
+            assert_eq!(checked(origin), Err(TurnedAway::Origin), "{origin}");
+        }
+        for name in ["", "*", "null", "app.example.com", "https://app.example.com/", "https://*.example.com"]
+        {
+            assert!(Door::new(&[], &[name.to_owned()]).is_err(), "{name}");
         }
     }
 }

@@ -86,7 +86,7 @@ impl Endpoint {
             Err(error) => return reply::json(response::error(Some(id), &error)),
         };
         if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::Session) {
-            return reply::turned_away(Refusal::of(id, fault));
+            return reply::turned_away(Refusal::of(id, fault), &self.server.auth);
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
         let client = format!("{} {}", params.client_info.name, params.client_info.version);
@@ -126,12 +126,12 @@ impl Endpoint {
         let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
         let mut answering = match answering {
             Ok(answering) => Box::pin(answering),
-            Err(refusal) => return reply::turned_away(*refusal),
+            Err(refusal) => return reply::turned_away(*refusal, &self.server.auth),
         };
         if how != Manner::Stream {
             match (&mut answering).now_or_never() {
                 // Turned away before anything was done, so no stream has begun.
-                Some(Answer::Refused(refusal)) => return reply::turned_away(*refusal),
+                Some(Answer::Refused(refusal)) => return reply::turned_away(*refusal, &self.server.auth),
                 Some(answer) => stream.end(answer.message()),
                 None => {}
             }

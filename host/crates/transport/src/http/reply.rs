@@ -2,20 +2,29 @@
 
 use super::body::BodyError;
 use super::guard::TurnedAway;
+use crate::auth::{Auth, Denied};
 use crate::methods::Refusal;
 use bytes::Bytes;
-use futures_util::Stream;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use futures_util::{Stream, StreamExt as _};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{Response, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use toolyard_dispatch::Fault;
 use toolyard_protocol::{RpcError, response};
 
 /// The header that names a session (H-22).
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// What the endpoint takes.
+pub(crate) const METHODS: &str = "POST, GET, DELETE";
+/// What the metadata takes.
+pub(crate) const METADATA_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// The body of an answer.
 pub(crate) enum ReplyBody {
@@ -82,15 +91,56 @@ pub(crate) fn refuse(status: StatusCode, error: &RpcError) -> Reply {
     reply
 }
 
+/// A request whose sender is not known, or not as one that may come in.
+pub(crate) fn denied(why: &Denied, auth: &Auth) -> Reply {
+    let (status, message) = match why {
+        Denied::Missing => (StatusCode::UNAUTHORIZED, "Unauthorized: this server needs an access token"),
+        Denied::Malformed(_) => {
+            (StatusCode::BAD_REQUEST, "Bad request: the Authorization header must be `Bearer TOKEN`, once")
+        }
+        Denied::Invalid(_) => {
+            (StatusCode::UNAUTHORIZED, "Unauthorized: the access token is not valid, or not any more")
+        }
+        Denied::Scope => (StatusCode::FORBIDDEN, "Forbidden: the access token lacks a scope that this needs"),
+        Denied::KeysAway => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Access tokens cannot be checked now, because their issuer cannot be reached; try again later",
+        ),
+    };
+    let error = match why {
+        Denied::KeysAway => RpcError::internal(message),
+        _ => RpcError::invalid_request(message),
+    };
+    let mut reply = refuse(status, &error);
+    let headers = reply.headers_mut();
+    if let Some(challenge) = auth.challenge(why) {
+        headers.insert(WWW_AUTHENTICATE, challenge);
+    }
+    if *why == Denied::KeysAway {
+        headers.insert(RETRY_AFTER, seconds(auth.retry_after()));
+    }
+    reply
+}
+
+/// Whole seconds, at least one: zero would ask for an attack.
+fn seconds(time: Duration) -> HeaderValue {
+    HeaderValue::from(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).div_ceil(1000).max(1))
+}
+
 /// A request that was turned away before anything was done: `403` or `429`
 /// (T-42).
-pub(crate) fn turned_away(refusal: Refusal) -> Reply {
+pub(crate) fn turned_away(refusal: Refusal, auth: &Auth) -> Reply {
     let mut reply = json(refusal.message);
     let headers = reply.headers_mut();
     let status = match refusal.fault {
-        Fault::InsufficientScope(_) => StatusCode::FORBIDDEN,
+        Fault::InsufficientScope(scopes) => {
+            if let Some(challenge) = auth.challenge_for(&scopes) {
+                headers.insert(WWW_AUTHENTICATE, challenge);
+            }
+            StatusCode::FORBIDDEN
+        }
         Fault::TooOften { retry_after_ms, .. } => {
-            headers.insert(RETRY_AFTER, HeaderValue::from(retry_after_ms.div_ceil(1000).max(1)));
+            headers.insert(RETRY_AFTER, seconds(Duration::from_millis(retry_after_ms)));
             StatusCode::TOO_MANY_REQUESTS
         }
         _ => StatusCode::OK,
@@ -99,11 +149,23 @@ pub(crate) fn turned_away(refusal: Refusal) -> Reply {
     reply
 }
 
+/// A stream ends with the token that it was opened with; what it would have said
+/// is kept for a client that comes back with another. Other answers are whole.
+pub(crate) fn while_good(reply: Reply, left: Option<Duration>) -> Reply {
+    let Some(left) = left else { return reply };
+    reply.map(|body| match body {
+        ReplyBody::Events(events) => {
+            ReplyBody::Events(Box::pin(events.take_until(Box::pin(tokio::time::sleep(left)))))
+        }
+        whole @ ReplyBody::Whole(_) => whole,
+    })
+}
+
 /// `405` (H-8).
-pub(crate) fn not_allowed() -> Reply {
-    let error = RpcError::invalid_request("this endpoint takes POST, GET and DELETE");
+pub(crate) fn not_allowed(methods: &'static str) -> Reply {
+    let error = RpcError::invalid_request(format!("this address takes {methods}"));
     let mut reply = refuse(StatusCode::METHOD_NOT_ALLOWED, &error);
-    reply.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     reply
 }
 

@@ -1,0 +1,233 @@
+//! Who are you: the token of a request, and whom it stands for.
+//!
+//! What may not live here: what a principal may do, whose a task is, the status of
+//! an answer. A token is looked at and forgotten: it is neither logged nor kept nor
+//! sent on; what is remembered is its SHA-256.
+
+mod address;
+mod algorithm;
+mod bearer;
+mod challenge;
+mod claims;
+mod issuer;
+mod jwks;
+mod jwt;
+mod metadata;
+mod settings;
+mod source;
+mod tokens;
+
+pub use address::Address;
+pub use algorithm::Algorithm;
+pub use bearer::{Malformed, bearer};
+pub use challenge::is_scope;
+pub use jwks::{BadKeySet, KeySet};
+pub use jwt::{Rules, Why};
+pub use settings::{IssuerSettings, KeySource, KeyTimes, Settings, TokenSettings};
+
+use bytes::Bytes;
+use challenge::Challenges;
+use http::{HeaderMap, HeaderValue};
+use issuer::{Issuer, KeysAway};
+use jwt::{Jwt, NotVerified};
+use quick_cache::sync::Cache;
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+use tokens::Tokens;
+use tokio_util::task::TaskTracker;
+use toolyard_dispatch::{Clock, Principal, Timestamp};
+
+/// Why a request is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denied {
+    /// There is no token.
+    #[error("no token")]
+    Missing,
+    /// There is something where a token should be.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The token is not one that is accepted, or is not any more. The client never
+    /// hears which.
+    #[error(transparent)]
+    Invalid(#[from] Why),
+    /// It lacks a scope that every request needs.
+    #[error("a required scope is missing")]
+    Scope,
+    /// The issuer's keys cannot be had now.
+    #[error("the keys of the issuer cannot be had")]
+    KeysAway,
+}
+
+impl From<KeysAway> for Denied {
+    fn from(_: KeysAway) -> Self {
+        Self::KeysAway
+    }
+}
+
+/// What is known of a token that was verified.
+#[derive(Clone)]
+struct Verified {
+    principal: Arc<Principal>,
+    issuer: Arc<Issuer>,
+    /// The keys that it was verified with. Under others it is verified again.
+    generation: u64,
+}
+
+/// Finds out who makes a request.
+pub struct Auth {
+    settings: Settings,
+    clock: Arc<dyn Clock>,
+    anonymous: Arc<Principal>,
+    tokens: Tokens,
+    issuers: Vec<Arc<Issuer>>,
+    /// By the SHA-256 of the token. Only verified ones get in, so that strangers
+    /// cannot fill it.
+    verified: Cache<[u8; 32], Verified>,
+    challenges: Challenges,
+    metadata: Option<metadata::Document>,
+}
+
+impl Auth {
+    /// With neither tokens nor issuers in `settings` everybody is anonymous.
+    /// `name` is what people know this server by.
+    #[must_use]
+    pub fn new(settings: Settings, clock: Arc<dyn Clock>, name: &str) -> Self {
+        let issuers: Vec<_> = settings
+            .issuers
+            .iter()
+            .map(|issuer| Arc::new(Issuer::new(issuer, settings.leeway, settings.keys)))
+            .collect();
+        let metadata = (!issuers.is_empty())
+            .then(|| settings.resource.as_ref().map(|at| metadata::Document::new(at, &settings, name)))
+            .flatten();
+        Self {
+            anonymous: Arc::new(Principal::Anonymous),
+            tokens: Tokens::new(&settings.tokens),
+            verified: Cache::new(settings.tokens_cached),
+            challenges: Challenges::new(&settings, metadata.as_ref().map(metadata::Document::url)),
+            metadata,
+            issuers,
+            settings,
+            clock,
+        }
+    }
+
+    /// Whether every request needs a token.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        !self.tokens.is_empty() || !self.issuers.is_empty()
+    }
+
+    /// Who makes a request, by its `Authorization` header and nothing else.
+    /// Keys are fetched in tasks of `tracker`: a client that hangs up must not call
+    /// off what others wait for.
+    pub(crate) async fn principal(
+        &self,
+        headers: &HeaderMap,
+        tracker: &TaskTracker,
+    ) -> Result<Arc<Principal>, Denied> {
+        if !self.is_required() {
+            return Ok(self.anonymous.clone());
+        }
+        let found = self.found(headers, tracker).await;
+        if let Err(why) = &found
+            && *why != Denied::Missing
+        {
+            tracing::debug!(%why, "a request was not let in");
+        }
+        found
+    }
+
+    async fn found(&self, headers: &HeaderMap, tracker: &TaskTracker) -> Result<Arc<Principal>, Denied> {
+        let token = bearer(headers, self.settings.token_bytes)?.ok_or(Denied::Missing)?;
+        let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let principal = match self.tokens.find(&digest) {
+            Some(principal) => principal,
+            None => self.vouched_for(token, digest, tracker).await?,
+        };
+        let Principal::Subject(subject) = &*principal else { return Ok(principal) };
+        if subject.expires_at.is_some_and(|end| end <= self.clock.now()) {
+            return Err(Why::Expired.into());
+        }
+        if !self.settings.required_scopes.iter().all(|scope| subject.scopes.contains(scope)) {
+            return Err(Denied::Scope);
+        }
+        Ok(principal)
+    }
+
+    /// The subject of a token that an issuer signed: remembered, or verified now.
+    async fn vouched_for(
+        &self,
+        token: &str,
+        digest: [u8; 32],
+        tracker: &TaskTracker,
+    ) -> Result<Arc<Principal>, Denied> {
+        if let Some(known) = self.verified.get(&digest) {
+            let (generation, _) = known.issuer.keys(tracker).await?;
+            if generation == known.generation {
+                return Ok(known.principal);
+            }
+            self.verified.remove(&digest);
+        }
+        let jwt = Jwt::read(token)?;
+        // Not verified yet: it only says whose keys to try.
+        let issuer = self.issuers.iter().find(|issuer| issuer.rules.is_by(&jwt));
+        let issuer = issuer.ok_or(Why::Issuer)?;
+        let (subject, generation) = self.verify(issuer, &jwt, tracker).await?;
+        let principal = Arc::new(Principal::Subject(subject));
+        let known = Verified { principal: principal.clone(), issuer: issuer.clone(), generation };
+        self.verified.insert(digest, known);
+        Ok(principal)
+    }
+
+    async fn verify(
+        &self,
+        issuer: &Arc<Issuer>,
+        jwt: &Jwt<'_>,
+        tracker: &TaskTracker,
+    ) -> Result<(toolyard_dispatch::Subject, u64), Denied> {
+        // The claims come first: nobody's expired token makes us fetch keys.
+        let subject = issuer.rules.subject(jwt, self.clock.now())?;
+        let (generation, keys) = issuer.keys(tracker).await?;
+        let generation = match issuer.rules.check_signature(jwt, &keys) {
+            Ok(()) => generation,
+            Err(NotVerified::Because(why)) => return Err(why.into()),
+            Err(NotVerified::UnknownKey) => {
+                let (generation, keys) = issuer.newer_keys(generation, tracker).await?;
+                match issuer.rules.check_signature(jwt, &keys) {
+                    Ok(()) => generation,
+                    Err(NotVerified::Because(why)) => return Err(why.into()),
+                    Err(NotVerified::UnknownKey) => return Err(Why::Key.into()),
+                }
+            }
+        };
+        Ok((subject, generation))
+    }
+
+    /// How much longer the principal's token is good; `None` if it does not expire.
+    pub(crate) fn time_left(&self, principal: &Principal) -> Option<Duration> {
+        let end: Timestamp = principal.expires_at()?;
+        Some(Duration::from_millis(end.since(self.clock.now())))
+    }
+
+    /// What a request that is not let in is told to bring.
+    pub(crate) fn challenge(&self, why: &Denied) -> Option<HeaderValue> {
+        self.challenges.to(why)
+    }
+
+    /// The challenge to a token that lacks `scopes` for what was asked.
+    pub(crate) fn challenge_for(&self, scopes: &[String]) -> Option<HeaderValue> {
+        self.is_required().then(|| self.challenges.insufficient(scopes)).flatten()
+    }
+
+    /// When to come back once the issuer's keys could not be had.
+    pub(crate) const fn retry_after(&self) -> Duration {
+        self.settings.keys.cool_down
+    }
+
+    /// The metadata of the protected resource, if `path` is where it stands.
+    pub(crate) fn metadata_at(&self, path: &str) -> Option<Bytes> {
+        self.metadata.as_ref().and_then(|document| document.at(path))
+    }
+}

@@ -1,0 +1,153 @@
+//! The address of a server: of this one, of an issuer, of its keys.
+
+use http::Uri;
+use http::uri::Scheme;
+use std::fmt;
+
+/// An absolute `http` or `https` URL without user, query and fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    text: String,
+    uri: Uri,
+}
+
+impl Address {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What it should look like.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let expected = || format!("expected a URL such as https://example.com/path, not `{text}`");
+        // `Uri` would drop a fragment in silence.
+        if text.contains(['#', '?']) {
+            return Err(format!("expected a URL without query and fragment, not `{text}`"));
+        }
+        // Quotes would pass as well, and break out of those of a header.
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) || text.contains(['"', '\\', '<', '>', '{', '}'])
+        {
+            return Err(expected());
+        }
+        let uri: Uri = text.parse().map_err(|_| expected())?;
+        let known = uri.scheme().is_some_and(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+        let plain = uri
+            .authority()
+            .is_some_and(|authority| !authority.host().is_empty() && !authority.as_str().contains('@'));
+        if known && plain { Ok(Self { text: text.to_owned(), uri }) } else { Err(expected()) }
+    }
+
+    /// As [`Address::parse`], and nobody on the way can change what it gives: it is
+    /// `https`, or on this machine.
+    ///
+    /// # Errors
+    /// What it should look like.
+    pub fn parse_safe(text: &str) -> Result<Self, String> {
+        let address = Self::parse(text)?;
+        if address.is_encrypted() || address.is_local() {
+            Ok(address)
+        } else {
+            Err(format!("expected an https URL (http only on this machine's loopback), not `{text}`"))
+        }
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Its path, `/` at least.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    /// The well-known document `name` about it: between host and path (RFC 8615, as
+    /// RFC 8414 and RFC 9728 use it).
+    #[must_use]
+    pub fn well_known(&self, name: &str) -> String {
+        format!("{}/.well-known/{name}{}", self.origin(), self.path().trim_end_matches('/'))
+    }
+
+    /// The well-known document `name` below it, as OpenID Connect has it.
+    #[must_use]
+    pub fn below(&self, name: &str) -> String {
+        format!("{}{}/.well-known/{name}", self.origin(), self.path().trim_end_matches('/'))
+    }
+
+    pub(super) const fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.uri.scheme() == Some(&Scheme::HTTPS)
+    }
+
+    fn is_local(&self) -> bool {
+        self.uri.host().is_some_and(|host| {
+            host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]"
+        })
+    }
+
+    fn origin(&self) -> String {
+        let scheme = self.uri.scheme_str().unwrap_or_default();
+        format!("{scheme}://{}", self.uri.authority().map_or("", http::uri::Authority::as_str))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_absolute_and_bare() {
+        for text in
+            ["https://a.example", "http://localhost:1/mcp", "https://a.example:8443/x/y/", "https://[::1]/"]
+        {
+            assert_eq!(Address::parse(text).expect(text).as_str(), text);
+        }
+        for text in [
+            "",
+            "/mcp",
+            "a.example",
+            "a.example/mcp",
+            "ftp://a.example",
+            "https://",
+            "https:///x",
+            "https://user@a.example/",
+            "https://a.example/?q",
+            "https://a.example/#f",
+            "https://a example/",
+            "https://a.example/\"x",
+            "https://a.example/\\x",
+        ] {
+            assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_fetched_is_encrypted_or_never_leaves_the_machine() {
+        for text in ["https://a.example/k", "http://127.0.0.1:9/k", "http://[::1]:9/k", "http://LOCALHOST/k"]
+        {
+            assert!(Address::parse_safe(text).is_ok(), "{text}");
+        }
+        for text in ["http://a.example/k", "http://localhost.a.example/", "http://127.0.0.1.a.example/"] {
+            assert!(Address::parse_safe(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_2_well_known_documents_stand_between_host_and_path() {
+        let at = |text: &str| Address::parse(text).expect("an address").well_known("x");
+        assert_eq!(at("https://a.example/mcp"), "https://a.example/.well-known/x/mcp");
+        assert_eq!(at("https://a.example"), "https://a.example/.well-known/x");
+        assert_eq!(at("https://a.example:1/b/c/"), "https://a.example:1/.well-known/x/b/c");
+        let below = Address::parse("https://a.example/realm/").expect("an address").below("x");
+        assert_eq!(below, "https://a.example/realm/.well-known/x");
+    }
+}

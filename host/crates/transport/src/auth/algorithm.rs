@@ -1,0 +1,73 @@
+//! The algorithms that tokens may be signed with. All are asymmetric: with a shared
+//! secret whoever can check a token could make one, and a public key mistaken for a
+//! secret would open the door to anybody.
+
+use jsonwebtoken::Algorithm as Of;
+use std::fmt;
+
+/// What kind of key an algorithm takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeyKind {
+    Rsa,
+    P256,
+    P384,
+    Ed25519,
+}
+
+/// An algorithm.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Algorithm {
+    name: &'static str,
+    pub(super) of: Of,
+    pub(super) kind: KeyKind,
+}
+
+impl Algorithm {
+    /// All that there are.
+    pub const ALL: [Self; 9] = [
+        Self::new("RS256", Of::RS256, KeyKind::Rsa),
+        Self::new("RS384", Of::RS384, KeyKind::Rsa),
+        Self::new("RS512", Of::RS512, KeyKind::Rsa),
+        Self::new("PS256", Of::PS256, KeyKind::Rsa),
+        Self::new("PS384", Of::PS384, KeyKind::Rsa),
+        Self::new("PS512", Of::PS512, KeyKind::Rsa),
+        Self::new("ES256", Of::ES256, KeyKind::P256),
+        Self::new("ES384", Of::ES384, KeyKind::P384),
+        Self::new("EdDSA", Of::EdDSA, KeyKind::Ed25519),
+    ];
+
+    const fn new(name: &'static str, of: Of, kind: KeyKind) -> Self {
+        Self { name, of, kind }
+    }
+
+    /// The algorithm of this name, spelled as in a token.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name == name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+}
+
+impl fmt::Debug for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_4_neither_secrets_nor_nothing_are_algorithms() {
+        for name in ["none", "None", "", "HS256", "HS384", "HS512", "rs256", "ES256K", "RSA-OAEP"] {
+            assert_eq!(Algorithm::named(name), None, "{name}");
+        }
+        assert_eq!(Algorithm::named("EdDSA").map(Algorithm::name), Some("EdDSA"));
+    }
+}

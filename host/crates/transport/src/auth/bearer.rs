@@ -1,0 +1,112 @@
+//! The `Authorization` header (RFC 6750, section 2.1).
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+/// There is an `Authorization` header, and it cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the Authorization header is malformed")]
+pub struct Malformed;
+
+/// The bearer token of a request. `None` if there is none, which includes
+/// credentials of another scheme: to those, as to nothing, the answer is how to
+/// authenticate (RFC 6750, section 3.1).
+///
+/// # Errors
+/// [`Malformed`], also for a token of more than `most` bytes.
+pub fn bearer(headers: &HeaderMap, most: usize) -> Result<Option<&str>, Malformed> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    // Two of them: whoever stands before us may have looked at the other one.
+    if values.next().is_some() {
+        return Err(Malformed);
+    }
+    let text = value.to_str().map_err(|_| Malformed)?;
+    let (scheme, rest) = text.split_once(' ').unwrap_or((text, ""));
+    if scheme.is_empty() || !scheme.bytes().all(is_token) {
+        return Err(Malformed);
+    }
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(None);
+    }
+    let token = rest.trim_start_matches(' ');
+    if token.len() <= most && is_token68(token) { Ok(Some(token)) } else { Err(Malformed) }
+}
+
+/// A byte of a `token` of RFC 9110.
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        )
+}
+
+fn is_token68(token: &str) -> bool {
+    let body = token.trim_end_matches('=');
+    !body.is_empty()
+        && body.bytes().all(|byte| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn read(values: &[&str]) -> Result<Option<String>, Malformed> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).expect("a header"));
+        }
+        bearer(&headers, 16).map(|token| token.map(str::to_owned))
+    }
+
+    #[test]
+    fn a_5_a_bearer_token_is_read_and_other_schemes_are_none() {
+        for value in ["Bearer abc.d_e-f", "bearer abc.d_e-f", "BEARER   abc.d_e-f"] {
+            assert_eq!(read(&[value]), Ok(Some("abc.d_e-f".to_owned())), "{value}");
+        }
+        assert_eq!(read(&["Bearer a+/~=="]), Ok(Some("a+/~==".to_owned())));
+        for values in [&[][..], &["Basic dXNlcg=="], &["Bearerabc"], &["Digest a=b, c=d"], &["abc"]] {
+            assert_eq!(read(values), Ok(None), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_3_what_is_malformed_is_told_apart_from_nothing() {
+        for values in [
+            &[""][..],
+            &["Bearer"],
+            &["Bearer "],
+            &["Bearer =="],
+            &["Bearer a b"],
+            &["Bearer a,b"],
+            &["Bearer a=b"],
+            &["Bearer\ta"],
+            &["Bearer \ta"],
+            &["Bearer \"a\""],
+            &["Bearer \u{e9}"],
+            &[" Bearer a"],
+            &["Bearer seventeen-letters"],
+            &["Bearer a", "Bearer a"],
+            &["Basic a", "Bearer a"],
+        ] {
+            assert_eq!(read(values), Err(Malformed), "{values:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `WWW-Authenticate`: what a client must bring (RFC 6750, section 3; A-2, A-3).
+
+use super::{Denied, Settings};
+use http::HeaderValue;
+
+/// The challenges, most of them made once.
+pub(super) struct Challenges {
+    missing: HeaderValue,
+    malformed: HeaderValue,
+    invalid: HeaderValue,
+    scope: Option<HeaderValue>,
+    metadata: Option<String>,
+}
+
+impl Challenges {
+    /// With the URL of the metadata, if there is any. Without issuers there is
+    /// nobody to get a token from, so the challenge says no more than `Bearer`.
+    pub fn new(settings: &Settings, metadata: Option<&str>) -> Self {
+        let scopes = if settings.scopes.is_empty() { &settings.required_scopes } else { &settings.scopes };
+        let wanted = metadata.map(|_| scopes.as_slice()).unwrap_or_default();
+        let made = |parts: &[(&str, &str)], scopes: &[String]| {
+            write(parts, scopes, metadata).unwrap_or(HeaderValue::from_static("Bearer"))
+        };
+        let invalid = ("error_description", "The access token is not valid, or not any more");
+        let malformed = ("error_description", "The Authorization header must be: Bearer TOKEN");
+        Self {
+            missing: made(&[], wanted),
+            malformed: made(&[("error", "invalid_request"), malformed], &[]),
+            invalid: made(&[("error", "invalid_token"), invalid], wanted),
+            scope: insufficient(&settings.required_scopes, metadata),
+            metadata: metadata.map(str::to_owned),
+        }
+    }
+
+    /// The challenge that belongs to a refusal.
+    pub fn to(&self, why: &Denied) -> Option<HeaderValue> {
+        match why {
+            Denied::Missing => Some(self.missing.clone()),
+            Denied::Malformed(_) => Some(self.malformed.clone()),
+            Denied::Invalid(_) => Some(self.invalid.clone()),
+            Denied::Scope => self.scope.clone(),
+            Denied::KeysAway => None,
+        }
+    }
+
+    /// The challenge to a token that is good, but not for this.
+    pub fn insufficient(&self, scopes: &[String]) -> Option<HeaderValue> {
+        insufficient(scopes, self.metadata.as_deref())
+    }
+}
+
+fn insufficient(scopes: &[String], metadata: Option<&str>) -> Option<HeaderValue> {
+    let why = ("error_description", "The access token lacks a scope that this needs");
+    write(&[("error", "insufficient_scope"), why], scopes, metadata)
+}
+
+/// Everything between quotes is free of quotes and backslashes: our own words, an
+/// address, and scopes that were looked at.
+fn write(parts: &[(&str, &str)], scopes: &[String], metadata: Option<&str>) -> Option<HeaderValue> {
+    let mut all: Vec<String> = parts.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    let scopes: Vec<&str> = scopes.iter().map(String::as_str).filter(|scope| is_scope(scope)).collect();
+    if !scopes.is_empty() {
+        all.push(format!("scope=\"{}\"", scopes.join(" ")));
+    }
+    all.extend(metadata.map(|url| format!("resource_metadata=\"{url}\"")));
+    HeaderValue::try_from(format!("Bearer {}", all.join(", ")).trim_end()).ok()
+}
+
+/// Whether this is a scope as RFC 6749 has them: no spaces, quotes, backslashes.
+#[must_use]
+pub fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_3_scopes_that_would_break_out_of_the_quotes_are_left_out() {
+        let scopes = ["tools", "a\"b", "c\\d", "e f", "", "g:h/i.j", "\u{e9}"].map(str::to_owned);
+        let challenge = insufficient(&scopes, Some("https://a.example/m")).expect("a header");
+        assert_eq!(
+            challenge,
+            "Bearer error=\"insufficient_scope\", error_description=\"The access token lacks a scope that this \
+             needs\", scope=\"tools g:h/i.j\", resource_metadata=\"https://a.example/m\""
+        );
+        assert_eq!(write(&[], &[], None).expect("a header"), "Bearer");
+    }
+}

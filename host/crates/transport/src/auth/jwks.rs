@@ -1,0 +1,213 @@
+//! The public keys of an issuer (RFC 7517).
+
+use super::Algorithm;
+use super::algorithm::KeyKind;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::DecodingKey;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk};
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// Bits of the shortest RSA key that is trusted.
+const RSA_BITS: usize = 2048;
+
+/// What should be a key set is none.
+#[derive(Debug, thiserror::Error)]
+#[error("it is no JWK set: expected {{\"keys\":[…]}}")]
+pub struct BadKeySet(#[source] serde_json::Error);
+
+/// The keys of an issuer that signatures can be checked with.
+pub struct KeySet {
+    keys: Vec<Key>,
+    /// Of the document, so that a set is known again.
+    digest: [u8; 32],
+}
+
+struct Key {
+    kid: Option<String>,
+    /// The one algorithm that it is for, if it says so.
+    alg: Option<String>,
+    kind: KeyKind,
+    of: DecodingKey,
+}
+
+/// Why there is no key for a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoKey {
+    /// None of this name.
+    Unknown,
+    /// One that is not for this algorithm, or the token does not say which.
+    Unfit,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    keys: Vec<Value>,
+}
+
+impl KeySet {
+    /// Reads a key set. Keys for other purposes and of kinds that are not known here
+    /// are passed over, as RFC 7517 wants it; so is an RSA key that is too short, and
+    /// one whose secret half was published.
+    ///
+    /// # Errors
+    /// [`BadKeySet`].
+    pub fn read(document: &[u8]) -> Result<Self, BadKeySet> {
+        let Document { keys } = serde_json::from_slice(document).map_err(BadKeySet)?;
+        let digest = Sha256::digest(document).into();
+        Ok(Self { keys: keys.into_iter().filter_map(Key::read).collect(), digest })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+
+    /// The key of this name that is for this algorithm. A token may leave the name
+    /// out only where there is no choice.
+    pub(super) fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&DecodingKey, NoKey> {
+        let Some(kid) = kid else {
+            return match self.keys.as_slice() {
+                [only] if only.is_for(algorithm) => Ok(&only.of),
+                _ => Err(NoKey::Unfit),
+            };
+        };
+        let mut named = self.keys.iter().filter(|key| key.kid.as_deref() == Some(kid)).peekable();
+        if named.peek().is_none() {
+            return Err(NoKey::Unknown);
+        }
+        named.find(|key| key.is_for(algorithm)).map(|key| &key.of).ok_or(NoKey::Unfit)
+    }
+}
+
+impl Key {
+    fn read(value: Value) -> Option<Self> {
+        let alg = value.get("alg").map(|alg| alg.as_str().map(str::to_owned));
+        // One that is there and no text is for nothing.
+        let alg = alg.map_or(Some(None), |alg| alg.map(Some))?;
+        let for_signatures = value.get("use").is_none_or(|usage| usage == "sig")
+            && value.get("key_ops").is_none_or(|operations| {
+                operations.as_array().is_some_and(|all| all.iter().any(|one| one == "verify"))
+            });
+        let is_public = value.get("d").is_none() && value.get("k").is_none();
+        if !for_signatures || !is_public {
+            return None;
+        }
+        let jwk: Jwk = serde_json::from_value(value).ok()?;
+        let kind = match &jwk.algorithm {
+            AlgorithmParameters::RSA(key) => {
+                let modulus = URL_SAFE_NO_PAD.decode(&key.n).ok()?;
+                let leading = modulus.iter().take_while(|byte| **byte == 0).count();
+                // The highest bit of a modulus is set; one bit less is another length.
+                let bits = (modulus.len() - leading) * 8
+                    - modulus.get(leading).map_or(0, |byte| byte.leading_zeros() as usize);
+                (bits >= RSA_BITS).then_some(KeyKind::Rsa)
+            }
+            AlgorithmParameters::EllipticCurve(key) => match key.curve {
+                EllipticCurve::P256 => Some(KeyKind::P256),
+                EllipticCurve::P384 => Some(KeyKind::P384),
+                _ => None,
+            },
+            AlgorithmParameters::OctetKeyPair(key) => {
+                (key.curve == EllipticCurve::Ed25519).then_some(KeyKind::Ed25519)
+            }
+            _ => None,
+        }?;
+        let of = DecodingKey::from_jwk(&jwk).ok()?;
+        Some(Self { kid: jwk.common.key_id, alg, kind, of })
+    }
+
+    fn is_for(&self, algorithm: Algorithm) -> bool {
+        self.kind == algorithm.kind && self.alg.as_deref().is_none_or(|alg| alg == algorithm.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rsa(bytes: usize) -> Value {
+        json!({"kty": "RSA", "e": "AQAB", "n": URL_SAFE_NO_PAD.encode(vec![0xff; bytes])})
+    }
+
+    fn with(mut key: Value, more: Value) -> Value {
+        for (name, value) in more.as_object().expect("an object") {
+            key[name] = value.clone();
+        }
+        key
+    }
+
+    fn set(keys: &[Value]) -> KeySet {
+        KeySet::read(json!({"keys": keys}).to_string().as_bytes()).expect("a set")
+    }
+
+    fn named(name: &str) -> Algorithm {
+        Algorithm::named(name).expect("an algorithm")
+    }
+
+    #[test]
+    fn a_4_a_key_is_used_for_what_it_is_for_and_nothing_else() {
+        let keys = set(&[
+            with(rsa(256), json!({"kid": "r", "alg": "RS256", "use": "sig"})),
+            with(rsa(256), json!({"kid": "any"})),
+            json!({"kty": "EC", "crv": "P-256", "kid": "e", "x": "AA", "y": "AA"}),
+            json!({"kty": "OKP", "crv": "Ed25519", "kid": "o", "x": "AA"}),
+        ]);
+        for (kid, algorithm, found) in [
+            (Some("r"), "RS256", None),
+            (Some("r"), "RS512", Some(NoKey::Unfit)),
+            (Some("r"), "ES256", Some(NoKey::Unfit)),
+            (Some("any"), "PS384", None),
+            (Some("any"), "EdDSA", Some(NoKey::Unfit)),
+            (Some("e"), "ES256", None),
+            (Some("e"), "ES384", Some(NoKey::Unfit)),
+            (Some("o"), "EdDSA", None),
+            (Some("R"), "RS256", Some(NoKey::Unknown)),
+            (Some("../r"), "RS256", Some(NoKey::Unknown)),
+            (Some(""), "RS256", Some(NoKey::Unknown)),
+            (None, "RS256", Some(NoKey::Unfit)),
+        ] {
+            assert_eq!(keys.find(kid, named(algorithm)).err(), found, "{kid:?} {algorithm}");
+        }
+        let only = set(&[rsa(256)]);
+        assert!(only.find(None, named("RS256")).is_ok(), "there is no choice");
+        assert_eq!(only.find(None, named("ES256")).err(), Some(NoKey::Unfit));
+    }
+
+    #[test]
+    fn a_4_weak_secret_and_strange_keys_are_passed_over() {
+        let weak = URL_SAFE_NO_PAD.encode([&[0, 0x7f][..], &[0xff; 255]].concat());
+        let keys = set(&[
+            rsa(128),
+            json!({"kty": "RSA", "e": "AQAB", "n": weak}),
+            json!({"kty": "oct", "k": "c2VjcmV0", "kid": "s", "alg": "HS256"}),
+            json!({"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA"}),
+            json!({"kty": "new", "kid": "n"}),
+            json!({"kid": "x"}),
+            json!(7),
+            with(rsa(256), json!({"use": "enc"})),
+            with(rsa(256), json!({"key_ops": ["encrypt"]})),
+            with(rsa(256), json!({"alg": 7})),
+            with(rsa(256), json!({"d": "AA"})),
+        ]);
+        assert!(keys.is_empty(), "{}", keys.len());
+        assert_eq!(set(&[rsa(256), json!({"kty": "new"}), rsa(512)]).len(), 2, "the others are taken");
+        for document in ["", "[]", "{}", "{\"keys\":{}}", "<html>"] {
+            assert!(KeySet::read(document.as_bytes()).is_err(), "{document}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A JSON Web Token, as an access token (RFC 7515, 7519, 9068): read strictly, and
+//! believed only once its signature fits a key of its issuer.
+
+use super::claims::{self, Expected};
+use super::jwks::{KeySet, NoKey};
+use super::{Algorithm, IssuerSettings};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value};
+use std::time::Duration;
+use toolyard_dispatch::{Subject, Timestamp};
+
+/// Why a token is not accepted. For the log; clients hear of one reason only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    /// It is neither a token of the configuration nor a JWT.
+    #[error("the token is unknown")]
+    Unknown,
+    /// It is a JWT whose parts do not make sense.
+    #[error("the token's header or claims cannot be read")]
+    Unreadable,
+    /// It is a JWT for another purpose.
+    #[error("the token's type is not that of an access token")]
+    Type,
+    /// It demands something that is not understood here.
+    #[error("the token has critical extensions")]
+    Critical,
+    /// It is signed with an algorithm that its issuer may not use.
+    #[error("the token's algorithm is not accepted")]
+    Algorithm,
+    /// Nobody who issues tokens for us.
+    #[error("the token's issuer is not accepted")]
+    Issuer,
+    /// It is for another server.
+    #[error("the token is for another audience")]
+    Audience,
+    /// It was good once.
+    #[error("the token has expired")]
+    Expired,
+    /// It is not good yet.
+    #[error("the token is from the future")]
+    NotYet,
+    /// A claim that must be there is not, or makes no sense.
+    #[error("a claim of the token is missing or makes no sense")]
+    Claims,
+    /// Its issuer has no such key, or not for this.
+    #[error("the token's key is not one of its issuer's")]
+    Key,
+    /// The signature is not that of the key.
+    #[error("the token's signature is wrong")]
+    Signature,
+}
+
+/// A token that was read, and not verified.
+pub(super) struct Jwt<'t> {
+    /// What is signed: header and claims, as they came.
+    signed: &'t str,
+    signature: &'t str,
+    algorithm: Algorithm,
+    kid: Option<String>,
+    claims: Map<String, Value>,
+}
+
+impl<'t> Jwt<'t> {
+    /// Takes a token apart. What its header says of keys beside `kid` (`jwk`, `jku`,
+    /// `x5c`, `x5u`) is the sender's own word and not looked at.
+    pub fn read(token: &'t str) -> Result<Self, Why> {
+        let (signed, signature) = token.rsplit_once('.').ok_or(Why::Unknown)?;
+        let (header, claims) = signed.split_once('.').ok_or(Why::Unknown)?;
+        if claims.contains('.') {
+            return Err(Why::Unknown);
+        }
+        let header = object(header).ok_or(Why::Unreadable)?;
+        if header.contains_key("crit") {
+            return Err(Why::Critical);
+        }
+        let algorithm = header.get("alg").and_then(Value::as_str).and_then(Algorithm::named);
+        let algorithm = algorithm.ok_or(Why::Algorithm)?;
+        if !header.get("typ").is_none_or(is_access_token) {
+            return Err(Why::Type);
+        }
+        let kid = match header.get("kid") {
+            None => None,
+            Some(Value::String(kid)) => Some(kid.clone()),
+            Some(_) => return Err(Why::Unreadable),
+        };
+        let claims = object(claims).ok_or(Why::Unreadable)?;
+        Ok(Self { signed, signature, algorithm, kid, claims })
+    }
+}
+
+fn object(part: &str) -> Option<Map<String, Value>> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}
+
+/// An identity token or a logout token of the same issuer opens nothing here, if
+/// it says what it is (RFC 9068, section 4).
+fn is_access_token(typ: &Value) -> bool {
+    typ.as_str().is_some_and(|typ| {
+        ["JWT", "at+jwt", "application/at+jwt"].iter().any(|known| typ.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Why a signature could not be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotVerified {
+    /// The keys at hand do not hold it; newer ones may.
+    UnknownKey,
+    Because(Why),
+}
+
+/// What the tokens of one issuer must be.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    issuer: String,
+    audience: Vec<String>,
+    algorithms: Vec<Algorithm>,
+    leeway_ms: u64,
+}
+
+impl Rules {
+    /// The rules for an issuer whose clock may be off by `leeway`.
+    #[must_use]
+    pub fn new(issuer: &IssuerSettings, leeway: Duration) -> Self {
+        Self {
+            issuer: issuer.issuer.as_str().to_owned(),
+            audience: issuer.audience.clone(),
+            algorithms: issuer.algorithms.clone(),
+            leeway_ms: u64::try_from(leeway.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Whom a token stands for, by all the checks there are.
+    ///
+    /// # Errors
+    /// Why it is not accepted.
+    pub fn verify(&self, token: &str, keys: &KeySet, now: Timestamp) -> Result<Subject, Why> {
+        let jwt = Jwt::read(token)?;
+        let subject = self.subject(&jwt, now)?;
+        match self.check_signature(&jwt, keys) {
+            Ok(()) => Ok(subject),
+            Err(NotVerified::UnknownKey) => Err(Why::Key),
+            Err(NotVerified::Because(why)) => Err(why),
+        }
+    }
+
+    /// Whether the token says that it is of this issuer.
+    pub(super) fn is_by(&self, jwt: &Jwt<'_>) -> bool {
+        jwt.claims.get("iss").and_then(Value::as_str) == Some(&self.issuer)
+    }
+
+    /// Whom the token would stand for, if its signature is right.
+    pub(super) fn subject(&self, jwt: &Jwt<'_>, now: Timestamp) -> Result<Subject, Why> {
+        if !self.algorithms.contains(&jwt.algorithm) {
+            return Err(Why::Algorithm);
+        }
+        let expected =
+            Expected { issuer: &self.issuer, audience: &self.audience, leeway_ms: self.leeway_ms, now };
+        claims::subject(&jwt.claims, &expected)
+    }
+
+    /// Checks the signature. The key, not the token, says what it may be used for.
+    pub(super) fn check_signature(&self, jwt: &Jwt<'_>, keys: &KeySet) -> Result<(), NotVerified> {
+        let key = keys.find(jwt.kid.as_deref(), jwt.algorithm).map_err(|why| match why {
+            NoKey::Unknown => NotVerified::UnknownKey,
+            NoKey::Unfit => NotVerified::Because(Why::Key),
+        })?;
+        // An error is a signature or a key that cannot be read.
+        let right = jsonwebtoken::crypto::verify(jwt.signature, jwt.signed.as_bytes(), key, jwt.algorithm.of);
+        match right {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(NotVerified::Because(Why::Signature)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use super::super::{Address, KeySource};
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+const KEYS: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"one","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+const NOW: Timestamp = Timestamp(1_000_000_000);
+
+fn rules() -> Rules {
+    let settings = IssuerSettings {
+        issuer: Address::parse("https://i.example").expect("an address"),
+        audience: vec!["us".to_owned()],
+        keys: KeySource::File("keys.json".into()),
+        algorithms: Algorithm::ALL.to_vec(),
+    };
+    Rules::new(&settings, Duration::from_secs(60))
+}
+
+fn keys() -> KeySet {
+    KeySet::read(KEYS.as_bytes()).expect("a key set")
+}
+
+fn written(header: &Value, claims: &Value, signature: &str) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}.{signature}", part(header), part(claims))
+}
+
+fn good_claims() -> Value {
+    json!({"iss": "https://i.example", "aud": "us", "sub": "alice", "exp": NOW.0 / 1000 + 60})
+}
+
+/// Why a token with good claims and this header is refused.
+fn refused(header: &Value, signature: &str) -> Why {
+    let token = written(header, &good_claims(), signature);
+    rules().verify(&token, &keys(), NOW).expect_err("refused")
+}
+
+#[test]
+fn a_4_a_header_that_asks_for_less_than_a_signature_is_refused() {
+    let wrong = URL_SAFE_NO_PAD.encode([7; 64]);
+    for (header, why) in [
+        (json!({"alg": "none", "kid": "one"}), Why::Algorithm),
+        (json!({"alg": "HS256", "kid": "one"}), Why::Algorithm),
+        (json!({"alg": ["EdDSA"], "kid": "one"}), Why::Algorithm),
+        (json!({"kid": "one"}), Why::Algorithm),
+        (json!({"alg": "EdDSA", "kid": "one", "crit": ["b64"], "b64": false}), Why::Critical),
+        (json!({"alg": "EdDSA", "kid": "one", "crit": null}), Why::Critical),
+        (json!({"alg": "EdDSA", "kid": "one", "typ": "logout+jwt"}), Why::Type),
+        (json!({"alg": "EdDSA", "kid": "one", "typ": 7}), Why::Type),
+        (json!({"alg": "EdDSA", "kid": 1}), Why::Unreadable),
+        (json!({"alg": "EdDSA", "kid": "two"}), Why::Key),
+        (json!({"alg": "ES256", "kid": "one"}), Why::Key),
+        (json!({"alg": "EdDSA", "kid": "one"}), Why::Signature),
+        (json!({"alg": "EdDSA"}), Why::Signature),
+        (json!({"alg": "EdDSA", "kid": "one", "typ": "AT+JWT"}), Why::Signature),
+    ] {
+        assert_eq!(refused(&header, &wrong), why, "{header}");
+    }
+    let header = json!({"alg": "EdDSA", "kid": "one"});
+    for signature in ["", "AA", "=", "*", "AAAA===="] {
+        assert_eq!(refused(&header, signature), Why::Signature, "{signature}");
+    }
+}
+
+#[test]
+fn a_3_what_is_no_jwt_is_unknown_or_unreadable() {
+    for (token, why) in [
+        ("", Why::Unknown),
+        ("abc", Why::Unknown),
+        ("a.b", Why::Unknown),
+        ("a.b.c.d", Why::Unknown),
+        ("a.b.c.d.e", Why::Unknown),
+        ("..", Why::Unreadable),
+        ("e30.e30.", Why::Algorithm),
+        ("W10.e30.AA", Why::Unreadable),
+    ] {
+        assert_eq!(rules().verify(token, &keys(), NOW).expect_err(token), why, "{token}");
+    }
+}
+
+/// The keys of the token itself are the sender's own.
+#[test]
+fn a_4_keys_in_the_header_are_not_looked_at() {
+    let wrong = URL_SAFE_NO_PAD.encode([7; 64]);
+    let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
+    let header = json!({"alg": "EdDSA", "kid": "two", "jwk": jwk, "jku": "http://127.0.0.1:1/", "x5u": "x"});
+    assert_eq!(refused(&header, &wrong), Why::Key);
+}
+
+proptest! {
+    /// A-4: no text makes it panic, and none without a signature is accepted.
+    #[test]
+    fn a_4_nothing_unsigned_is_accepted(
+        token in "([A-Za-z0-9_=-]{0,40}\\.){0,4}[A-Za-z0-9_=-]{0,90}",
+        algorithm in "none|EdDSA|RS256|HS256|.{0,6}",
+        kid in proptest::option::of("one|two|.{0,6}"),
+        signature in "[A-Za-z0-9_-]{0,90}",
+    ) {
+        prop_assert!(rules().verify(&token, &keys(), NOW).is_err());
+        let mut header = json!({"alg": algorithm});
+        if let Some(kid) = kid {
+            header["kid"] = json!(kid);
+        }
+        let token = written(&header, &good_claims(), &signature);
+        prop_assert!(rules().verify(&token, &keys(), NOW).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! Where the keys of an issuer come from: a file, an address, or an address that
+//! the issuer's metadata names.
+//!
+//! Redirects are not followed: whoever could send one could also give keys.
+
+use super::jwks::{BadKeySet, KeySet};
+use super::{Address, KeySource, KeyTimes};
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Why there are no keys.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoKeys {
+    #[error("the file {} cannot be read", .0.display())]
+    File(PathBuf, #[source] std::io::Error),
+    #[error("{0} cannot be reached")]
+    Unreachable(String, #[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("{0} answered with the status {1}")]
+    Status(String, StatusCode),
+    #[error("{0} did not answer in time (jwks.timeout)")]
+    TooSlow(String),
+    #[error("{0} is larger than {1} bytes (jwks.size)")]
+    TooLarge(String, usize),
+    #[error("{0} makes no sense")]
+    Keys(String, #[source] BadKeySet),
+    #[error("{0} holds no key that a signature could be checked with")]
+    Empty(String),
+    #[error("{0} is not the metadata of this issuer: {1}")]
+    Metadata(String, String),
+    #[error("this machine has no certificates to trust")]
+    Certificates(#[source] std::io::Error),
+    #[error("the reader of keys ended early")]
+    Ended,
+}
+
+/// Reads the keys.
+pub(super) async fn keys(source: &KeySource, times: KeyTimes) -> Result<KeySet, NoKeys> {
+    let (name, document) = match source {
+        KeySource::File(path) => {
+            let (path, shown) = (path.clone(), path.display().to_string());
+            let read = tokio::task::spawn_blocking(move || read_file(&path, times.bytes));
+            (shown, Bytes::from(read.await.map_err(|_| NoKeys::Ended)??))
+        }
+        KeySource::Url(address) => (address.to_string(), fetch(address, times).await?),
+        KeySource::Metadata(issuer) => {
+            let address = discover(issuer, times).await?;
+            (address.to_string(), fetch(&address, times).await?)
+        }
+    };
+    let keys = KeySet::read(&document).map_err(|why| NoKeys::Keys(name.clone(), why))?;
+    // An outage in disguise: nobody takes all keys back.
+    if keys.is_empty() { Err(NoKeys::Empty(name)) } else { Ok(keys) }
+}
+
+fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, NoKeys> {
+    let failed = |error| NoKeys::File(path.to_path_buf(), error);
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > most { Err(NoKeys::TooLarge(path.display().to_string(), most)) } else { Ok(bytes) }
+}
+
+/// The address of the keys, from the metadata of an authorization server, or of an
+/// OpenID provider.
+async fn discover(issuer: &Address, times: KeyTimes) -> Result<Address, NoKeys> {
+    let places = [issuer.well_known("oauth-authorization-server"), issuer.below("openid-configuration")];
+    let mut failed = NoKeys::Ended;
+    for place in places {
+        match metadata(&place, issuer, times).await {
+            Ok(address) => return Ok(address),
+            Err(why) => failed = why,
+        }
+    }
+    Err(failed)
+}
+
+#[derive(Deserialize)]
+struct ServerMetadata {
+    issuer: String,
+    jwks_uri: String,
+}
+
+async fn metadata(place: &str, issuer: &Address, times: KeyTimes) -> Result<Address, NoKeys> {
+    let wrong = |what: String| NoKeys::Metadata(place.to_owned(), what);
+    let address = Address::parse_safe(place).map_err(wrong)?;
+    let document = fetch(&address, times).await?;
+    let said: ServerMetadata = serde_json::from_slice(&document).map_err(|error| wrong(error.to_string()))?;
+    // RFC 8414, section 3.3: else one issuer could pass for another.
+    if said.issuer != issuer.as_str() {
+        return Err(wrong("it names another issuer".to_owned()));
+    }
+    Address::parse_safe(&said.jwks_uri).map_err(wrong)
+}
+
+async fn fetch(address: &Address, times: KeyTimes) -> Result<Bytes, NoKeys> {
+    let name = address.to_string();
+    let fetching = async {
+        if !address.is_encrypted() {
+            let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
+            return get(&client, address, times.bytes).await;
+        }
+        // Made anew each time, so that the certificates are those of now.
+        let connector = tokio::task::spawn_blocking(encrypted).await.map_err(|_| NoKeys::Ended)??;
+        get(&Client::builder(TokioExecutor::new()).build(connector), address, times.bytes).await
+    };
+    tokio::time::timeout(times.timeout, fetching).await.map_err(|_| NoKeys::TooSlow(name))?
+}
+
+fn encrypted() -> Result<hyper_rustls::HttpsConnector<HttpConnector>, NoKeys> {
+    let provider = rustls::crypto::ring::default_provider();
+    let builder = HttpsConnectorBuilder::new()
+        .with_provider_and_native_roots(provider)
+        .map_err(NoKeys::Certificates)?;
+    Ok(builder.https_only().enable_http1().build())
+}
+
+async fn get<C>(client: &Client<C, Empty<Bytes>>, address: &Address, most: usize) -> Result<Bytes, NoKeys>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+{
+    let name = || address.to_string();
+    let mut request = Request::new(Empty::new());
+    *request.uri_mut() = address.uri().clone();
+    request.headers_mut().insert(ACCEPT, http::HeaderValue::from_static("application/json"));
+    let answer = client.request(request).await.map_err(|error| NoKeys::Unreachable(name(), error.into()))?;
+    if answer.status() != StatusCode::OK {
+        return Err(NoKeys::Status(name(), answer.status()));
+    }
+    match Limited::new(answer.into_body(), most).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(NoKeys::TooLarge(name(), most)),
+        Err(error) => Err(NoKeys::Unreachable(name(), error)),
+    }
+}

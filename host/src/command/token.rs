@@ -1,0 +1,71 @@
+//! `toolyard token`: a token for a client, made here and known to nobody else.
+
+use super::WrongUsage;
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clap::Args;
+use sha2::{Digest as _, Sha256};
+use std::process::ExitCode;
+use toolyard_dispatch::Timestamp;
+use toolyard_transport::auth::is_scope;
+
+/// The options of `token`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// What its bearer is called; in logs and rules, `token:NAME`.
+    name: String,
+    /// What the token is good for; may be repeated.
+    #[arg(long = "scope", value_name = "SCOPE")]
+    scopes: Vec<String>,
+    /// From when on it is not accepted any more, such as 2027-01-01T00:00:00Z.
+    #[arg(long, value_name = "MOMENT")]
+    expires: Option<String>,
+}
+
+/// Begins every token, so that scanners for lost secrets know one when they see it.
+const PREFIX: &str = "toolyard_";
+
+/// Prints the token on stdout, and on stderr what belongs into the configuration.
+pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if !plain(&options.name) || options.name.len() > 64 {
+        let name = &options.name;
+        return Err(WrongUsage(format!(
+            "expected a name of up to 64 letters, digits and signs, not `{name}`"
+        ))
+        .into());
+    }
+    if let Some(scope) = options.scopes.iter().find(|scope| !is_scope(scope)) {
+        return Err(WrongUsage(format!(
+            "expected a scope without spaces, quotes and backslashes, not `{scope}`"
+        ))
+        .into());
+    }
+    if let Some(moment) = options.expires.as_deref().filter(|text| Timestamp::around(text).is_none()) {
+        return Err(
+            WrongUsage(format!("expected a moment such as 2027-01-01T00:00:00Z, not `{moment}`")).into()
+        );
+    }
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).context("this machine gives no random numbers")?;
+    let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
+    println!("{token}");
+    eprintln!("\nGive the token to the client; it is not shown again. In toolyard.toml write:\n");
+    eprint!("{}", stanza(options, &token));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn stanza(options: &Options, token: &str) -> String {
+    let digest: String = Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let quoted = |text: &String| toml::Value::String(text.clone()).to_string();
+    let mut stanza = format!("[[auth.tokens]]\nname = {}\nsha256 = \"{digest}\"\n", quoted(&options.name));
+    if !options.scopes.is_empty() {
+        let scopes: Vec<_> = options.scopes.iter().map(quoted).collect();
+        stanza.push_str(&format!("scopes = [{}]\n", scopes.join(", ")));
+    }
+    if let Some(moment) = &options.expires {
+        stanza.push_str(&format!("expires = {}\n", quoted(moment)));
+    }
+    stanza
+}

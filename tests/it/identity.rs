@@ -1,0 +1,313 @@
+//! Who somebody is stays the same from token to token, session to session and host
+//! to host, as long as the issuer vouches for them (A-4, A-6, T-40).
+
+use hyper::Method;
+use serde_json::{Value, json};
+use std::path::Path;
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::{Answer, Connection};
+use toolyard_tests::identity_provider::{Key, now};
+use toolyard_tests::session::{HEADERS, LATEST, initialize};
+use toolyard_tests::{Host, IdentityProvider, Session, eventually, guests};
+
+async fn knock(host: &Host, token: &str) -> Answer {
+    let authorization = format!("Bearer {token}");
+    let headers = [&HEADERS[..], &[("authorization", &*authorization)]].concat();
+    let body = initialize(LATEST, json!({})).to_string();
+    Connection::open(host.port()).await.send(Method::POST, "/mcp", &headers, body).await
+}
+
+async fn until_answered(host: &Host, token: &str, status: u16) -> Answer {
+    eventually(&format!("the answer {status}"), || async {
+        let answer = knock(host, token).await;
+        (answer.status == status).then_some(answer)
+    })
+    .await
+}
+
+fn tasks(list: &Value) -> Vec<&str> {
+    list["tasks"]
+        .as_array()
+        .expect("tasks")
+        .iter()
+        .map(|task| task["taskId"].as_str().expect("an id"))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_6_t_40_a_principal_finds_its_tasks_in_every_session_and_after_a_restart() {
+    let key = Key::ec("one");
+    let provider = IdentityProvider::with(&[&key]).await;
+    let mut host = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config()).start().await;
+    let first = Session::open_with(host.port(), &provider.token(&key, "alice")).await;
+    let task = first.create("wait", json!({"ms": 1})).await;
+    first.until(&task, "completed").await;
+    // A new token of the same subject goes on in the same session.
+    let claims = provider.claims("alice");
+    let mut renewed = claims.clone();
+    renewed["exp"] = json!(now() + 1200);
+    let renewed = key.sign(&renewed);
+    assert_eq!(first.bearing(Some(&renewed)).task(&task).await["status"], "completed");
+    let second = Session::open_with(host.port(), &renewed).await;
+    let list = second.result("tasks/list", json!({})).await;
+    assert_eq!(tasks(&list), [task.as_str()]);
+    let other = Session::open_with(host.port(), &provider.token(&key, "bob")).await;
+    assert_eq!(other.error("tasks/get", json!({"taskId": task})).await["code"], -32602);
+    assert!(tasks(&other.result("tasks/list", json!({})).await).is_empty());
+    host.kill().await;
+    let host = host.another().await;
+    let again = first.at(host.port());
+    assert_eq!(again.task(&task).await["status"], "completed", "the session is still that of its owner");
+    let third = Session::open_with(host.port(), &renewed).await;
+    assert_eq!(tasks(&third.result("tasks/list", json!({})).await), [task.as_str()]);
+    // H-25: nor does a restart open it to others.
+    let stolen = again.bearing(Some(&provider.token(&key, "bob")));
+    let answer = stolen.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await;
+    assert_eq!(answer.status, 404);
+}
+
+#[tokio::test]
+async fn a_4_new_keys_are_found_when_they_are_named_and_old_ones_stop() {
+    let (old, new) = (Key::rsa("old", 0), Key::ed("new"));
+    let provider = IdentityProvider::with(&[&old]).await;
+    let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
+    let host = setup.start().await;
+    let (by_old, by_new) = (provider.token(&old, "alice"), provider.token(&new, "alice"));
+    assert_eq!(knock(&host, &by_old).await.status, 200);
+    let fetches = provider.fetches();
+    for _ in 0..5 {
+        assert_eq!(knock(&host, &by_old).await.status, 200);
+    }
+    assert_eq!(provider.fetches(), fetches, "keys at hand are not fetched again");
+    assert_eq!(until_answered(&host, &by_new, 401).await.status, 401, "not published yet");
+    provider.publish(&[&new]);
+    until_answered(&host, &by_new, 200).await;
+    // It had been verified and remembered, and its key is gone.
+    let fetches = provider.fetches();
+    assert_eq!(knock(&host, &by_old).await.status, 401);
+    assert!(provider.fetches() <= fetches + 1);
+}
+
+#[tokio::test]
+async fn a_4_keys_that_were_taken_back_stop_at_the_next_refresh() {
+    let (old, new) = (Key::ec("old"), Key::ec("new"));
+    let provider = IdentityProvider::with(&[&old]).await;
+    let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
+    let host = setup.set("jwks.refresh", "20ms").start().await;
+    let token = provider.token(&old, "alice");
+    assert_eq!(knock(&host, &token).await.status, 200);
+    provider.publish(&[&new]);
+    until_answered(&host, &token, 401).await;
+}
+
+#[tokio::test]
+async fn a_4_strangers_cannot_make_us_ask_the_issuer_at_their_pace() {
+    let key = Key::ec("one");
+    let provider = IdentityProvider::with(&[&key]).await;
+    let host = Setup::new().config(&provider.config()).set("jwks.cool-down", "1h").start().await;
+    for stranger in 0..20 {
+        let stranger = Key::ec(&format!("stranger-{stranger}"));
+        assert_eq!(knock(&host, &provider.token(&stranger, "alice")).await.status, 401);
+    }
+    assert_eq!(provider.fetches(), 1);
+    assert_eq!(knock(&host, &provider.token(&key, "alice")).await.status, 200);
+    assert_eq!(provider.fetches(), 1);
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_away_is_no_fault_of_the_token() {
+    let key = Key::ec("one");
+    let provider = IdentityProvider::with(&[&key]).await;
+    provider.fail(true);
+    let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
+    let host = setup.set("jwks.refresh", "20ms").set("jwks.stale", "1h").start().await;
+    let token = provider.token(&key, "alice");
+    let away = knock(&host, &token).await;
+    assert_eq!(away.status, 503);
+    assert_eq!(away.header("retry-after"), "1");
+    assert_eq!(away.header("www-authenticate"), "");
+    assert!(away.json().await["error"]["message"].as_str().expect("a text").contains("try again later"));
+    provider.fail(false);
+    until_answered(&host, &token, 200).await;
+    // The former keys serve on; a key that nobody can look up now is not denied.
+    provider.fail(true);
+    let before = provider.fetches();
+    eventually("the issuer to be asked in vain", || async {
+        assert_eq!(knock(&host, &token).await.status, 200);
+        (provider.fetches() > before + 2).then_some(())
+    })
+    .await;
+    until_answered(&host, &provider.token(&Key::ec("two"), "alice"), 503).await;
+    assert!(host.log().contains("the keys of an issuer cannot be had"));
+}
+
+#[tokio::test]
+async fn an_issuer_that_stays_away_is_not_believed_for_ever() {
+    let key = Key::ec("one");
+    let provider = IdentityProvider::with(&[&key]).await;
+    let setup = Setup::new().config(&provider.config()).set("jwks.cool-down", "1ms");
+    let host = setup.set("jwks.refresh", "20ms").set("jwks.stale", "500ms").start().await;
+    let token = provider.token(&key, "alice");
+    until_answered(&host, &token, 200).await;
+    provider.fail(true);
+    until_answered(&host, &token, 503).await;
+}
+
+#[tokio::test]
+async fn keys_are_found_by_the_issuers_metadata_or_in_a_file() {
+    let key = Key::ed("one");
+    let provider = IdentityProvider::with(&[&key]).await;
+    let address = format!("jwks-url = \"{}\"", provider.jwks_url());
+    let token = provider.token(&key, "alice");
+    let host = Setup::new().config(&provider.config().replace(&address, "")).start().await;
+    assert_eq!(knock(&host, &token).await.status, 200);
+    assert_eq!(provider.fetches(), 1);
+    let config = provider.config().replace(&address, "jwks-file = \"keys.json\"");
+    let host = Setup::new().config(&config).set("jwks.cool-down", "1ms").start().await;
+    assert_eq!(knock(&host, &token).await.status, 503, "there is no file yet");
+    write_keys(host.folder(), &[&key]);
+    until_answered(&host, &token, 200).await;
+    write_keys(host.folder(), &[&Key::ed("two")]);
+    until_answered(&host, &token, 401).await;
+}
+
+fn write_keys(folder: &Path, keys: &[&Key]) {
+    let keys: Vec<_> = keys.iter().map(|key| &key.jwk).collect();
+    std::fs::write(folder.join("keys.new"), json!({"keys": keys}).to_string()).expect("a file");
+    std::fs::rename(folder.join("keys.new"), folder.join("keys.json")).expect("a rename");
+}
+
+/// A stream is opened with a token and ends with it; the call goes on, and its
+/// answer is there for the next token.
+#[tokio::test]
+async fn a_3_a_stream_ends_with_its_token_and_is_resumed_with_the_next() {
+    let key = Key::ec("one");
+    let provider = IdentityProvider::with(&[&key]).await;
+    let host = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config()).start().await;
+    let session = Session::open_with(host.port(), &provider.token(&key, "alice")).await;
+    let call = json!({
+        "jsonrpc": "2.0", "id": 7, "method": "tools/call",
+        "params": {"name": "wait", "arguments": {"ms": 6000}},
+    });
+    let (mut events, _) = eventually("a call with a token that is about to expire", || async {
+        let mut claims = provider.claims("alice");
+        claims["exp"] = json!(now() + 3);
+        let answer = session.bearing(Some(&key.sign(&claims))).post(&call).await;
+        // On a slow machine it may have expired on its way.
+        (answer.status == 200).then(|| (answer.events(), ()))
+    })
+    .await;
+    let opening = events.next().await.expect("the stream opens").id.expect("an id");
+    while let Some(event) = events.next().await {
+        assert!(!event.data.contains("\"id\":7"), "it ended before the answer: {event:?}");
+    }
+    let mut resumed = session.get(Some(&opening)).await.events();
+    let answer = resumed.message().await.expect("the answer");
+    assert_eq!(answer["id"], 7, "{answer}");
+    assert!(answer["result"].is_object(), "{answer}");
+}
+
+#[tokio::test]
+async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
+    let maker = Host::with(&[]).await;
+    let made = async |args: &[&str]| {
+        let output = tokio::process::Command::new(guests::binary())
+            .arg("token")
+            .args(args)
+            .current_dir(maker.folder())
+            .output()
+            .await
+            .expect("the command runs");
+        assert!(output.status.success(), "{output:?}");
+        let token = String::from_utf8(output.stdout).expect("text").trim().to_owned();
+        let said = String::from_utf8(output.stderr).expect("text");
+        let stanza = said[said.find("[[auth.tokens]]").expect("what to write")..].to_owned();
+        assert!(!said.contains(&token), "A-4: the token is for stdout only");
+        (token, stanza)
+    };
+    let (ci, first) = made(&["ci", "--scope", "tools"]).await;
+    let (other, second) = made(&["other", "--expires", "2999-01-01T00:00:00+01:00"]).await;
+    let (former, third) = made(&["former", "--expires", "2001-01-01T00:00:00Z"]).await;
+    assert!(ci.len() > 40 && ci != other);
+    let config = format!("{first}{second}{third}");
+    let host = Setup::new().with(&[guests::plugin("probe")]).config(&config).start().await;
+    let session = Session::open_with(host.port(), &ci).await;
+    let task = session.create("wait", json!({"ms": 1})).await;
+    session.until(&task, "completed").await;
+    assert_eq!(Session::open_with(host.port(), &ci).await.task(&task).await["status"], "completed");
+    let stranger = Session::open_with(host.port(), &other).await;
+    assert_eq!(stranger.error("tasks/get", json!({"taskId": task})).await["code"], -32602);
+    let description = "error_description=\"The access token is not valid, or not any more\"";
+    for token in [former.as_str(), "toolyard_unknown", &ci[..ci.len() - 1], &ci.to_uppercase()] {
+        let answer = knock(&host, token).await;
+        assert_eq!(answer.status, 401);
+        // Nobody to get a token from, so no metadata and no scopes.
+        let expected = format!("Bearer error=\"invalid_token\", {description}");
+        assert_eq!(answer.header("www-authenticate"), expected);
+    }
+    let nothing = Connection::open(host.port()).await.send(Method::POST, "/mcp", &HEADERS, "{}").await;
+    assert_eq!((nothing.status.as_u16(), nothing.header("www-authenticate")), (401, "Bearer"));
+    let path = "/.well-known/oauth-protected-resource/mcp";
+    assert_eq!(Connection::open(host.port()).await.send(Method::GET, path, &[], "").await.status, 404);
+    for args in [
+        &["token"][..],
+        &["token", "a b"],
+        &["token", "a", "--scope", "b c"],
+        &["token", "a", "--expires", "x"],
+    ] {
+        let output = tokio::process::Command::new(guests::binary()).args(args).output().await.expect("runs");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// neither the log at its most talkative nor the data folder nor an error
+/// holds a token, or its signature.
+#[tokio::test]
+async fn a_4_tokens_are_written_nowhere() {
+    let key = Key::ec("one");
+    let provider = IdentityProvider::with(&[&key]).await;
+    let setup = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config());
+    let mut host = setup.args(&["--log", "trace"]).start().await;
+    let good = provider.token(&key, "alice");
+    let mut claims = provider.claims("mallory");
+    claims["exp"] = json!(now() - 10);
+    let expired = key.sign(&claims);
+    let unknown = Key::ec("unknown").sign(&provider.claims("mallory"));
+    let session = Session::open_with(host.port(), &good).await;
+    let task = session.create("wait", json!({"ms": 1})).await;
+    session.until(&task, "completed").await;
+    session.request("tools/call", json!({"name": "nope"})).await;
+    let mut said = Vec::new();
+    for token in [&expired, &unknown] {
+        let answer = knock(&host, token).await;
+        said.extend_from_slice(format!("{:?}", answer.headers).as_bytes());
+        said.extend_from_slice(&answer.bytes().await);
+    }
+    host.signal(rustix::process::Signal::TERM);
+    host.ended().await;
+    let log = host.log();
+    assert!(log.contains("TRACE") && log.contains("a request was not let in"), "it is talkative:\n{log}");
+    said.extend_from_slice(log.as_bytes());
+    read_all(&host.data(), &mut said);
+    for token in [&good, &expired, &unknown] {
+        for part in token.split('.') {
+            let found = said.windows(part.len()).any(|window| window == part.as_bytes());
+            // The header is the same for all tokens and says nothing.
+            assert!(!found || token.starts_with(part), "a part of a token was written down");
+        }
+        assert!(!said.windows(token.len()).any(|window| window == token.as_bytes()));
+    }
+}
+
+fn read_all(folder: &Path, into: &mut Vec<u8>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            // Machine code of the tools, which was there before any token.
+            true if path.ends_with("compiled") => {}
+            true => read_all(&path, into),
+            false => into.extend(std::fs::read(&path).unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A real issuer of tokens on a port of this machine, whose keys can be changed and
+//! which can be made to fail.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use ed25519_dalek::pkcs8::EncodePrivateKey as _;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use jsonwebtoken::{Algorithm, EncodingKey};
+use p256::elliptic_curve::sec1::ToEncodedPoint as _;
+use rsa::pkcs1::EncodeRsaPrivateKey as _;
+use rsa::rand_core::{OsRng, RngCore as _};
+use rsa::traits::PublicKeyParts as _;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, OnceLock};
+use tokio::net::TcpListener;
+
+/// What tokens are for, unless a test wants otherwise.
+pub const RESOURCE: &str = "https://tools.example.com/mcp";
+
+/// The issuer. It goes on until its runtime ends.
+pub struct IdentityProvider {
+    port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    keys: Vec<Value>,
+    fetches: usize,
+    fails: bool,
+}
+
+/// A pair of keys.
+pub struct Key {
+    /// Its name.
+    pub kid: String,
+    /// The name of its algorithm.
+    pub alg: &'static str,
+    /// The public half, as it is published.
+    pub jwk: Value,
+    secret: EncodingKey,
+    algorithm: Algorithm,
+}
+
+impl IdentityProvider {
+    /// An issuer with these keys.
+    ///
+    /// # Panics
+    /// If there is no free port.
+    pub async fn with(keys: &[&Key]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let state = Arc::new(Mutex::new(State::default()));
+        let provider = Self { port, state: state.clone() };
+        provider.publish(keys);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let state = state.clone();
+                let service = service_fn(move |request| {
+                    let answer = answer(&request, port, &state);
+                    async move { Ok::<_, std::convert::Infallible>(answer) }
+                });
+                tokio::spawn(async move {
+                    // The host closes it when it has read what it wanted.
+                    drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
+                });
+            }
+        });
+        provider
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn issuer(&self) -> String {
+        format!("http://127.0.0.1:{}/realm", self.port)
+    }
+
+    /// Where its keys are.
+    #[must_use]
+    pub fn jwks_url(&self) -> String {
+        format!("http://127.0.0.1:{}/jwks.json", self.port)
+    }
+
+    /// A configuration that trusts it.
+    #[must_use]
+    pub fn config(&self) -> String {
+        format!(
+            "[auth]\nresource = \"{RESOURCE}\"\nscopes = [\"tools\"]\nleeway = \"0s\"\n\
+             [[auth.issuers]]\nissuer = \"{}\"\njwks-url = \"{}\"\n",
+            self.issuer(),
+            self.jwks_url()
+        )
+    }
+
+    /// Publishes these keys and no others.
+    ///
+    /// # Panics
+    /// If its server has panicked.
+    pub fn publish(&self, keys: &[&Key]) {
+        self.state.lock().expect("state").keys = keys.iter().map(|key| key.jwk.clone()).collect();
+    }
+
+    /// Makes it fail, or work again.
+    ///
+    /// # Panics
+    /// If its server has panicked.
+    pub fn fail(&self, fails: bool) {
+        self.state.lock().expect("state").fails = fails;
+    }
+
+    /// How often its keys were asked for.
+    ///
+    /// # Panics
+    /// If its server has panicked.
+    #[must_use]
+    pub fn fetches(&self) -> usize {
+        self.state.lock().expect("state").fetches
+    }
+
+    /// The claims of a token of somebody, good for ten minutes.
+    #[must_use]
+    pub fn claims(&self, subject: &str) -> Value {
+        json!({
+            "iss": self.issuer(), "aud": RESOURCE, "sub": subject,
+            "iat": now(), "exp": now() + 600, "scope": "tools",
+        })
+    }
+
+    /// A token of somebody.
+    #[must_use]
+    pub fn token(&self, key: &Key, subject: &str) -> String {
+        key.sign(&self.claims(subject))
+    }
+}
+
+fn answer(request: &Request<Incoming>, port: u16, state: &Mutex<State>) -> Response<Full<Bytes>> {
+    let mut state = state.lock().expect("state");
+    let base = format!("http://127.0.0.1:{port}");
+    let body = match request.uri().path() {
+        "/jwks.json" => {
+            state.fetches += 1;
+            json!({"keys": state.keys})
+        }
+        "/realm/.well-known/openid-configuration" => {
+            json!({"issuer": format!("{base}/realm"), "jwks_uri": format!("{base}/jwks.json")})
+        }
+        _ => Value::Null,
+    };
+    let mut answer = Response::new(Full::from(body.to_string()));
+    if state.fails {
+        *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    } else if body.is_null() {
+        *answer.status_mut() = StatusCode::NOT_FOUND;
+    }
+    answer
+}
+
+impl Key {
+    /// One of two RSA keys, which take long to make.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    #[must_use]
+    pub fn rsa(kid: &str, which: usize) -> Self {
+        static KEYS: [OnceLock<rsa::RsaPrivateKey>; 2] = [OnceLock::new(), OnceLock::new()];
+        let key = KEYS[which].get_or_init(|| rsa::RsaPrivateKey::new(&mut OsRng, 2048).expect("a key"));
+        let (n, e) = (base64(&key.n().to_bytes_be()), base64(&key.e().to_bytes_be()));
+        let der = key.to_pkcs1_der().expect("encodes");
+        Self {
+            kid: kid.to_owned(),
+            alg: "RS256",
+            jwk: json!({"kty": "RSA", "use": "sig", "kid": kid, "n": n, "e": e}),
+            secret: EncodingKey::from_rsa_der(der.as_bytes()),
+            algorithm: Algorithm::RS256,
+        }
+    }
+
+    /// A new key on P-256.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    #[must_use]
+    pub fn ec(kid: &str) -> Self {
+        let key = p256::ecdsa::SigningKey::random(&mut OsRng);
+        let point = key.verifying_key().to_encoded_point(false);
+        let coordinate = |bytes: Option<&p256::FieldBytes>| base64(bytes.expect("a point"));
+        let (x, y) = (coordinate(point.x()), coordinate(point.y()));
+        let der = p256::SecretKey::from(key).to_pkcs8_der().expect("encodes");
+        Self {
+            kid: kid.to_owned(),
+            alg: "ES256",
+            jwk: json!({"kty": "EC", "crv": "P-256", "alg": "ES256", "kid": kid, "x": x, "y": y}),
+            secret: EncodingKey::from_ec_der(der.as_bytes()),
+            algorithm: Algorithm::ES256,
+        }
+    }
+
+    /// A new key on Curve25519.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    #[must_use]
+    pub fn ed(kid: &str) -> Self {
+        let mut seed = [0; 32];
+        OsRng.fill_bytes(&mut seed);
+        let key = ed25519_dalek::SigningKey::from_bytes(&seed);
+        let x = base64(key.verifying_key().as_bytes());
+        let der = key.to_pkcs8_der().expect("encodes");
+        Self {
+            kid: kid.to_owned(),
+            alg: "EdDSA",
+            jwk: json!({"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": x}),
+            secret: EncodingKey::from_ed_der(der.as_bytes()),
+            algorithm: Algorithm::EdDSA,
+        }
+    }
+
+    /// The header of its tokens.
+    #[must_use]
+    pub fn header(&self) -> Value {
+        json!({"alg": self.alg, "kid": self.kid, "typ": "at+jwt"})
+    }
+
+    /// A token with these claims.
+    #[must_use]
+    pub fn sign(&self, claims: &Value) -> String {
+        self.sign_as(&self.header(), claims)
+    }
+
+    /// A token with this header, whatever it says, signed with this key.
+    ///
+    /// # Panics
+    /// If it cannot be signed.
+    #[must_use]
+    pub fn sign_as(&self, header: &Value, claims: &Value) -> String {
+        let signed = unsigned(header, claims);
+        let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &self.secret, self.algorithm);
+        format!("{signed}.{}", signature.expect("a signature"))
+    }
+}
+
+/// The part of a token that is signed.
+#[must_use]
+pub fn unsigned(header: &Value, claims: &Value) -> String {
+    format!("{}.{}", base64(header.to_string().as_bytes()), base64(claims.to_string().as_bytes()))
+}
+
+/// A token that is signed with a shared secret.
+///
+/// # Panics
+/// If it cannot be signed.
+#[must_use]
+pub fn sign_with_secret(secret: &[u8], header: &Value, claims: &Value) -> String {
+    let signed = unsigned(header, claims);
+    let key = EncodingKey::from_secret(secret);
+    let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &key, Algorithm::HS256);
+    format!("{signed}.{}", signature.expect("a signature"))
+}
+
+/// Base64 as tokens have it.
+#[must_use]
+pub fn base64(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Seconds since 1970, by the clock that the host reads as well.
+///
+/// # Panics
+/// If it is before 1970.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "an issuer reads a clock of its own")]
+pub fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs()
+}
