@@ -8,6 +8,7 @@
 mod admit;
 mod ask;
 mod asked;
+mod audit;
 mod call;
 mod change;
 mod cursor;
@@ -33,6 +34,7 @@ mod task_list;
 mod wake;
 
 pub use admit::Bounds;
+pub use audit::{Denial, DeniedBy, Excess, Wanted};
 pub use call::{CallReply, ToolCall};
 pub use cursor::{open as open_cursor, seal as seal_cursor};
 pub use error::Fault;
@@ -49,7 +51,7 @@ pub use toolyard_protocol::{RawJson, RpcError, Timestamp};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
-pub use toolyard_task::{Catalog, Clock, Ids, Outcome, Owner, SessionId, Task, TaskId};
+pub use toolyard_task::{AuditStore, Catalog, Clock, Ids, Outcome, Owner, SessionId, Task, TaskId};
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -71,6 +73,8 @@ pub struct Stores {
     pub sessions: Arc<dyn SessionStore>,
     /// Keys.
     pub keys: Arc<dyn KeyStore>,
+    /// Audit entries; the same store as that of tasks, whose commits write them.
+    pub audit: Arc<dyn AuditStore>,
 }
 
 /// The application. One a process; shared by every connection.
@@ -92,6 +96,7 @@ pub struct Dispatch {
     runs: runs::Runs,
     tracker: TaskTracker,
     waiters: wake::Waiters,
+    refusals: audit::Refusals,
     /// This process as a host that holds tasks; there from the first task on.
     incarnation: OnceCell<Incarnation>,
     /// Set once the tasks of dead hosts were seen to for the first time.
@@ -124,6 +129,7 @@ impl Dispatch {
             runs: runs::Runs::default(),
             tracker: TaskTracker::new(),
             waiters: wake::Waiters::default(),
+            refusals: audit::Refusals::default(),
             incarnation: OnceCell::new(),
             recovered: OnceCell::new(),
             closing: Stop::default(),
