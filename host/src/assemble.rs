@@ -1,6 +1,8 @@
 //! Puts the parts together: engine, stores, dispatcher, services; and takes them
 //! apart again in the right order.
 
+use crate::audit::{Destination, Exporter, LogFile};
+use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice};
 use crate::system::{RandomIds, SystemClock};
 use anyhow::Context as _;
@@ -49,6 +51,8 @@ pub struct Assembled {
     /// What was found in the plugin folder at the start.
     pub plugins: Vec<PluginReport>,
     services: Vec<JoinHandle<()>>,
+    /// Ends after the services, whose last words it exports.
+    exporter: Option<(JoinHandle<()>, watch::Sender<bool>)>,
     stop_services: watch::Sender<bool>,
     close: CloseStore,
     capacity: u32,
@@ -62,6 +66,7 @@ impl Assembled {
         let engine = start_engine(config)?;
         let capacity = engine.capacity();
         let (stores, close) = open_store(config)?;
+        let exporter = exporter(config, &stores);
         let dispatch = Dispatch::new(
             dispatch_settings(config, capacity),
             stores,
@@ -93,6 +98,10 @@ impl Assembled {
             tokio::spawn(dispatch.clone().keep_time(stopped.clone())),
             tokio::spawn(plugins.watch(stopped, publish)),
         ];
+        let exporter = exporter.map(|exporter| {
+            let (stop, stopped) = watch::channel(false);
+            (tokio::spawn(exporter.run(stopped)), stop)
+        });
         let server = Arc::new(Server {
             dispatch,
             identity: ServerIdentity {
@@ -112,7 +121,7 @@ impl Assembled {
             ),
             door: config.door.clone(),
         });
-        Ok(Self { server, plugins: snapshot.plugins, services, stop_services, close, capacity })
+        Ok(Self { server, plugins: snapshot.plugins, services, exporter, stop_services, close, capacity })
     }
 
     /// Lets runs go on for `grace`, ends what is left, and closes the store last:
@@ -127,6 +136,13 @@ impl Assembled {
         for service in self.services {
             if tokio::time::timeout(SERVICES_END, service).await.is_err() {
                 tracing::warn!("a service did not end in time");
+            }
+        }
+        // The end of every task is committed by now, and the store still open.
+        if let Some((exporter, stop)) = self.exporter {
+            stop.send_replace(true);
+            if tokio::time::timeout(SERVICES_END, exporter).await.is_err() {
+                tracing::warn!("the export of audit entries did not end in time");
             }
         }
         self.close.close().await;
@@ -243,13 +259,20 @@ pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     match config.store {
         StoreChoice::Memory => {
-            let store = Arc::new(MemoryStore::new(clock));
-            let stores =
-                Stores { tasks: store.clone(), nodes: store.clone(), sessions: store.clone(), keys: store };
+            let store = MemoryStore::new(clock);
+            let store = Arc::new(if audited(config) { store.audited() } else { store });
+            let stores = Stores {
+                tasks: store.clone(),
+                nodes: store.clone(),
+                sessions: store.clone(),
+                keys: store.clone(),
+                audit: store,
+            };
             Ok((stores, CloseStore(None)))
         }
         StoreChoice::Sqlite => {
-            let store = SqliteStore::open(&config.data, SqliteOptions::new(clock)).with_context(|| {
+            let options = SqliteOptions { audit: audited(config), ..SqliteOptions::new(clock) };
+            let store = SqliteStore::open(&config.data, options).with_context(|| {
                 format!("the data folder {} cannot be used; --data names another", config.data.display())
             })?;
             let stores = Stores {
@@ -257,10 +280,31 @@ pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
                 nodes: store.clone(),
                 sessions: store.clone(),
                 keys: store.clone(),
+                audit: store.clone(),
             };
             Ok((stores, CloseStore(Some(store))))
         }
     }
+}
+
+fn audited(config: &Config) -> bool {
+    matches!(config.limits.audit_to, AuditTo::File | AuditTo::Stderr)
+}
+
+/// What exports audit entries, if anything does.
+pub fn exporter(config: &Config, stores: &Stores) -> Option<Exporter> {
+    let limits = &config.limits;
+    let to = match limits.audit_to {
+        // Which commands have a log of their own is theirs to say.
+        AuditTo::Auto | AuditTo::Off => return None,
+        AuditTo::Stderr => Destination::Stderr,
+        AuditTo::File => Destination::File(LogFile::new(
+            config.data.join(&limits.audit_file),
+            limits.audit_rotate_at.as_u64(),
+            limits.audit_keep,
+        )),
+    };
+    Some(Exporter::new(stores.audit.clone(), to, &config.data, limits.audit_backlog.as_u64()))
 }
 
 /// Closes the store at the end.

@@ -4,6 +4,7 @@
 //! does is in the libraries under `crates/`.
 
 mod assemble;
+mod audit;
 mod command;
 mod config;
 mod signals;

@@ -21,7 +21,8 @@ pub struct Options {
 
 /// Serves until a signal comes.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    let config = configure(flags, options.listen.as_deref())?;
+    let mut config = configure(flags, options.listen.as_deref())?;
+    config.limits.audit_to.or_file();
     start_log(&config, "info")?;
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;

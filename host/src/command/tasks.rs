@@ -47,7 +47,8 @@ enum Action {
 
 /// Does what was asked.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    let config = configure(flags, None)?;
+    let mut config = configure(flags, None)?;
+    config.limits.audit_to.or_file();
     start_log(&config, "warn")?;
     if config.store == StoreChoice::Memory {
         return Err(WrongUsage("tasks kept in memory are seen by their host only".to_owned()).into());
@@ -60,6 +61,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     }
     assemble::with_runtimes(|guests| async move {
         let (stores, close) = open_store(&config)?;
+        let exporter = assemble::exporter(&config, &stores);
         let dispatch = Dispatch::new(
             assemble::dispatch_settings(&config, u32::MAX),
             stores,
@@ -76,6 +78,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => Ok(ExitCode::from(130)),
         };
         service.abort();
+        if let Some(exporter) = exporter {
+            exporter.finish().await;
+        }
         close.close().await;
         done
     })

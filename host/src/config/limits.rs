@@ -2,8 +2,9 @@
 //! sentence. The one place where a limit has a number; `host/docs/settings.md` is
 //! made from this table.
 
-use super::value::Value;
+use super::value::{AuditTo, Value};
 use bytesize::ByteSize;
+use std::path::PathBuf;
 use std::time::Duration;
 use toolyard_dispatch::Rate;
 
@@ -180,6 +181,16 @@ limits! {
         "How long a fetch of an issuer's keys may take.";
     jwks_size: ByteSize = "jwks.size", "1MiB",
         "The largest document with keys, or metadata, of an issuer.";
+    audit_to: AuditTo = "audit.to", "auto",
+        "Where audit entries go ([audit](audit.md)): `auto` is `file` for `serve` and `tasks`, and `off` for every other command.";
+    audit_file: PathBuf = "audit.file", "audit.jsonl",
+        "The file for audit entries; a relative path begins in the data folder.";
+    audit_rotate_at: ByteSize = "audit.rotate-at", "16MiB",
+        "The audit file is put aside before it grows beyond this.";
+    audit_keep: u32 = "audit.keep", "8",
+        "Audit files that were put aside and are kept.";
+    audit_backlog: ByteSize = "audit.backlog", "64MiB",
+        "Audit entries that wait in the store while they cannot be exported; over it the oldest are dropped and counted.";
     drain: Duration = "shutdown.drain", "10s",
         "How long running calls and tasks may go on after the first SIGTERM or Ctrl-C.";
     eof_grace: Duration = "shutdown.eof-grace", "1500ms",

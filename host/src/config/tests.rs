@@ -74,6 +74,8 @@ fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
         ("listen = \"here\"", "expected ADDRESS:PORT"),
         ("listen = \"0.0.0.0:1\"", "can be reached from other machines"),
         ("[tasks]\nttl-default = \"48h\"", "longer than"),
+        ("[audit]\nto = \"syslog\"", "expected auto, file, stderr or off"),
+        ("[audit]\nfile = \"\"", "expected a path"),
         ("tasks = [", "expected"),
         ("[rates]\ncalls = \"10\"", "expected a rate such as 10/s"),
         ("[[rules]]\neffect = \"allow\"", "rule 1 (rule 1): `tools`"),

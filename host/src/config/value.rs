@@ -2,6 +2,7 @@
 
 use bytesize::ByteSize;
 use jiff::SignedDuration;
+use std::path::PathBuf;
 use std::time::Duration;
 use toolyard_dispatch::Rate;
 
@@ -64,5 +65,49 @@ impl Value for ByteSize {
 
     fn read(text: &str) -> Result<Self, String> {
         text.trim().parse().map_err(|_| format!("expected a size such as 64KiB or 8MiB, not `{text}`"))
+    }
+}
+
+impl Value for PathBuf {
+    const KIND: &'static str = "path";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() { Err("expected a path".to_owned()) } else { Ok(text.into()) }
+    }
+}
+
+/// Where audit entries go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditTo {
+    /// Where the command has them.
+    Auto,
+    /// To a file.
+    File,
+    /// To stderr.
+    Stderr,
+    /// Nowhere: none are written.
+    Off,
+}
+
+impl AuditTo {
+    /// For a command that has a file unless the operator says otherwise.
+    pub fn or_file(&mut self) {
+        if *self == Self::Auto {
+            *self = Self::File;
+        }
+    }
+}
+
+impl Value for AuditTo {
+    const KIND: &'static str = "auto, file, stderr or off";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "auto" => Ok(Self::Auto),
+            "file" => Ok(Self::File),
+            "stderr" => Ok(Self::Stderr),
+            "off" => Ok(Self::Off),
+            other => Err(format!("expected {}, not `{other}`", Self::KIND)),
+        }
     }
 }

@@ -119,8 +119,13 @@ impl Bench {
         let engine = Engine::start(&toolyard_engine::Settings::default())?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(clock.clone()));
-        let stores =
-            Stores { tasks: store.clone(), nodes: store.clone(), sessions: store.clone(), keys: store };
+        let stores = Stores {
+            tasks: store.clone(),
+            nodes: store.clone(),
+            sessions: store.clone(),
+            keys: store.clone(),
+            audit: store,
+        };
         let dispatch = Dispatch::new(settings(), stores, clock, Arc::<CountedIds>::default(), guests);
         let snapshot = Plugins::open(engine.clone(), folder.join("plugins")).load().await;
         dispatch.publish(snapshot.catalog);

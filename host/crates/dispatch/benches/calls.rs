@@ -102,7 +102,13 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store = Arc::new(MemoryStore::new(clock.clone()));
-    let stores = Stores { tasks: store.clone(), nodes: store.clone(), sessions: store.clone(), keys: store };
+    let stores = Stores {
+        tasks: store.clone(),
+        nodes: store.clone(),
+        sessions: store.clone(),
+        keys: store.clone(),
+        audit: store,
+    };
     let dispatch = Dispatch::new(settings, stores, clock, Arc::<CountedIds>::default(), guests);
     dispatch.publish(catalog());
     dispatch

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use toolyard_protocol::question::{self, Checked, Given};
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_task::audit::By;
 use toolyard_task::store::{Read, StoreError};
 use toolyard_task::task::{Question, Sent};
 use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer};
@@ -132,7 +133,7 @@ impl Run {
         fence: Fence,
         checked: Vec<(String, Checked)>,
     ) -> Result<(), AskError> {
-        let task = match self.dispatch.stores.tasks.read(id).await.map_err(unstored)? {
+        let task = match self.dispatch.stores.tasks.read(id, None).await.map_err(unstored)? {
             Some(Read { task, .. }) if task.is_live() => task,
             _ => return Err(AskError::Cancelled),
         };
@@ -165,7 +166,7 @@ impl Run {
             return Ok(());
         }
         let asked = Event::Asked { fence, questions: new };
-        match self.dispatch.change(id, &asked).await.map_err(unstored)? {
+        match self.dispatch.change(id, &asked, &By::host()).await.map_err(unstored)? {
             Changed::Done(task) => {
                 tracing::info!(task = %id, questions = task.open_questions().count(), "task asks its client");
                 Ok(())
@@ -223,13 +224,14 @@ impl Wait<'_> {
     async fn step(&mut self) -> Result<Step, StoreError> {
         let dispatch = &self.run.dispatch;
         if let Some(answered) = &self.arrived {
-            dispatch.change(self.id, answered).await?;
+            // What the client's own task came to.
+            dispatch.change(self.id, answered, &By::client()).await?;
             self.arrived = None;
         }
         let changed = self.watch.changed();
         tokio::pin!(changed);
         changed.as_mut().enable();
-        let task = match dispatch.stores.tasks.read(self.id).await? {
+        let task = match dispatch.stores.tasks.read(self.id, None).await? {
             Some(Read { task, .. }) if task.is_live() => task,
             _ => return Ok(Step::Over),
         };
@@ -245,7 +247,7 @@ impl Wait<'_> {
                 tracing::info!(task = %self.id, key = question.key, "nobody answered in time");
                 let timed_out =
                     Event::Answered { key: question.key.clone(), answer: Err(AskError::TimedOut) };
-                dispatch.change(self.id, &timed_out).await?;
+                dispatch.change(self.id, &timed_out, &By::host()).await?;
                 return Ok(Step::Again);
             }
             if let Some(client_task) = &question.client_task
@@ -318,7 +320,7 @@ impl Dispatch {
             let sent = Event::Sent { key: asked.key.clone(), sent };
             // Durable before it leaves, or its answer would come for a request
             // that nobody knows.
-            if !matches!(self.change(task.id, &sent).await?, Changed::Done(_)) {
+            if !matches!(self.change(task.id, &sent, &By::host()).await?, Changed::Done(_)) {
                 continue;
             }
             let left = asked.deadline.since(self.clock.now()).max(1);
@@ -371,7 +373,8 @@ impl Dispatch {
                     tracing::info!(task = %id, key = question.key, client_task = task.id, "the client runs a question as a task");
                     self.desk.answered(id, &question.key, request_id);
                     let key = question.key.clone();
-                    self.change(id, &Event::Entrusted { key, client_task: task.id }).await?;
+                    let entrusted = Event::Entrusted { key, client_task: task.id };
+                    self.change(id, &entrusted, &caller.by()).await?;
                     return Ok(());
                 }
                 Err(error) => Err(AskError::Refused(error)),
@@ -383,7 +386,8 @@ impl Dispatch {
             Err(error) => Err(AskError::Refused(error)),
         };
         self.desk.answered(id, &question.key, request_id);
-        self.change(id, &Event::Answered { key: question.key.clone(), answer }).await?;
+        let answered = Event::Answered { key: question.key.clone(), answer };
+        self.change(id, &answered, &caller.by()).await?;
         Ok(())
     }
 }

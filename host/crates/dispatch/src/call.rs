@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use toolyard_protocol::tasks::create_result;
 use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
 use toolyard_protocol::{RawJson, RpcError, Timestamp};
+use toolyard_task::audit::{By, Entry, name_of};
 use toolyard_task::store::{CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::Era;
 use toolyard_task::{Event, Fence, Outcome, Owner, RunEnd, Task, TaskId, Tool};
@@ -165,10 +166,11 @@ impl Dispatch {
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
         let guard = Runs::register(self, Some(task.id), &run, waiting);
-        let task =
-            self.stores.tasks.create(task, self.quota()).await.map_err(|error| self.not_created(error))?;
+        let entry = Entry::created(&task, &caller.by());
+        let created = self.stores.tasks.create(task, self.quota(), vec![entry]).await;
+        let task = created.map_err(|error| self.not_created(error))?;
         guard.stored();
-        tracing::info!(task = %task.id, tool = task.tool, owner = task.owner.key(), waiting, "task created");
+        tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");
         let reply = create_result(&task.view().render(), tool.spec().immediate_response.as_deref());
         self.runs.tell_status(&task);
         let this = self.clone();
@@ -283,7 +285,7 @@ impl Dispatch {
     async fn change_at_last(&self, id: TaskId, event: Event, until: Timestamp) -> Option<Changed> {
         let mut pause = Duration::from_millis(20);
         loop {
-            match self.change(id, &event).await {
+            match self.change(id, &event, &By::host()).await {
                 Ok(changed) => return Some(changed),
                 Err(error) => {
                     log_store_failure(id, &error);

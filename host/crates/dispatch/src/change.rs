@@ -1,6 +1,7 @@
 //! The one way a stored task changes: read, `apply`, compare and write, wake.
 
 use crate::Dispatch;
+use toolyard_task::audit::{By, Entry};
 use toolyard_task::store::{Committed, StoreError};
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Event, Refusal, Task, TaskId, apply};
@@ -18,10 +19,10 @@ pub(crate) enum Changed {
 
 impl Dispatch {
     /// Applies `event` to the task. A lost compare is judged anew by what is
-    /// there then.
-    pub(crate) async fn change(&self, id: TaskId, event: &Event) -> Result<Changed, StoreError> {
+    /// there then. What the audit log says of it is in the same commit (T-43).
+    pub(crate) async fn change(&self, id: TaskId, event: &Event, by: &By) -> Result<Changed, StoreError> {
         loop {
-            let Some(read) = self.stores.tasks.read(id).await? else {
+            let Some(read) = self.stores.tasks.read(id, None).await? else {
                 return Ok(Changed::Gone);
             };
             if read.task.is_gone(read.now) {
@@ -31,7 +32,8 @@ impl Dispatch {
                 Ok(next) => next,
                 Err(refusal) => return Ok(Changed::Refused(read.task, refusal)),
             };
-            match self.stores.tasks.commit(&next).await? {
+            let entries = Entry::changed(event, &next, by);
+            match self.stores.tasks.commit(&next, entries).await? {
                 Committed::Done => {
                     // Durable before visible: who is told is told after the commit.
                     // First what is out is taken back, while its line still is.

@@ -5,6 +5,7 @@ use crate::change::Changed;
 use crate::runs::RunKey;
 use crate::{Dispatch, Fault};
 use std::time::Duration;
+use toolyard_task::audit::By;
 use toolyard_task::{Event, TaskId};
 
 /// How long stopped guests may take to let go. They are interrupted at once, so
@@ -47,7 +48,8 @@ impl Dispatch {
 
     async fn end_task(&self, id: TaskId) -> Result<(), Fault> {
         let incarnation = self.incarnation().await?;
-        if let Changed::Done(task) = self.change(id, &Event::Orphaned { incarnation }).await? {
+        let orphaned = Event::Orphaned { incarnation };
+        if let Changed::Done(task) = self.change(id, &orphaned, &By::host().because("host_stops")).await? {
             tracing::info!(task = %id, tool = task.tool, "task ended because the host stops");
         }
         Ok(())

@@ -6,6 +6,7 @@ use crate::change::Changed;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use toolyard_task::audit::By;
 use toolyard_task::store::{Hint, StoreError};
 use toolyard_task::{Event, Incarnation, TaskId};
 
@@ -64,6 +65,7 @@ impl Dispatch {
     }
 
     async fn tick(&self, slow: bool) -> Result<(), StoreError> {
+        self.settle_refusals();
         if self.recovered.get().is_none() {
             return Ok(());
         }
@@ -87,7 +89,7 @@ impl Dispatch {
 
     /// Ends a task whose ttl has passed, and stops its guest.
     pub(crate) async fn expire(&self, id: TaskId) -> Result<Changed, StoreError> {
-        let changed = self.change(id, &Event::Expired).await?;
+        let changed = self.change(id, &Event::Expired, &By::host()).await?;
         if let Changed::Done(task) = &changed {
             self.runs.stop(id);
             tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
@@ -125,7 +127,7 @@ impl Dispatch {
         let held: std::collections::HashSet<TaskId> =
             self.stores.tasks.held_by(me).await?.into_iter().collect();
         for id in running.iter().filter(|id| !held.contains(id)) {
-            if let Some(read) = self.stores.tasks.read(*id).await? {
+            if let Some(read) = self.stores.tasks.read(*id, None).await? {
                 self.desk.settle(&read.task);
                 self.runs.tell_status(&read.task);
             }
@@ -149,10 +151,11 @@ impl Dispatch {
     /// Ends the tasks of hosts that are gone, and says so in them. Tasks of a
     /// host that lives are never touched.
     async fn recover(&self) -> Result<(), StoreError> {
+        let by = By::host().because("host_died");
         for dead in self.stores.nodes.dead().await? {
             let orphans = self.stores.tasks.held_by(dead).await?;
             for id in &orphans {
-                self.change(*id, &Event::Orphaned { incarnation: dead }).await?;
+                self.change(*id, &Event::Orphaned { incarnation: dead }, &by).await?;
             }
             self.stores.nodes.forget(dead).await?;
             tracing::info!(incarnation = %dead, tasks = orphans.len(), "tasks of a host that stopped were ended");

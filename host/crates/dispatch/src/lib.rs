@@ -8,6 +8,7 @@
 mod admit;
 mod ask;
 mod asked;
+mod audit;
 pub mod authority;
 mod call;
 mod change;
@@ -53,7 +54,7 @@ pub use toolyard_protocol::{RawJson, RpcError, Timestamp};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
-pub use toolyard_task::{Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId};
+pub use toolyard_task::{AuditStore, Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId};
 
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -75,6 +76,8 @@ pub struct Stores {
     pub sessions: Arc<dyn SessionStore>,
     /// Keys.
     pub keys: Arc<dyn KeyStore>,
+    /// Audit entries; the same store as that of tasks, whose commits write them.
+    pub audit: Arc<dyn AuditStore>,
 }
 
 /// Who may do what, and how often.
@@ -114,6 +117,7 @@ pub struct Dispatch {
     runs: runs::Runs,
     tracker: TaskTracker,
     waiters: wake::Waiters,
+    refusals: audit::Refusals,
     /// This process as a host that holds tasks; there from the first task on.
     incarnation: OnceCell<Incarnation>,
     /// Set once the tasks of dead hosts were seen to for the first time.
@@ -147,6 +151,7 @@ impl Dispatch {
             runs: runs::Runs::default(),
             tracker: TaskTracker::new(),
             waiters: wake::Waiters::default(),
+            refusals: audit::Refusals::default(),
             incarnation: OnceCell::new(),
             recovered: OnceCell::new(),
             closing: Stop::default(),

@@ -5,7 +5,8 @@
 //! none of them is reached without one. Names are checked before they are looked
 //! up: what is denied is answered like what does not exist, by the same code.
 
-use crate::authority::{Decision, Kind, Object};
+use crate::audit::{Denial, DeniedBy, Wanted};
+use crate::authority::{Authority, Decision, Kind, Object};
 use crate::query::Caller;
 use crate::{Dispatch, Fault};
 use toolyard_protocol::RawJson;
@@ -16,14 +17,14 @@ pub(crate) struct Permit(());
 
 /// Why there is no permit.
 #[derive(Debug)]
-pub(crate) enum Denial {
+pub(crate) enum NoPermit {
     /// To the caller, the object does not exist.
     Unknown,
     /// A scope would help.
     Scope(Fault),
 }
 
-impl Denial {
+impl NoPermit {
     /// The fault, where `unknown` is that of what does not exist.
     pub fn or(self, unknown: impl FnOnce() -> Fault) -> Fault {
         match self {
@@ -35,12 +36,35 @@ impl Denial {
 
 impl Dispatch {
     /// Whether the caller may use this object, with some arguments or other.
-    pub(crate) fn permit(&self, caller: &Caller, object: Object<'_>) -> Result<Permit, Denial> {
-        match self.policy().authority.shows(&caller.principal, object) {
+    pub(crate) fn permit(&self, caller: &Caller, object: Object<'_>) -> Result<Permit, NoPermit> {
+        let policy = self.policy();
+        let decision = policy.authority.shows(&caller.principal, object);
+        self.note(caller, &policy.authority, object, &decision);
+        match decision {
             Decision::Allowed(_) => Ok(Permit(())),
-            Decision::NeedsScopes(scopes) => Err(Denial::Scope(Fault::InsufficientScope(scopes))),
-            Decision::Denied(_) => Err(Denial::Unknown),
+            Decision::NeedsScopes(scopes) => Err(NoPermit::Scope(Fault::InsufficientScope(scopes))),
+            Decision::Denied(_) => Err(NoPermit::Unknown),
         }
+    }
+
+    /// A denial goes on record, whether the object exists or not.
+    fn note(&self, caller: &Caller, authority: &Authority, object: Object<'_>, decision: &Decision) {
+        let denied_by = match decision {
+            Decision::Allowed(_) => return,
+            Decision::NeedsScopes(_) => DeniedBy::Scope,
+            Decision::Denied(place) => DeniedBy::Rule(place.map(|at| authority.rules()[at].name.as_str())),
+        };
+        let what = match object {
+            Object::Tool(name) => Wanted::Tool(name),
+            Object::Resource(uri) => Wanted::Resource(uri),
+            Object::Prompt(name) => Wanted::Prompt(name),
+        };
+        let reason = match decision {
+            Decision::NeedsScopes(scopes) => format!("needs the scope {}", scopes.join(" ")),
+            Decision::Denied(Some(_)) => "a rule denies it".to_owned(),
+            _ => "no rule allows it".to_owned(),
+        };
+        self.note_denied(caller, &Denial { denied_by, what, reason: &reason });
     }
 
     /// Whether the caller, who sees this tool, may call it with these arguments.
@@ -51,7 +75,10 @@ impl Dispatch {
         tool: &str,
         arguments: &RawJson,
     ) -> Result<Permit, Fault> {
-        match self.policy().authority.allows(&caller.principal, Object::Tool(tool), arguments) {
+        let policy = self.policy();
+        let decision = policy.authority.allows(&caller.principal, Object::Tool(tool), arguments);
+        self.note(caller, &policy.authority, Object::Tool(tool), &decision);
+        match decision {
             Decision::Allowed(_) => Ok(Permit(())),
             Decision::NeedsScopes(scopes) => Err(Fault::InsufficientScope(scopes)),
             Decision::Denied(_) => Err(Fault::ArgumentsDenied(tool.to_owned())),
@@ -82,8 +109,8 @@ impl Dispatch {
     /// [`Fault::InsufficientScope`].
     pub fn may_subscribe(&self, caller: &Caller, uri: &str) -> Result<(), Fault> {
         match self.permit(caller, Object::Resource(uri)) {
-            Err(Denial::Scope(fault)) => Err(fault),
-            Ok(_) | Err(Denial::Unknown) => Ok(()),
+            Err(NoPermit::Scope(fault)) => Err(fault),
+            Ok(_) | Err(NoPermit::Unknown) => Ok(()),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::{RawJson, RpcError};
+use toolyard_task::audit::{By, name_of};
 use toolyard_task::store::{After, ListQuery, Read};
 use toolyard_task::task::Summary;
 use toolyard_task::{Event, Outcome, Owner, Refusal, SessionId, Task, TaskId};
@@ -46,8 +47,16 @@ impl Caller {
         Self::new(Arc::new(Principal::Local), None, capabilities)
     }
 
-    fn sees(&self, task: &Task) -> bool {
-        self.owner.as_ref().is_none_or(|owner| *owner == task.owner)
+    /// Whose tasks a read may find. An anonymous caller without a session has
+    /// none; that nobody is named means everybody for the operator only.
+    fn reads(&self) -> Result<Option<&Owner>, Fault> {
+        match (&self.owner, &*self.principal) {
+            (Some(owner), _) => Ok(Some(owner)),
+            (None, Principal::Operator) => Ok(None),
+            (None, Principal::Anonymous | Principal::Local | Principal::Subject(_)) => {
+                Err(Fault::UnknownTask)
+            }
+        }
     }
 }
 
@@ -65,7 +74,7 @@ impl Dispatch {
     pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
         self.tasks_on()?;
         self.recover_once().await?;
-        let id = TaskId::parse(id).ok_or(Fault::UnknownTask)?;
+        let id = self.known(caller, id)?;
         self.visible(caller, id).await
     }
 
@@ -84,7 +93,7 @@ impl Dispatch {
     ) -> Result<Result<RawJson, RpcError>, Fault> {
         self.tasks_on()?;
         self.recover_once().await?;
-        let id = TaskId::parse(id).ok_or(Fault::UnknownTask)?;
+        let id = self.known(caller, id)?;
         let watch = self.waiters.watch(id);
         loop {
             let changed = watch.changed();
@@ -93,6 +102,7 @@ impl Dispatch {
             changed.as_mut().enable();
             let task = self.visible(caller, id).await?;
             if let Some(outcome) = plain_outcome(&task) {
+                self.note_retrieved(caller, &task);
                 return Ok(outcome);
             }
             // Who asks for the result anew has given up any line that broke.
@@ -137,16 +147,20 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::AlreadyOver`], else as [`Dispatch::task`].
     pub async fn cancel_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
+        self.cancel_by(caller, id, caller.by()).await
+    }
+
+    pub(crate) async fn cancel_by(&self, caller: &Caller, id: &str, by: By) -> Result<Task, Fault> {
         let task = self.task(caller, id).await?;
         let message = match caller.owner {
             Some(_) => "The task was cancelled by request.",
             None => "The task was cancelled by the operator of this host.",
         };
-        let cancelled = self.change(task.id, &Event::Cancelled { message: message.to_owned() }).await?;
-        match cancelled {
+        let cancelled = Event::Cancelled { message: message.to_owned() };
+        match self.change(task.id, &cancelled, &by).await? {
             Changed::Done(task) => {
                 self.runs.stop(task.id);
-                tracing::info!(task = %task.id, tool = task.tool, owner = task.owner.key(), "task cancelled");
+                tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "task cancelled");
                 Ok(task)
             }
             Changed::Refused(task, Refusal::Terminal) => Err(Fault::AlreadyOver(task.status())),
@@ -155,12 +169,29 @@ impl Dispatch {
         }
     }
 
-    /// The caller's own task, its ttl seen to.
+    /// The id that this text spells.
+    fn known(&self, caller: &Caller, id: &str) -> Result<TaskId, Fault> {
+        TaskId::parse(id).ok_or_else(|| {
+            self.note_unknown(caller, None);
+            Fault::UnknownTask
+        })
+    }
+
+    /// The caller's own task, its ttl seen to. What is not there, and what is
+    /// somebody else's, is one read that finds nothing.
     pub(crate) async fn visible(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
-        let Some(Read { task, now }) = self.stores.tasks.read(id).await? else {
+        let found = self.own(caller, id).await;
+        if matches!(found, Err(Fault::UnknownTask)) {
+            self.note_unknown(caller, Some(id));
+        }
+        found
+    }
+
+    async fn own(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
+        let Some(Read { task, now }) = self.stores.tasks.read(id, caller.reads()?).await? else {
             return Err(Fault::UnknownTask);
         };
-        if !caller.sees(&task) || task.is_gone(now) {
+        if task.is_gone(now) {
             return Err(Fault::UnknownTask);
         }
         if task.is_live() && now >= task.expires_at() {

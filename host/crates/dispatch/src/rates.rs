@@ -295,6 +295,7 @@ impl Dispatch {
             // Quoted: the name is the issuer's, not ours.
             let who = who.to_string();
             tracing::warn!(?who, limit, "too many {what}; refused for a while");
+            self.note_limited(&who, operation, limit);
         }
         Err(too_often(operation, wait))
     }

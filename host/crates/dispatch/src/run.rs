@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use toolyard_protocol::ClientCapabilities;
 use toolyard_protocol::tools::text_result;
+use toolyard_task::audit::By;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
@@ -156,7 +157,7 @@ impl Run {
         self.send_progress(false);
         let status = self.lock().take_status();
         if let (Some(message), Some((id, fence))) = (status, self.task)
-            && let Err(error) = self.dispatch.change(id, &Event::Said { fence, message }).await
+            && let Err(error) = self.dispatch.change(id, &Event::Said { fence, message }, &By::host()).await
         {
             tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "a status message was not stored");
         }
@@ -278,7 +279,7 @@ impl RunContext for Run {
 
     async fn effects(&self) -> Result<(), AskError> {
         let Some((id, fence)) = self.task else { return Ok(()) };
-        match self.dispatch.change(id, &Event::Effects { fence }).await {
+        match self.dispatch.change(id, &Event::Effects { fence }, &By::host()).await {
             Ok(crate::change::Changed::Done(_)) => Ok(()),
             Ok(_) => Err(AskError::Cancelled),
             Err(error) => Err(AskError::Refused(Fault::Store(error).rpc())),

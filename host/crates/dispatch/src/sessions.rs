@@ -85,6 +85,7 @@ impl Dispatch {
     async fn cancel_all(&self, session: &Session) -> Result<(), Fault> {
         let anonymous = Arc::new(Principal::Anonymous);
         let caller = Caller::new(anonymous, Some(session.id.clone()), RawJson::empty_object());
+        let by = caller.by().because("session_ended");
         let mut after = None;
         loop {
             let query = ListQuery { owner: caller.owner.clone(), after, limit: self.settings.page };
@@ -92,7 +93,7 @@ impl Dispatch {
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(toolyard_task::store::After { created_at: last.created_at, id: last.id });
             for summary in page.iter().filter(|summary| !summary.status.is_terminal()) {
-                match self.cancel_task(&caller, &summary.id.to_string()).await {
+                match self.cancel_by(&caller, &summary.id.to_string(), by.clone()).await {
                     // It ended meanwhile: just as well.
                     Ok(_) | Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => {}
                     Err(fault) => return Err(fault),

@@ -42,6 +42,7 @@ impl House {
             nodes: store.clone(),
             sessions: store.clone(),
             keys: store.clone(),
+            audit: store.clone(),
         };
         let guests = tokio::runtime::Handle::current();
         let dispatch = Dispatch::new(settings, stores, clock.clone(), Arc::new(RandomIds), guests);

@@ -25,6 +25,8 @@ pub(crate) enum CodecError {
     Status(i64),
     #[error("an id or a key has {0} bytes")]
     Length(usize),
+    #[error("the lines are no text")]
+    NotText,
 }
 
 /// What a task is but for its arguments and its outcome.

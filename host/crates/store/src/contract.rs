@@ -1,9 +1,10 @@
-//! What the four ports promise, as tests that run over any store:
+//! What the ports promise, as tests that run over any store:
 //! [`contract_tests!`](crate::contract_tests) makes one test of each.
 //!
 //! A suite needs a [`Fixture`]: a new, empty store, a clock that the suite sets,
 //! and a way to have several hosts on that store and to kill one.
 
+pub mod audit;
 pub mod hosts;
 pub mod listing;
 pub mod races;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use toolyard_task::apply::Refusal;
+use toolyard_task::audit::{By, Entry};
 use toolyard_task::session::Session;
 use toolyard_task::store::{Committed, Quota};
 use toolyard_task::task::Era;
@@ -156,19 +158,20 @@ pub fn session() -> Session {
 
 /// Stores a task under an ample quota.
 pub async fn created(store: &dyn Store, task: Task) -> Task {
-    store.create(task, AMPLE).await.expect("there is room")
+    let entry = Entry::created(&task, &By::client());
+    store.create(task, AMPLE, vec![entry]).await.expect("there is room")
 }
 
 /// Applies an event as the dispatcher does: whoever loses the compare reads again
 /// and asks again. `None` if the task is gone.
 pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Result<Task, Refusal>> {
     loop {
-        let read = store.read(id).await.expect("reads")?;
+        let read = store.read(id, None).await.expect("reads")?;
         let next = match apply(&read.task, event.clone(), read.now) {
             Ok(next) => next,
             Err(refusal) => return Some(Err(refusal)),
         };
-        match store.commit(&next).await.expect("commits") {
+        match store.commit(&next, Entry::changed(event, &next, &By::host())).await.expect("commits") {
             Committed::Done => return Some(Ok(next)),
             Committed::Stale => {}
         }
@@ -238,6 +241,11 @@ macro_rules! contract_tests {
             hosts::keys_are_made_once_under_concurrency,
             hosts::a_change_is_hinted_at_to_other_hosts,
             hosts::feeds_end_with_their_host,
+            audit::t_43_an_entry_is_there_if_and_only_if_its_change_is,
+            audit::t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported,
+            audit::t_43_of_changes_that_race_each_is_written_once,
+            audit::the_oldest_entries_give_way_and_are_counted,
+            tasks::t_40_a_read_finds_the_owners_task_and_nobody_elses,
             races::one_end_and_it_is_the_acknowledged_one,
         }
     };

@@ -1,4 +1,4 @@
-//! Where tasks, sessions, hosts and keys are kept: in memory, or in one SQLite
+//! Where tasks, sessions, hosts, keys and audit entries are kept: in memory, or in one SQLite
 //! file that several processes share. Both behave alike; [`contract`] says how,
 //! and is run over each.
 //!
@@ -11,20 +11,21 @@ pub mod contract;
 pub mod memory;
 pub mod sqlite;
 mod stamps;
+mod trail;
 
 pub use memory::MemoryStore;
 pub use sqlite::{OpenError, SqliteOptions, SqliteStore};
 
-use toolyard_task::TaskStore;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::store::StoreError;
+use toolyard_task::{AuditStore, TaskStore};
 
-/// All four ports of one store.
-pub trait Store: TaskStore + NodeStore + SessionStore + KeyStore {}
+/// All ports of one store.
+pub trait Store: TaskStore + NodeStore + SessionStore + KeyStore + AuditStore {}
 
-impl<T: TaskStore + NodeStore + SessionStore + KeyStore> Store for T {}
+impl<T: TaskStore + NodeStore + SessionStore + KeyStore + AuditStore> Store for T {}
 
 /// Why the store itself gives no answer.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,7 @@
 //! Several hosts can share one: each holds a handle with an incarnation of its
 //! own, and a handle can be killed as a process can.
 
+mod audit;
 mod hosts;
 mod search;
 
@@ -13,7 +14,8 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
+use toolyard_task::audit::Entry;
 use toolyard_task::keys::Key;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
@@ -21,7 +23,7 @@ use toolyard_task::store::{
     Committed, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
-use toolyard_task::{Clock, Incarnation, SessionId, TaskId};
+use toolyard_task::{Clock, Incarnation, Owner, SessionId, TaskId};
 
 /// A host that is further behind than this is told to read everything again.
 const HINTS: usize = 1024;
@@ -40,6 +42,9 @@ struct Shared {
     stamps: Stamps,
     handles: AtomicU64,
     hints: broadcast::Sender<(u64, Hint)>,
+    /// Begins the ids of audit entries.
+    name: String,
+    written: Notify,
     state: Mutex<State>,
 }
 
@@ -54,6 +59,7 @@ struct State {
     /// The hosts that were registered, and whether they live.
     hosts: BTreeMap<Incarnation, bool>,
     incarnations: u64,
+    trail: audit::Trail,
 }
 
 impl MemoryStore {
@@ -64,8 +70,17 @@ impl MemoryStore {
             stamps: Stamps::new(clock),
             handles: AtomicU64::new(0),
             hints: broadcast::Sender::new(HINTS),
+            name: audit::name(),
+            written: Notify::new(),
             state: Mutex::default(),
         }))
+    }
+
+    /// The same store, which keeps audit entries from now on.
+    #[must_use]
+    pub fn audited(self) -> Self {
+        self.lock().trail.on = true;
+        self
     }
 
     /// A handle for a further host on the same store.
@@ -113,6 +128,7 @@ impl MemoryStore {
     fn changed(&self, id: TaskId) {
         // Nobody need listen.
         let _ = self.shared.hints.send((self.handle, Hint::Task(id)));
+        self.shared.written.notify_one();
     }
 }
 
@@ -150,7 +166,7 @@ impl State {
 
 #[async_trait]
 impl TaskStore for MemoryStore {
-    async fn create(&self, mut task: Task, quota: Quota) -> Result<Task, CreateError> {
+    async fn create(&self, mut task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
         {
             let mut state = self.state()?;
             state.has_room(&task, quota)?;
@@ -161,18 +177,20 @@ impl TaskStore for MemoryStore {
             task.created_at = now;
             task.updated_at = now;
             task.started_at = task.started_at.map(|_| now);
+            state.keep(now, &entries)?;
             state.put(task.clone());
         }
         self.changed(task.id);
         Ok(task)
     }
 
-    async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
         let state = self.state()?;
-        Ok(state.tasks.get(&id).map(|task| Read { task: task.clone(), now: self.shared.stamps.now() }))
+        let task = state.tasks.get(&id).filter(|task| owner.is_none_or(|owner| task.owner == *owner));
+        Ok(task.map(|task| Read { task: task.clone(), now: self.shared.stamps.now() }))
     }
 
-    async fn commit(&self, task: &Task) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         {
             let mut state = self.state()?;
             let Some(stored) = state.tasks.get(&task.id) else { return Ok(Committed::Stale) };
@@ -181,6 +199,7 @@ impl TaskStore for MemoryStore {
             }
             // Arguments are written once.
             let arguments = stored.arguments.clone();
+            state.keep(task.updated_at, &entries)?;
             state.put(Task { arguments, ..task.clone() });
         }
         self.changed(task.id);

@@ -6,6 +6,7 @@
 //! disk. If the disk is full, or another program holds the file locked, calls fail
 //! until it is over; nothing has to be opened anew.
 
+mod audit;
 mod counts;
 mod error;
 mod keys;
@@ -22,6 +23,7 @@ mod writer;
 pub use error::OpenError;
 
 use crate::stamps::Stamps;
+use audit::Trail;
 use nodes::Node;
 use reader::Readers;
 use rusqlite::Connection;
@@ -54,6 +56,13 @@ pub struct SqliteOptions {
     pub watch: Duration,
     /// How long the time that a session was seen may stay unwritten.
     pub touch: Duration,
+    /// Whether audit entries are kept; somebody has to export them, then.
+    pub audit: bool,
+    /// Audit entries that belong to no change and may wait for the writer; further
+    /// ones are counted and lost.
+    pub notes: usize,
+    /// How long they may stay unwritten.
+    pub note: Duration,
 }
 
 impl SqliteOptions {
@@ -69,6 +78,9 @@ impl SqliteOptions {
             busy: Duration::from_secs(5),
             watch: Duration::from_millis(100),
             touch: Duration::from_secs(1),
+            audit: false,
+            notes: 4096,
+            note: Duration::from_secs(1),
         }
     }
 }
@@ -103,6 +115,7 @@ impl SqliteStore {
             stamps: Arc::new(stamps),
             watch: Arc::new(Watch::new(options.watch)),
             touches: Arc::new(Touches::new(options.touch)),
+            trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
         };
         let pace = Pace { batch: options.batch, queue: options.queue, patience: options.patience };
         let writer = Writer::start(connection, beside.clone(), pace);

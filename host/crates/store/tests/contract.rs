@@ -9,7 +9,7 @@ mod memory {
 
     fn fixture() -> Fixture {
         let clock = ManualClock::at(START);
-        let first = MemoryStore::new(clock.clone());
+        let first = MemoryStore::new(clock.clone()).audited();
         let open = move || {
             let store = Arc::new(first.node());
             let killed = store.clone();
@@ -27,7 +27,8 @@ mod sqlite {
     fn fixture() -> Fixture {
         let clock = ManualClock::at(START);
         let folder = tempfile::tempdir().expect("a folder");
-        let options = SqliteOptions::new(clock.clone());
+        let note = std::time::Duration::from_millis(20);
+        let options = SqliteOptions { audit: true, note, ..SqliteOptions::new(clock.clone()) };
         // Every host is what a further process would be: it has its own file
         // handles, connections and threads.
         let open = move || {

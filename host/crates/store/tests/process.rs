@@ -139,7 +139,7 @@ async fn what_was_acknowledged_survives_a_kill() {
         }
         let store = open(folder.path());
         for (id, ended) in &said {
-            let read = store.read(*id).await.expect("reads").expect("an acknowledged task is lost");
+            let read = store.read(*id, None).await.expect("reads").expect("an acknowledged task is lost");
             assert!(!ended || !read.task.is_live(), "an acknowledged end is lost");
         }
         store.shut_down().await;

@@ -6,6 +6,7 @@
 //! what it was given.
 
 pub mod apply;
+pub mod audit;
 pub mod catalog;
 pub mod clock;
 pub mod id;
@@ -20,6 +21,7 @@ pub mod task;
 pub mod tool;
 
 pub use apply::{Event, Refusal, apply};
+pub use audit::AuditStore;
 pub use catalog::Catalog;
 pub use clock::{Clock, Ids};
 pub use id::{Digest, Incarnation, Owner, SessionId, TaskId};

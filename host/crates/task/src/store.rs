@@ -1,5 +1,6 @@
 //! The port to where tasks are kept.
 
+use crate::audit::Entry;
 use crate::id::{Incarnation, Owner, TaskId};
 use crate::search::{Page, Search};
 use crate::task::{Summary, Task};
@@ -119,20 +120,23 @@ pub trait Hints: Send {
 }
 
 /// Where tasks are kept. A call that has returned `Ok` is durable, as far as the
-/// store is.
+/// store is. Audit entries come with the change that they record and are written in
+/// the same commit: one is there if and only if the other is.
 #[async_trait]
 pub trait TaskStore: Send + Sync + 'static {
     /// Stores a new task. The store's clock sets `created_at` and `updated_at`
     /// (and `started_at`, where it is given); the task is returned so. An id that
     /// exists is refused as [`StoreError::Corrupt`]: ids are random.
-    async fn create(&self, task: Task, quota: Quota) -> Result<Task, CreateError>;
+    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError>;
 
-    /// Reads a task, whoever owns it and however old it is.
-    async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError>;
+    /// Reads a task, however old it is; only if it is this owner's, where one is
+    /// named. The query asks for the owner, so that a task of somebody else is as
+    /// little work as one that is not there.
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError>;
 
     /// Writes `task`, which has the next version, if the stored version is still
     /// the one before. Its arguments stay as they were created.
-    async fn commit(&self, task: &Task) -> Result<Committed, StoreError>;
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError>;
 
     /// Lists tasks that are not gone (`Task::is_gone`), in the order of
     /// (createdAt, id).

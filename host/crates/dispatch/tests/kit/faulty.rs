@@ -5,10 +5,11 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use toolyard_store::MemoryStore;
+use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{Committed, CreateError, Hints, ListQuery, Quota, Read, StoreError};
 use toolyard_task::task::Summary;
-use toolyard_task::{Incarnation, Task, TaskId, TaskStore};
+use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
 
 /// A store that can be made to fail.
 pub struct Faulty {
@@ -28,19 +29,19 @@ impl Faulty {
 
 #[async_trait]
 impl TaskStore for Faulty {
-    async fn create(&self, task: Task, quota: Quota) -> Result<Task, CreateError> {
+    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
         self.operate()?;
-        self.inner.create(task, quota).await
+        self.inner.create(task, quota, entries).await
     }
 
-    async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
         self.operate()?;
-        self.inner.read(id).await
+        self.inner.read(id, owner).await
     }
 
-    async fn commit(&self, task: &Task) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         self.operate()?;
-        self.inner.commit(task).await
+        self.inner.commit(task, entries).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {

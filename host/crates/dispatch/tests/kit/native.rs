@@ -95,7 +95,8 @@ pub fn dispatch(
     tools: Vec<Arc<dyn Tool>>,
 ) -> Arc<Dispatch> {
     let store = store.clone();
-    let stores = Stores { tasks, nodes: store.clone(), sessions: store.clone(), keys: store };
+    let stores =
+        Stores { tasks, nodes: store.clone(), sessions: store.clone(), keys: store.clone(), audit: store };
     let (clock, ids) = (Arc::new(TestClock(AtomicI64::new(1))), Arc::new(TestIds));
     let dispatch = Dispatch::new(SETTINGS, stores, clock, ids, Handle::current());
     dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
@@ -103,7 +104,7 @@ pub fn dispatch(
 }
 
 pub fn memory() -> Arc<MemoryStore> {
-    Arc::new(MemoryStore::new(Arc::new(TestClock(AtomicI64::new(1_000_000)))))
+    Arc::new(MemoryStore::new(Arc::new(TestClock(AtomicI64::new(1_000_000)))).audited())
 }
 
 pub fn call(name: &str, task: bool, outlet: Arc<dyn Outlet>) -> ToolCall {

@@ -97,7 +97,7 @@ pub async fn a_change_is_hinted_at_to_other_hosts(fixture: Fixture) {
         let hint = tokio::time::timeout(BOUND, hints.next()).await.expect("in time").expect("lives");
         if matches!(hint, Hint::Anything) || hint == Hint::Task(made.id) {
             // Whoever gets a hint reads what caused it.
-            let read = there.read(made.id).await.expect("reads").expect("is there");
+            let read = there.read(made.id, None).await.expect("reads").expect("is there");
             if read.task == *made {
                 return;
             }
@@ -118,9 +118,9 @@ pub async fn feeds_end_with_their_host(fixture: Fixture) {
     (host.kill)().await;
     tokio::time::timeout(BOUND, waiting).await.expect("in time").expect("ends");
     assert_eq!(store.hints().next().await, None);
-    assert!(store.read(made.id).await.is_err());
-    assert!(store.create(task(&owner("a")), super::AMPLE).await.is_err());
+    assert!(store.read(made.id, None).await.is_err());
+    assert!(store.create(task(&owner("a")), super::AMPLE, Vec::new()).await.is_err());
     let other = fixture.store();
-    let found = async || other.read(made.id).await.expect("reads").is_some();
+    let found = async || other.read(made.id, None).await.expect("reads").is_some();
     eventually("what was acknowledged is found by others", found).await;
 }

@@ -55,7 +55,7 @@ async fn race(hosts: &[Arc<dyn Store>; 2], salt: u32) -> usize {
         assert_eq!(change(&*hosts[1], made.id, late).await, Some(Err(Refusal::Terminal)));
     }
     for host in hosts {
-        let read = host.read(made.id).await.expect("reads").expect("is there");
+        let read = host.read(made.id, None).await.expect("reads").expect("is there");
         assert_eq!(read.task, acknowledged, "an acknowledged end was changed");
     }
     usize::from(matches!(acknowledged.outcome, Some(Outcome::Result { .. })))

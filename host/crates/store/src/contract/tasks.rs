@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use toolyard_task::store::{Committed, CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::EXPIRED_KEPT_MS;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, Incarnation, Outcome, Task};
+use toolyard_task::{Event, Fence, Incarnation, Outcome, Owner, SessionId, Task};
 
 /// What comes back is what was given, with the store's times.
 pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
@@ -21,12 +21,12 @@ pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
             let expected =
                 Task { created_at: now, updated_at: now, started_at: started_at.map(|_| now), ..given };
             assert_eq!(stored, expected);
-            let read = store.read(expected.id).await.expect("reads").expect("is there");
+            let read = store.read(expected.id, None).await.expect("reads").expect("is there");
             assert_eq!(read.task, expected);
             assert_eq!(read.now, now);
         }
     }
-    assert_eq!(store.read(task(&owner("a")).id).await.expect("reads"), None);
+    assert_eq!(store.read(task(&owner("a")).id, None).await.expect("reads"), None);
 }
 
 /// A second task of an id that exists is refused, and the first one stays.
@@ -34,9 +34,9 @@ pub async fn an_id_is_given_once(fixture: Fixture) {
     let store = fixture.store();
     let first = created(&*store, task(&owner("a"))).await;
     let second = Task { id: first.id, tool: "other".into(), ..task(&owner("b")) };
-    let refused = store.create(second, AMPLE).await;
+    let refused = store.create(second, AMPLE, Vec::new()).await;
     assert!(matches!(refused, Err(CreateError::Store(StoreError::Corrupt(_)))), "{refused:?}");
-    assert_eq!(store.read(first.id).await.expect("reads").expect("is there").task, first);
+    assert_eq!(store.read(first.id, None).await.expect("reads").expect("is there").task, first);
 }
 
 /// A commit is done if its version is the next one, and not otherwise.
@@ -56,16 +56,30 @@ pub async fn a_commit_needs_the_version_before(fixture: Fixture) {
         };
         for version in [last.version, last.version + 2] {
             let wrong = Task { version, ..next.clone() };
-            assert_eq!(store.commit(&wrong).await.expect("answers"), Committed::Stale);
+            assert_eq!(store.commit(&wrong, Vec::new()).await.expect("answers"), Committed::Stale);
         }
-        assert_eq!(store.commit(&next).await.expect("answers"), Committed::Done);
-        assert_eq!(store.commit(&next).await.expect("answers"), Committed::Stale);
+        assert_eq!(store.commit(&next, Vec::new()).await.expect("answers"), Committed::Done);
+        assert_eq!(store.commit(&next, Vec::new()).await.expect("answers"), Committed::Stale);
         last = Task { arguments: first.arguments.clone(), ..next };
-        assert_eq!(store.read(first.id).await.expect("reads").expect("is there").task, last);
+        assert_eq!(store.read(first.id, None).await.expect("reads").expect("is there").task, last);
     }
     let unknown = Task { version: 2, ..task(&owner("a")) };
-    assert_eq!(store.commit(&unknown).await.expect("answers"), Committed::Stale);
-    assert_eq!(store.read(unknown.id).await.expect("reads"), None);
+    assert_eq!(store.commit(&unknown, Vec::new()).await.expect("answers"), Committed::Stale);
+    assert_eq!(store.read(unknown.id, None).await.expect("reads"), None);
+}
+
+/// T-40, T-23: what somebody else owns reads as what was never there.
+pub async fn t_40_a_read_finds_the_owners_task_and_nobody_elses(fixture: Fixture) {
+    let store = fixture.store();
+    let (own, foreign) = (owner("a"), owner("b"));
+    let made = created(&*store, task(&own)).await;
+    let read = async |owner| store.read(made.id, owner).await.expect("reads").map(|read| read.task);
+    assert_eq!(read(None).await, Some(made.clone()));
+    assert_eq!(read(Some(&own)).await, Some(made.clone()));
+    for other in [&foreign, &Owner::Local, &Owner::Session(SessionId("a".into()))] {
+        assert_eq!(read(Some(other)).await, None, "{other:?}");
+    }
+    assert_eq!(store.read(task(&own).id, Some(&own)).await.expect("reads"), None);
 }
 
 /// Every kind of end comes back as it was, however large.
@@ -85,7 +99,7 @@ pub async fn every_outcome_is_kept_to_the_letter(fixture: Fixture) {
     for outcome in outcomes {
         let live = created(&*store, task(&owner("a"))).await;
         let ended = finish(&*store, &live, outcome).await;
-        let read = store.read(live.id).await.expect("reads").expect("is there");
+        let read = store.read(live.id, None).await.expect("reads").expect("is there");
         assert!(read.task == ended, "not what was committed");
     }
 }
@@ -97,7 +111,7 @@ pub async fn time_does_not_go_back(fixture: Fixture) {
     fixture.clock.set(START - 3_600_000);
     let second = created(&*store, task(&owner("a"))).await;
     assert_eq!(second.created_at, first.created_at);
-    let read = store.read(second.id).await.expect("reads").expect("is there");
+    let read = store.read(second.id, None).await.expect("reads").expect("is there");
     assert_eq!(read.now, first.created_at);
 }
 
@@ -112,7 +126,7 @@ pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
         let mut creations = JoinSet::new();
         for number in 0..64_usize {
             let store = hosts[number % 2].clone();
-            creations.spawn(async move { store.create(task(&owner("a")), quota).await });
+            creations.spawn(async move { store.create(task(&owner("a")), quota, Vec::new()).await });
         }
         let ended = tokio::time::timeout(BOUND, creations.join_all()).await.expect("in time");
         for refused in ended.iter().filter_map(|ended| ended.as_ref().err()) {
@@ -130,20 +144,21 @@ pub async fn a_quota_holds_under_concurrency(fixture: Fixture) {
 pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let quota = Quota { per_owner: 2, in_all: 3 };
-    let full =
-        async |store: &Arc<dyn crate::Store>, name: &str| match store.create(task(&owner(name)), quota).await
-        {
-            Err(CreateError::Full { scope, .. }) => scope,
-            other => panic!("{other:?}"),
-        };
-    let first = here.create(task(&owner("a")), quota).await.expect("first");
-    there.create(task(&owner("a")), quota).await.expect("second");
+    let full = async |store: &Arc<dyn crate::Store>, name: &str| match store
+        .create(task(&owner(name)), quota, Vec::new())
+        .await
+    {
+        Err(CreateError::Full { scope, .. }) => scope,
+        other => panic!("{other:?}"),
+    };
+    let first = here.create(task(&owner("a")), quota, Vec::new()).await.expect("first");
+    there.create(task(&owner("a")), quota, Vec::new()).await.expect("second");
     assert_eq!(full(&here, "a").await, QuotaScope::Owner);
     assert_eq!(full(&there, "a").await, QuotaScope::Owner);
-    here.create(task(&owner("b")), quota).await.expect("of another");
+    here.create(task(&owner("b")), quota, Vec::new()).await.expect("of another");
     assert_eq!(full(&there, "c").await, QuotaScope::Store);
     finish(&*there, &first, Outcome::Cancelled).await;
-    here.create(task(&owner("a")), quota).await.expect("there is room again");
+    here.create(task(&owner("a")), quota, Vec::new()).await.expect("there is room again");
     assert_eq!(full(&there, "a").await, QuotaScope::Owner);
     // What counts is asked first: the own quota.
     assert_eq!(full(&here, "a").await, QuotaScope::Owner);
@@ -185,8 +200,8 @@ pub async fn only_what_is_gone_is_removed(fixture: Fixture) {
     assert_eq!(store.remove(&all).await.expect("answers"), 0);
     fixture.clock.advance(1);
     assert_eq!(store.remove(&all).await.expect("answers"), 1);
-    assert_eq!(store.read(ended.id).await.expect("reads"), None);
-    assert!(store.read(live.id).await.expect("reads").is_some());
+    assert_eq!(store.read(ended.id, None).await.expect("reads"), None);
+    assert!(store.read(live.id, None).await.expect("reads").is_some());
     assert_eq!(store.remove(&all).await.expect("answers"), 0);
     assert_eq!(store.remove(&[]).await.expect("answers"), 0);
 }
@@ -213,10 +228,10 @@ pub async fn a_host_finds_the_live_tasks_it_holds(fixture: Fixture) {
     finish(&*store, &mine[0], result()).await;
     assert_eq!(of(7).await, [mine[1].id]);
     // A task that another host takes over changes hands.
-    let read = store.read(other.id).await.expect("reads").expect("is there").task;
+    let read = store.read(other.id, None).await.expect("reads").expect("is there").task;
     let fence = Fence { incarnation: Incarnation(7), attempt: 2 };
     let taken = Task { fence, version: read.version + 1, ..read };
-    assert_eq!(store.commit(&taken).await.expect("answers"), Committed::Done);
+    assert_eq!(store.commit(&taken, Vec::new()).await.expect("answers"), Committed::Done);
     assert_eq!(of(8).await, []);
     assert_eq!(of(7).await.len(), 2);
 }

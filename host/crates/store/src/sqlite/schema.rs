@@ -42,7 +42,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry brings a file from the schema of its index to the next one. What
 /// has been released is never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3];
 
 /// Rows have a number of their own and are not kept under their id: ids are
 /// random, rows are long, and inserting long rows at random places splits pages
@@ -122,6 +122,20 @@ CREATE INDEX task_by_status_updated ON task (owner, status, updated, id, created
 
 CREATE TABLE span (longest INTEGER NOT NULL) STRICT;
 INSERT INTO span SELECT coalesce(max(updated - created), 0) FROM task;
+";
+
+/// Audit entries that wait for their export: one row a transaction, JSON lines in
+/// it. Numbers are never given twice, since the ids of entries are made of them;
+/// `audit_log` names the file, so that those of two files differ. `entries` says
+/// how many a row stands for.
+const SCHEMA_3: &str = "
+CREATE TABLE audit (
+    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    entries INTEGER NOT NULL,
+    lines   BLOB    NOT NULL
+) STRICT;
+CREATE TABLE audit_log (id TEXT NOT NULL) STRICT;
+INSERT INTO audit_log VALUES (lower(hex(randomblob(4))));
 ";
 
 /// Makes the folder and the file where they are missing, with rights for nobody
@@ -241,6 +255,8 @@ mod tests {
         let number = |sql: &str| brought.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("reads");
         assert_eq!(number("SELECT longest FROM span"), 7_000);
         assert_eq!(number("SELECT count(*) FROM task"), 3);
+        assert_eq!(number("SELECT count(*) FROM audit"), 0);
+        assert_eq!(number("SELECT count(*) FROM audit_log"), 1);
         assert_eq!(number("PRAGMA user_version"), MIGRATIONS.len() as i64);
     }
 }

@@ -4,18 +4,19 @@ use super::error::{corrupt, failed};
 use super::writer::Writing;
 use super::{SqliteStore, search};
 use crate::codec::{self, CodecError, Columns};
-use crate::{Refused, codec::LAST_LIVE};
+use crate::{Refused, codec::LAST_LIVE, trail};
 use async_trait::async_trait;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
+use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
     Committed, CreateError, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, TaskId};
+use toolyard_task::{Incarnation, Owner, TaskId};
 use uuid::Uuid;
 
 /// Longer arguments stand in a table of their own. Up to here a row still fits
@@ -25,6 +26,11 @@ const INLINE_ARGUMENTS: usize = 2048;
 const READ: &str = "
     SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome
     FROM task WHERE id = ?1";
+
+/// Nothing of a task of somebody else is decoded, or even read to its end.
+const READ_OF: &str = "
+    SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome
+    FROM task WHERE id = ?1 AND owner = ?2";
 
 const INSERT: &str = "
     INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, record, arguments, outcome)
@@ -65,20 +71,32 @@ const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?
 
 #[async_trait]
 impl TaskStore for SqliteStore {
-    async fn create(&self, task: Task, quota: Quota) -> Result<Task, CreateError> {
+    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
+        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
         let ended = task.outcome.as_ref().map(codec::outcome).transpose().map_err(corrupt)?;
         let owner = task.owner.key();
         let task = Arc::new(task);
-        let operation =
-            move |writing: &mut Writing<'_>| create(writing, &task, &owner, ended.as_deref(), quota);
+        let operation = move |writing: &mut Writing<'_>| {
+            let created = create(writing, &task, &owner, ended.as_deref(), quota)?;
+            if let Ok(task) = &created {
+                bodies.iter().for_each(|body| writing.lines.push(task.created_at, body));
+            }
+            Ok(created)
+        };
         self.writer.write(operation).await?
     }
 
-    async fn read(&self, id: TaskId) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
         let stamps = self.beside.stamps.clone();
+        let owner = owner.map(Owner::key);
         let operation = move |on: &Connection| {
-            let mut statement = on.prepare_cached(READ).map_err(failed)?;
-            let mut rows = statement.query(params![id.0.as_bytes()]).map_err(failed)?;
+            let sql = if owner.is_some() { READ_OF } else { READ };
+            let mut statement = on.prepare_cached(sql).map_err(failed)?;
+            let mut rows = match owner {
+                Some(owner) => statement.query(params![id.0.as_bytes(), owner]),
+                None => statement.query(params![id.0.as_bytes()]),
+            }
+            .map_err(failed)?;
             let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
             let task = task(row)?;
             // After the read, so that nothing in the task is later than it.
@@ -87,9 +105,18 @@ impl TaskStore for SqliteStore {
         self.readers.read(operation).await
     }
 
-    async fn commit(&self, task: &Task) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         let change = Change::of(task).map_err(corrupt)?;
-        self.writer.write(move |writing| change.write(writing)).await
+        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let at = task.updated_at;
+        let operation = move |writing: &mut Writing<'_>| {
+            let committed = change.write(writing)?;
+            if committed == Committed::Done {
+                bodies.iter().for_each(|body| writing.lines.push(at, body));
+            }
+            Ok(committed)
+        };
+        self.writer.write(operation).await
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {

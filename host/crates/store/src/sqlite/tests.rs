@@ -5,6 +5,7 @@ use futures_util::FutureExt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
+use toolyard_task::audit::{AuditStore, By, Entry};
 use toolyard_task::node::NodeStore;
 use toolyard_task::store::{CreateError, Hint, StoreError};
 use toolyard_task::wire::RawJson;
@@ -131,14 +132,14 @@ async fn a_store_that_is_shut_down_leaves_nothing_but_tasks() {
     let incarnation = store.register().await.expect("registers");
     store.shut_down().await;
     store.shut_down().await;
-    let closed = store.read(made.id).await;
+    let closed = store.read(made.id, None).await;
     assert!(matches!(closed, Err(StoreError::Unavailable(_))), "{closed:?}");
     assert!(matches!(store.register().await, Ok(same) if same == incarnation));
     assert!(!folder.path().join(format!("nodes/{incarnation}.lock")).exists());
     assert!(!folder.path().join("toolyard.sqlite-wal").exists(), "the log was not tidied up");
     let again = open(folder.path());
     assert_eq!(again.dead().await.expect("answers"), []);
-    assert_eq!(again.read(made.id).await.expect("reads").expect("is there").task, made);
+    assert_eq!(again.read(made.id, None).await.expect("reads").expect("is there").task, made);
 }
 
 #[tokio::test]
@@ -178,21 +179,78 @@ async fn hold(store: &Arc<SqliteStore>) -> std::sync::mpsc::Sender<()> {
 #[tokio::test]
 async fn one_operation_that_fails_leaves_its_neighbours_alone() {
     let folder = folder();
-    let store = open(folder.path());
+    let options = SqliteOptions { audit: true, ..options() };
+    let store = SqliteStore::open(folder.path(), options).expect("opens");
     let release = hold(&store).await;
     let fails = || store.writer.write(|writing| writing.on.execute("INSERT INTO nowhere VALUES (1)", []));
-    let make = || store.create(task(&owner("a")), toolyard_task::store::Quota { per_owner: 3, in_all: 9 });
+    let make = || {
+        let new = task(&owner("a"));
+        let entries = vec![Entry::created(&new, &By::client())];
+        store.create(new, toolyard_task::store::Quota { per_owner: 3, in_all: 9 }, entries)
+    };
     let (one, bad, two, worse, three, four, ()) =
         tokio::join!(make(), fails(), make(), fails(), make(), make(), async { drop(release) });
     for failed in [bad, worse] {
         assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
     }
+    let mut kept = Vec::new();
     for made in [one, two, three] {
         let made = made.expect("is not harmed");
-        assert_eq!(store.read(made.id).await.expect("reads").expect("is there").task, made);
+        kept.push(made.id.to_string());
+        assert_eq!(store.read(made.id, None).await.expect("reads").expect("is there").task, made);
     }
     // What was counted in the transaction that was undone does not count.
     assert!(matches!(four, Err(CreateError::Full { .. })), "{four:?}");
+    // T-43: nor are its audit entries there, or those of the others twice.
+    let written = store.pending(100).await.expect("answers");
+    let written: Vec<String> = written.into_iter().flat_map(|batch| batch.lines).collect();
+    assert_eq!(written.len(), 3, "{written:?}");
+    assert!(kept.iter().zip(&written).all(|(id, line)| line.contains(id.as_str())), "{written:?}");
+}
+
+#[tokio::test]
+async fn t_43_notes_that_cannot_be_written_wait_and_those_that_do_not_fit_are_counted() {
+    let folder = folder();
+    let options = SqliteOptions { audit: true, notes: 3, note: Duration::from_millis(10), ..options() };
+    let store = SqliteStore::open(folder.path(), options).expect("opens");
+    let other = Connection::open(folder.path().join(FILE)).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locks");
+    for number in 0..5 {
+        store.note(Entry::lost(number, "test"));
+    }
+    assert!(store.flush().await.is_err(), "the file is locked");
+    other.execute_batch("ROLLBACK").expect("unlocks");
+    tokio::time::timeout(crate::contract::BOUND, store.written()).await.expect("in its time");
+    let batches = store.pending(100).await.expect("answers");
+    let lines: Vec<serde_json::Value> = batches
+        .iter()
+        .flat_map(|batch| &batch.lines)
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let counts: Vec<_> = lines.iter().map(|line| line["count"].as_u64().expect("a count")).collect();
+    assert_eq!(counts, [0, 1, 2, 2]);
+    assert_eq!(lines[3]["reason"], "too_many_at_once");
+}
+
+#[tokio::test]
+async fn a_store_that_nobody_exports_keeps_no_entries() {
+    let folder = folder();
+    let store = open(folder.path());
+    created(&*store, task(&owner("a"))).await;
+    store.note(Entry::lost(1, "test"));
+    store.shut_down().await;
+    assert_eq!(open(folder.path()).pending(9).await.expect("answers"), []);
+}
+
+#[tokio::test]
+async fn t_40_nothing_of_a_foreign_task_is_decoded() {
+    let folder = folder();
+    let store = open(folder.path());
+    let made = created(&*store, task(&owner("a"))).await;
+    let spoil = |writing: &mut Writing<'_>| writing.on.execute("UPDATE task SET record = '{}'", []);
+    assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
+    assert!(store.read(made.id, Some(&owner("a"))).await.is_err());
+    assert_eq!(store.read(made.id, Some(&owner("b"))).await.expect("reads as unknown"), None);
 }
 
 #[tokio::test]
@@ -204,10 +262,10 @@ async fn a_full_queue_is_waited_for_but_not_for_ever() {
     );
     let store = store.expect("opens");
     let release = hold(&store).await;
-    let refused = store.create(task(&owner("a")), AMPLE).await;
+    let refused = store.create(task(&owner("a")), AMPLE, Vec::new()).await;
     assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
     drop(release);
-    let there_is_room = async || store.create(task(&owner("a")), AMPLE).await.is_ok();
+    let there_is_room = async || store.create(task(&owner("a")), AMPLE, Vec::new()).await.is_ok();
     eventually("there is room again", there_is_room).await;
 }
 
@@ -218,9 +276,9 @@ async fn a_lock_held_by_another_program_passes() {
     let made = created(&*store, task(&owner("a"))).await;
     let other = Connection::open(folder.path().join(FILE)).expect("opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("locks");
-    let refused = store.create(task(&owner("a")), AMPLE).await;
+    let refused = store.create(task(&owner("a")), AMPLE, Vec::new()).await;
     assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
-    assert!(store.read(made.id).await.expect("reading goes on").is_some());
+    assert!(store.read(made.id, None).await.expect("reading goes on").is_some());
     other.execute_batch("ROLLBACK").expect("unlocks");
     finish(&*store, &made, result()).await;
     created(&*store, task(&owner("a"))).await;
@@ -239,9 +297,9 @@ async fn a_full_disk_passes() {
     let now = pages(1).await.expect("not below what there is");
     let long = format!("[{}1]", "1,".repeat(50_000 + 4096 * now.unsigned_abs() as usize));
     let big = || Task { arguments: RawJson::trusted(long.clone()), ..task(&owner("a")) };
-    let refused = store.create(big(), AMPLE).await;
+    let refused = store.create(big(), AMPLE, Vec::new()).await;
     assert!(matches!(refused, Err(CreateError::Store(StoreError::Unavailable(_)))), "{refused:?}");
-    assert_eq!(store.read(kept.id).await.expect("reads").expect("is there").task, kept);
+    assert_eq!(store.read(kept.id, None).await.expect("reads").expect("is there").task, kept);
     pages(1_000_000).await.expect("there is room again");
     created(&*store, big()).await;
     assert_eq!(store.list(&everything()).await.expect("lists").len(), 2, "half a task was written");
@@ -262,9 +320,9 @@ async fn a_record_that_makes_no_sense_is_named_so_and_harms_no_other() {
         writing.on.execute("UPDATE task SET record = '{}' WHERE id = ?1", [id.0.as_bytes()])
     };
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
-    assert!(matches!(store.read(bad.id).await, Err(StoreError::Corrupt(_))));
+    assert!(matches!(store.read(bad.id, None).await, Err(StoreError::Corrupt(_))));
     assert!(matches!(store.list(&everything()).await, Err(StoreError::Corrupt(_))));
-    assert_eq!(store.read(good.id).await.expect("reads").expect("is there").task, good);
+    assert_eq!(store.read(good.id, None).await.expect("reads").expect("is there").task, good);
 }
 
 #[tokio::test]

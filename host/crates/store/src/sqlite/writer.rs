@@ -4,12 +4,14 @@
 //! A caller hears of its operation only after the commit. A caller that goes away
 //! meanwhile does not undo it.
 
+use super::audit::{self, Trail};
 use super::counts::Counts;
 use super::error::failed;
 use super::touches::Touches;
 use super::watch::Watch;
 use crate::Refused;
 use crate::stamps::Stamps;
+use crate::trail::Lines;
 use rusqlite::Connection;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -36,6 +38,7 @@ pub(super) struct Beside {
     pub(super) stamps: Arc<Stamps>,
     pub(super) watch: Arc<Watch>,
     pub(super) touches: Arc<Touches>,
+    pub(super) trail: Arc<Trail>,
 }
 
 /// What an operation works on, within the open transaction.
@@ -43,6 +46,8 @@ pub(super) struct Writing<'a> {
     pub(super) on: &'a Connection,
     pub(super) counts: &'a mut Counts,
     pub(super) stamps: &'a Stamps,
+    /// The audit entries of the transaction, which go with it.
+    pub(super) lines: &'a mut Lines,
 }
 
 /// The way to the writing thread.
@@ -62,7 +67,7 @@ enum Message {
 }
 
 /// An operation whose result has a type of its own.
-trait Job: Send {
+pub(super) trait Job: Send {
     /// Does it within a transaction that may yet be rolled back; then it is
     /// attempted again.
     fn attempt(&mut self, writing: &mut Writing<'_>) -> rusqlite::Result<()>;
@@ -214,6 +219,9 @@ impl Thread {
                 // First, so that whoever looks at sessions in this batch sees them.
                 jobs.insert(0, Box::new(Pending { operation, result: None, reply: None, _place: None }));
             }
+            if let Some(notes) = self.beside.trail.take(!jobs.is_empty() || stop, Instant::now()) {
+                jobs.insert(0, notes);
+            }
             if !jobs.is_empty() {
                 self.commit(jobs);
             }
@@ -232,7 +240,9 @@ impl Thread {
     /// what else is there. Says whether to stop.
     fn receive(&self, inbox: &Receiver<Message>, jobs: &mut Vec<Box<dyn Job>>) -> bool {
         let now = Instant::now();
-        let due = [self.beside.watch.due(now), self.beside.touches.due()].into_iter().flatten().min();
+        let beside = &self.beside;
+        let due = [beside.watch.due(now), beside.touches.due(), beside.trail.due()];
+        let due = due.into_iter().flatten().min();
         let first = match due {
             None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(due) => inbox.recv_timeout(due.saturating_duration_since(now)),
@@ -300,11 +310,22 @@ impl Thread {
     fn within(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
         // Under the lock, so that nobody writes between this look and our commit.
         self.observe()?;
-        let mut writing = Writing { on: &self.on, counts: &mut self.counts, stamps: &self.beside.stamps };
+        let mut lines = Lines::default();
+        let mut writing = Writing {
+            on: &self.on,
+            counts: &mut self.counts,
+            stamps: &self.beside.stamps,
+            lines: &mut lines,
+        };
         for job in jobs {
             job.attempt(&mut writing)?;
         }
-        self.execute("COMMIT")
+        audit::insert(&self.on, &lines)?;
+        self.execute("COMMIT")?;
+        if !lines.is_empty() {
+            self.beside.trail.written.notify_one();
+        }
+        Ok(())
     }
 
     /// Whether another connection has written since the last look; our own commits

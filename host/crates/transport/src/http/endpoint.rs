@@ -92,7 +92,7 @@ impl Endpoint {
             _ => Err(reply::not_allowed(reply::METHODS).into()),
         };
         let reply = answered.unwrap_or_else(|refusal| *refusal);
-        reply::while_good(reply, auth.time_left(&principal))
+        reply::while_good(reply, self.server.auth.time_left(&visitor.principal))
     }
 
     /// Tells every client what has changed on offer, once, and lets go of old
@@ -133,6 +133,7 @@ impl Endpoint {
             }
             Err(why) => {
                 pace(&RateKey::of(&Arc::new(Principal::Anonymous), Some(peer)))?;
+                self.server.dispatch.note_unauthenticated(&why.to_string());
                 Err(reply::denied(&why, auth).into())
             }
         }

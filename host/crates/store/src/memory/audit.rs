@@ -1,0 +1,105 @@
+//! Audit entries in memory.
+
+use super::{MemoryStore, State};
+use crate::trail::{self, Lines};
+use async_trait::async_trait;
+use std::collections::VecDeque;
+use toolyard_task::audit::{AuditStore, Batch, Entry};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+
+/// What was not exported yet.
+#[derive(Default)]
+pub(super) struct Trail {
+    /// Whether anybody exports; nothing is kept otherwise.
+    pub(super) on: bool,
+    rows: VecDeque<(u64, Lines)>,
+    last: u64,
+}
+
+impl Trail {
+    fn push(&mut self, lines: Lines) {
+        if !lines.is_empty() {
+            self.last += 1;
+            self.rows.push_back((self.last, lines));
+        }
+    }
+
+    /// The length of all rows.
+    fn length(&self) -> u64 {
+        self.rows.iter().map(|(_, lines)| lines.as_bytes().len() as u64).sum()
+    }
+}
+
+impl State {
+    /// Writes these, with the change that they belong to.
+    pub(super) fn keep(&mut self, at: Timestamp, entries: &[Entry]) -> Result<(), StoreError> {
+        let bodies =
+            trail::bodies(self.trail.on, entries).map_err(|error| StoreError::Corrupt(error.into()))?;
+        let mut lines = Lines::default();
+        bodies.iter().for_each(|body| lines.push(at, body));
+        self.trail.push(lines);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl AuditStore for MemoryStore {
+    fn note(&self, entry: Entry) {
+        let Ok(mut state) = self.state() else { return };
+        let at = self.shared.stamps.now();
+        if let Err(error) = state.keep(at, &[entry]) {
+            tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
+        }
+        self.shared.written.notify_one();
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        self.state().map(drop)
+    }
+
+    async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
+        let state = self.state()?;
+        let rows = state.trail.rows.iter().take(limit as usize);
+        rows.map(|(number, lines)| {
+            let text = std::str::from_utf8(lines.as_bytes());
+            let text = text.map_err(|error| StoreError::Corrupt(Box::new(error)))?;
+            Ok(trail::batch(&self.shared.name, *number, text))
+        })
+        .collect()
+    }
+
+    async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
+        self.state()?.trail.rows.retain(|(number, _)| *number > up_to);
+        Ok(())
+    }
+
+    async fn trim(&self, bytes: u64) -> Result<u64, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        let mut lost = 0;
+        while state.trail.length() > bytes {
+            let Some((_, lines)) = state.trail.rows.pop_front() else { break };
+            lost += lines.stands_for();
+        }
+        if lost > 0 {
+            let mut lines = Lines::default();
+            lines.push_lost(now, lost, "not_exported_in_time");
+            state.trail.push(lines);
+        }
+        Ok(lost)
+    }
+
+    async fn written(&self) {
+        self.shared.written.notified().await;
+    }
+}
+
+/// A name for a store that nobody names: eight hexadecimal digits.
+pub(super) fn name() -> String {
+    let secret = crate::secret().unwrap_or_else(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "audit entries have no name of their own");
+        [0; 32]
+    });
+    secret.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,223 @@
+//! Audit entries in SQLite: one row a transaction, however many changes share it.
+//! The row is written just before the commit, so it is there if and only if they
+//! are.
+
+use super::SqliteStore;
+use super::error::{corrupt, failed};
+use super::tasks::number;
+use super::writer::{Job, Writing};
+use crate::codec::CodecError;
+use crate::trail::{self, Lines};
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use toolyard_task::audit::{AuditStore, Batch, Entry};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+
+const INSERT: &str = "INSERT INTO audit (entries, lines) VALUES (?1, ?2)";
+const NAME: &str = "SELECT id FROM audit_log";
+const PENDING: &str = "SELECT seq, lines FROM audit ORDER BY seq LIMIT ?1";
+const FORGET: &str = "DELETE FROM audit WHERE seq <= ?1";
+/// The latest row that no longer fits, counted from the end. The length of a blob
+/// is known without reading it.
+const OVER: &str = "
+    SELECT coalesce(max(seq), 0) FROM (
+        SELECT seq, sum(length(lines)) OVER (ORDER BY seq DESC) AS total FROM audit
+    ) WHERE total > ?1";
+const STANDS_FOR: &str = "SELECT coalesce(sum(entries), 0) FROM audit WHERE seq <= ?1";
+
+/// What a read of pending rows takes at most, beyond its first row.
+const ENOUGH: usize = 4 << 20;
+
+/// Entries that belong to no change, until the writer takes them along.
+pub(super) struct Trail {
+    /// Whether anybody exports; nothing is kept otherwise.
+    pub(super) on: bool,
+    /// So many wait at most.
+    most: usize,
+    delay: Duration,
+    noted: Mutex<Noted>,
+    /// Told after each commit that wrote a row.
+    pub(super) written: Notify,
+}
+
+#[derive(Default)]
+struct Noted {
+    entries: VecDeque<(Timestamp, String)>,
+    /// How many did not fit.
+    lost: u64,
+    /// When to write them even if nothing else is written.
+    due: Option<Instant>,
+}
+
+impl Trail {
+    pub(super) fn new(on: bool, most: usize, delay: Duration) -> Self {
+        Self { on, most, delay, noted: Mutex::default(), written: Notify::new() }
+    }
+
+    /// Takes an entry. Says whether it is the first since the writer came by, and
+    /// the writer must be told.
+    fn note(&self, at: Timestamp, body: String) -> bool {
+        let mut noted = self.lock();
+        if noted.entries.len() < self.most {
+            noted.entries.push_back((at, body));
+        } else {
+            noted.lost += 1;
+        }
+        let first = noted.due.is_none();
+        if first {
+            noted.due = Some(Instant::now() + self.delay);
+        }
+        first
+    }
+
+    /// When something is to be written at the latest.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.lock().due
+    }
+
+    /// The job that writes all of them, if they are due or something is written
+    /// `anyway`.
+    pub(super) fn take(self: &Arc<Self>, anyway: bool, now: Instant) -> Option<Box<dyn Job>> {
+        let mut noted = self.lock();
+        if !noted.due.is_some_and(|due| anyway || due <= now) {
+            return None;
+        }
+        let noted = std::mem::take(&mut *noted);
+        Some(Box::new(Notes { trail: self.clone(), noted }))
+    }
+
+    /// They could not be written: they wait again, before those that came since.
+    fn put_back(&self, mut before: Noted) {
+        let mut noted = self.lock();
+        before.lost += noted.lost;
+        for entry in noted.entries.drain(..) {
+            if before.entries.len() < self.most {
+                before.entries.push_back(entry);
+            } else {
+                before.lost += 1;
+            }
+        }
+        before.due = Some(Instant::now() + self.delay);
+        *noted = before;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().expect("no section panics")
+    }
+}
+
+/// Notes on their way into a transaction.
+struct Notes {
+    trail: Arc<Trail>,
+    noted: Noted,
+}
+
+impl Job for Notes {
+    fn attempt(&mut self, writing: &mut Writing<'_>) -> rusqlite::Result<()> {
+        for (at, body) in &self.noted.entries {
+            writing.lines.push(*at, body);
+        }
+        if self.noted.lost > 0 {
+            writing.lines.push_lost(writing.stamps.now(), self.noted.lost, "too_many_at_once");
+        }
+        Ok(())
+    }
+
+    fn settle(self: Box<Self>, ended: Result<(), StoreError>) {
+        if let Err(error) = ended {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "audit entries could not be written; it is tried again"
+            );
+            self.trail.put_back(self.noted);
+        }
+    }
+}
+
+/// Writes the row of a transaction, if it has any entries.
+pub(super) fn insert(on: &Connection, lines: &Lines) -> rusqlite::Result<()> {
+    if !lines.is_empty() {
+        on.prepare_cached(INSERT)?.execute(params![number(lines.stands_for()), lines.as_bytes()])?;
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl AuditStore for SqliteStore {
+    fn note(&self, entry: Entry) {
+        let trail = &self.beside.trail;
+        if !trail.on {
+            return;
+        }
+        match trail::body(&entry) {
+            Ok(body) => {
+                if trail.note(self.beside.stamps.now(), body) {
+                    self.writer.look();
+                }
+            }
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
+            }
+        }
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        // Notes ride along with whatever is written, be it nothing.
+        if self.beside.trail.due().is_some() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
+    }
+
+    async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
+        self.readers.read(move |on| pending(on, limit)).await
+    }
+
+    async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
+        let operation = move |writing: &mut Writing<'_>| {
+            writing.on.prepare_cached(FORGET)?.execute(params![number(up_to)]).map(drop)
+        };
+        self.writer.write(operation).await
+    }
+
+    async fn trim(&self, bytes: u64) -> Result<u64, StoreError> {
+        self.writer.write(move |writing| trim(writing, bytes)).await
+    }
+
+    async fn written(&self) {
+        self.beside.trail.written.notified().await;
+    }
+}
+
+fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, StoreError> {
+    let name: String =
+        on.prepare_cached(NAME).and_then(|mut name| name.query_row([], |row| row.get(0))).map_err(failed)?;
+    let mut statement = on.prepare_cached(PENDING).map_err(failed)?;
+    let mut rows = statement.query(params![limit]).map_err(failed)?;
+    let (mut batches, mut length) = (Vec::new(), 0);
+    while let Some(row) = rows.next().map_err(failed)? {
+        let number: i64 = row.get(0).map_err(failed)?;
+        let lines = row.get_ref(1).map_err(failed)?.as_blob().map_err(|error| failed(error.into()))?;
+        length += lines.len();
+        let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
+        batches.push(trail::batch(&name, number.unsigned_abs(), text));
+        if length > ENOUGH {
+            break;
+        }
+    }
+    Ok(batches)
+}
+
+fn trim(writing: &mut Writing<'_>, bytes: u64) -> rusqlite::Result<u64> {
+    let over: i64 = writing.on.prepare_cached(OVER)?.query_row(params![number(bytes)], |row| row.get(0))?;
+    if over == 0 {
+        return Ok(0);
+    }
+    let lost: i64 = writing.on.prepare_cached(STANDS_FOR)?.query_row(params![over], |row| row.get(0))?;
+    writing.on.prepare_cached(FORGET)?.execute(params![over])?;
+    let lost = lost.unsigned_abs();
+    writing.lines.push_lost(writing.stamps.now(), lost, "not_exported_in_time");
+    Ok(lost)
+}

@@ -1,0 +1,71 @@
+//! How audit entries are written: one JSON object a line. A store keeps the lines
+//! of one transaction together, under one number, and leaves the ids out: they
+//! follow from the number and the place, and are put in when the lines are read.
+
+use crate::codec::CodecError;
+use std::fmt::Write as _;
+use toolyard_task::audit::{Batch, Entry};
+use toolyard_task::wire::Timestamp;
+
+/// The lines of one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    text: String,
+    stands_for: u64,
+}
+
+impl Lines {
+    /// Adds an entry, as [`body`] wrote it.
+    pub(crate) fn push(&mut self, at: Timestamp, body: &str) {
+        // A JSON object that has at least one member, so the brace can go.
+        let members = body.strip_prefix('{').unwrap_or(body);
+        let written = writeln!(self.text, "{{\"at\":\"{at}\",{members}");
+        written.expect("a string takes everything");
+        self.stands_for += 1;
+    }
+
+    /// Adds an entry that says how many are missing.
+    pub(crate) fn push_lost(&mut self, at: Timestamp, count: u64, why: &'static str) {
+        match body(&Entry::lost(count, why)) {
+            Ok(body) => self.push(at, &body),
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
+            }
+        }
+        // So that nobody is forgotten if this line is dropped in its turn.
+        self.stands_for += count;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+
+    /// How many entries are in it, those counted in that it says are lost.
+    pub(crate) const fn stands_for(&self) -> u64 {
+        self.stands_for
+    }
+}
+
+/// An entry without its id and its time.
+pub(crate) fn body(entry: &Entry) -> Result<String, CodecError> {
+    Ok(serde_json::to_string(entry)?)
+}
+
+/// The bodies of these, if they are wanted at all.
+pub(crate) fn bodies(wanted: bool, entries: &[Entry]) -> Result<Vec<String>, CodecError> {
+    if wanted { entries.iter().map(body).collect() } else { Ok(Vec::new()) }
+}
+
+/// What was written under this number of this store. The id of a line is the
+/// store's own name, the number, and the place in it.
+pub(crate) fn batch(store: &str, number: u64, text: &str) -> Batch {
+    let line = |(place, line): (usize, &str)| {
+        let members = line.strip_prefix('{').unwrap_or(line);
+        format!("{{\"id\":\"{store}-{number}-{place}\",{members}")
+    };
+    Batch { number, lines: text.lines().enumerate().map(line).collect() }
+}

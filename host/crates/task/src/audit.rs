@@ -1,0 +1,371 @@
+//! What is written down of who did what (T-43), and the port to where it waits
+//! until it is exported.
+//!
+//! What may not stand in an entry: arguments, results, the content of a question
+//! or of its answer, tokens, and the id of a session, which is all that an
+//! anonymous client has to show. Of what a client wrote itself there are names
+//! only, cut short.
+
+use crate::apply::Event;
+use crate::id::{Digest, Owner, SessionId, TaskId};
+use crate::store::StoreError;
+use crate::task::{Outcome, Task};
+use crate::tool::AskError;
+use crate::wire::error::clip;
+use async_trait::async_trait;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+/// The longest name of a tool, a prompt, a resource, a rule or a question
+/// (characters).
+const NAME: usize = 128;
+/// The longest name of a principal (characters).
+const PRINCIPAL: usize = 512;
+/// How the issuer of the tokens in the configuration is called.
+const TOKENS: &str = "token";
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Action {
+    /// A task was created.
+    #[serde(rename = "task.created")]
+    Created,
+    /// A task's run came to an end by itself.
+    #[serde(rename = "task.ended")]
+    Ended,
+    /// A task was cancelled.
+    #[serde(rename = "task.cancelled")]
+    Cancelled,
+    /// A task was ended by its ttl.
+    #[serde(rename = "task.expired")]
+    Expired,
+    /// A task was ended because its host stopped.
+    #[serde(rename = "task.orphaned")]
+    Orphaned,
+    /// What a task came to was handed out.
+    #[serde(rename = "task.retrieved")]
+    Retrieved,
+    /// A task was asked for that the principal does not have.
+    #[serde(rename = "task.unknown")]
+    Unknown,
+    /// A task asked its client something.
+    #[serde(rename = "question.asked")]
+    Asked,
+    /// A question of a task is no longer open.
+    #[serde(rename = "question.answered")]
+    Answered,
+    /// A rule did not allow it.
+    #[serde(rename = "denied.rule")]
+    DeniedByRule,
+    /// The token is good for less.
+    #[serde(rename = "denied.scope")]
+    DeniedByScope,
+    /// Nobody could be told by the credentials, or there were none.
+    #[serde(rename = "denied.authentication")]
+    Unauthenticated,
+    /// Too many requests.
+    #[serde(rename = "limited.requests")]
+    LimitedRequests,
+    /// A task was asked about too often.
+    #[serde(rename = "limited.polling")]
+    LimitedPolling,
+    /// Too many look-ups of tasks that the principal does not have.
+    #[serde(rename = "limited.lookups")]
+    LimitedLookups,
+    /// Entries were not written, or dropped before they were exported.
+    #[serde(rename = "audit.lost")]
+    Lost,
+}
+
+/// By whom something is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct By {
+    /// Who; the client whose task it is, if absent.
+    principal: Option<String>,
+    session: Option<SessionId>,
+    why: Option<&'static str>,
+}
+
+impl By {
+    /// The host, of its own accord or for a run.
+    #[must_use]
+    pub fn host() -> Self {
+        Self { principal: Some("host".to_owned()), session: None, why: None }
+    }
+
+    /// The client whose task it is, other than by a request of its own.
+    #[must_use]
+    pub const fn client() -> Self {
+        Self { principal: None, session: None, why: None }
+    }
+
+    /// This principal, in this session.
+    #[must_use]
+    pub fn principal(name: &str, session: Option<SessionId>) -> Self {
+        Self { principal: Some(clip(name, PRINCIPAL)), session, why: None }
+    }
+
+    /// The same, with a word on why.
+    #[must_use]
+    pub fn because(self, why: &'static str) -> Self {
+        Self { why: Some(why), ..self }
+    }
+}
+
+/// One line of the audit log, without its id and its time, which the store gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// What was done.
+    pub action: Action,
+    /// By whom.
+    pub principal: String,
+    /// Whose task it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The fingerprint of the session; see [`fingerprint`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The prompt that was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The resource that was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// The component that the tool came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// The state that the task has now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<&'static str>,
+    /// The guest's name for the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// The method that the question is asked by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<&'static str>,
+    /// Why, in a word or a sentence of ours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The rule that said no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The JSON-RPC code of an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// How many requests, or entries, this one stands for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+impl Entry {
+    /// An entry about no task.
+    #[must_use]
+    pub fn new(action: Action, by: &By) -> Self {
+        Self {
+            action,
+            principal: by.principal.clone().unwrap_or_else(|| "anonymous".to_owned()),
+            owner: None,
+            session: by.session.as_ref().map(fingerprint),
+            task: None,
+            tool: None,
+            prompt: None,
+            resource: None,
+            digest: None,
+            status: None,
+            question: None,
+            method: None,
+            reason: by.why.map(str::to_owned),
+            rule: None,
+            code: None,
+            count: None,
+        }
+    }
+
+    /// An entry about this task.
+    #[must_use]
+    pub fn about(action: Action, task: &Task, by: &By) -> Self {
+        let owner = name_of(&task.owner);
+        let session = by.session.as_ref().or(task.session.as_ref());
+        Self {
+            principal: by.principal.clone().unwrap_or_else(|| owner.clone()),
+            owner: Some(owner),
+            session: session.map(fingerprint),
+            task: Some(task.id),
+            tool: Some(short(&task.tool)),
+            digest: Some(task.digest.clone()),
+            status: Some(task.status().as_str()),
+            ..Self::new(action, by)
+        }
+    }
+
+    /// The creation of a task.
+    #[must_use]
+    pub fn created(task: &Task, by: &By) -> Self {
+        Self::about(Action::Created, task, by)
+    }
+
+    /// The handing out of what a task came to.
+    #[must_use]
+    pub fn retrieved(task: &Task, by: &By) -> Self {
+        Self::about(Action::Retrieved, task, by).with_end(task)
+    }
+
+    /// What is to be written of a change, in the commit that makes it.
+    #[must_use]
+    pub fn changed(event: &Event, after: &Task, by: &By) -> Vec<Self> {
+        let about = |action| Self::about(action, after, by);
+        match event {
+            Event::Asked { questions, .. } => questions
+                .iter()
+                .map(|question| Self {
+                    question: Some(short(&question.key)),
+                    method: Some(question.kind.method()),
+                    ..about(Action::Asked)
+                })
+                .collect(),
+            Event::Answered { key, answer } => {
+                let (reason, code) = match answer {
+                    Ok(_) => ("answered", None),
+                    Err(AskError::TimedOut) => ("timed_out", None),
+                    Err(AskError::Refused(error)) => ("refused", Some(error.code)),
+                    Err(
+                        AskError::Unsupported(_)
+                        | AskError::Invalid(_)
+                        | AskError::TooLate
+                        | AskError::Cancelled,
+                    ) => ("not_answered", None),
+                };
+                let entry = about(Action::Answered);
+                vec![Self { question: Some(short(key)), reason: Some(reason.to_owned()), code, ..entry }]
+            }
+            Event::Finished { .. } => vec![about(Action::Ended).with_end(after)],
+            Event::Cancelled { .. } => vec![about(Action::Cancelled)],
+            Event::Expired => vec![about(Action::Expired)],
+            Event::Orphaned { .. } => vec![about(Action::Orphaned)],
+            Event::Started { .. }
+            | Event::Said { .. }
+            | Event::Effects { .. }
+            | Event::Sent { .. }
+            | Event::Entrusted { .. } => Vec::new(),
+        }
+    }
+
+    /// So many entries are not there.
+    #[must_use]
+    pub fn lost(count: u64, why: &'static str) -> Self {
+        Self { count: Some(count), ..Self::new(Action::Lost, &By::host().because(why)) }
+    }
+
+    /// The same about this tool.
+    #[must_use]
+    pub fn of_tool(self, name: &str) -> Self {
+        Self { tool: Some(short(name)), ..self }
+    }
+
+    /// The same about this prompt.
+    #[must_use]
+    pub fn of_prompt(self, name: &str) -> Self {
+        Self { prompt: Some(short(name)), ..self }
+    }
+
+    /// The same about this resource.
+    #[must_use]
+    pub fn of_resource(self, uri: &str) -> Self {
+        Self { resource: Some(short(uri)), ..self }
+    }
+
+    /// The same by this rule.
+    #[must_use]
+    pub fn by_rule(self, rule: &str) -> Self {
+        Self { rule: Some(short(rule)), ..self }
+    }
+
+    /// The same for this reason.
+    #[must_use]
+    pub fn for_reason(self, reason: &str) -> Self {
+        Self { reason: Some(short(reason)), ..self }
+    }
+
+    fn with_end(self, task: &Task) -> Self {
+        let (reason, code) = match &task.outcome {
+            Some(Outcome::Result { is_error: true, .. }) => (Some("tool_error"), None),
+            Some(Outcome::Error(error)) => (Some("error"), Some(error.code)),
+            Some(Outcome::Result { is_error: false, .. } | Outcome::Cancelled | Outcome::Expired) | None => {
+                (None, None)
+            }
+        };
+        Self { reason: reason.map(str::to_owned).or(self.reason), code, ..self }
+    }
+}
+
+fn short(name: &str) -> String {
+    clip(name, NAME)
+}
+
+/// An owner, as principals are written: an anonymous client's session stays out
+/// of it.
+#[must_use]
+pub fn name_of(owner: &Owner) -> String {
+    match owner {
+        Owner::Local => "local".to_owned(),
+        Owner::Session(_) => "anonymous".to_owned(),
+        Owner::Subject { issuer, subject } => {
+            let between = if issuer == TOKENS { ':' } else { '#' };
+            clip(&format!("{issuer}{between}{subject}"), PRINCIPAL)
+        }
+    }
+}
+
+/// What tells one session from another without being good for anything else: the
+/// first 16 hexadecimal digits of the SHA-256 of its id, which has 122 random bits.
+#[must_use]
+pub fn fingerprint(session: &SessionId) -> String {
+    let hash = Sha256::digest(session.0.as_bytes());
+    hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What one commit wrote and nobody has exported yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number, which grows and is never given again.
+    pub number: u64,
+    /// One JSON object a line, each with its id and its time.
+    pub lines: Vec<String>,
+}
+
+/// Where entries wait until they are exported. The entries of a change come with
+/// the change, through [`crate::TaskStore`]; a store that was not told to keep them
+/// keeps none.
+#[async_trait]
+pub trait AuditStore: Send + Sync + 'static {
+    /// Takes an entry that belongs to no change. Does not wait: it is written with
+    /// the next commit, or soon. What does not fit into the bounded room for them
+    /// is counted, and an entry says how many are lost.
+    fn note(&self, entry: Entry);
+
+    /// Returns when all that was noted before is written.
+    async fn flush(&self) -> Result<(), StoreError>;
+
+    /// The oldest of what was not exported.
+    async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError>;
+
+    /// Forgets the batches up to this number: they are safe elsewhere.
+    async fn exported(&self, up_to: u64) -> Result<(), StoreError>;
+
+    /// Drops the oldest of what was not exported, until the rest is no longer than
+    /// this; an entry says how many are lost. Gives their number.
+    async fn trim(&self, bytes: u64) -> Result<u64, StoreError>;
+
+    /// Returns when something was written through this very object since the last
+    /// call. Safe to drop while it waits.
+    async fn written(&self);
+}
+
+#[cfg(test)]
+mod tests;
