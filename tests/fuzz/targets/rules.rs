@@ -1,0 +1,56 @@
+//! Rules, principals, names and arguments, all of them strange: nothing panics, and
+//! nothing is allowed that no rule allows.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use toolyard_dispatch::authority::{Authority, Decision, Effect, Object, RuleSpec};
+use toolyard_dispatch::{Principal, RawJson, Subject};
+
+#[derive(Deserialize)]
+struct Input {
+    rules: Vec<RuleSpec>,
+    issuer: String,
+    subject: String,
+    scopes: BTreeSet<String>,
+    claims: serde_json::Value,
+    name: String,
+    /// Text, so that it need not be JSON as our reader sees it.
+    arguments: String,
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(input) = serde_json::from_slice::<Input>(data) else { return };
+    let any_rule = !input.rules.is_empty();
+    let Ok(authority) = Authority::new(input.rules) else { return };
+    let Ok(arguments) = RawJson::parse(input.arguments) else { return };
+    let principal = Principal::Subject(Subject {
+        issuer: input.issuer,
+        subject: input.subject,
+        client: None,
+        scopes: input.scopes,
+        claims: input.claims,
+        expires_at: None,
+    });
+    for object in [Object::Tool(&input.name), Object::Resource(&input.name), Object::Prompt(&input.name)] {
+        let shown = authority.shows(&principal, object);
+        let decision = authority.allows(&principal, object, &arguments);
+        for decision in [&shown, &decision] {
+            match decision {
+                Decision::Allowed(None) => assert!(!any_rule, "allowed by no rule"),
+                Decision::Allowed(Some(place)) => {
+                    assert_eq!(authority.rules()[*place].effect, Effect::Allow, "allowed by a denial");
+                }
+                Decision::NeedsScopes(scopes) => assert!(!scopes.is_empty(), "needs nothing"),
+                Decision::Denied(_) => {}
+            }
+        }
+        if matches!(decision, Decision::Allowed(_)) {
+            assert!(matches!(shown, Decision::Allowed(_)), "allowed, but not shown");
+            assert!(authority.may_show_any(&principal, object.kind()));
+        }
+        let steps = authority.explain(&principal, object, Some(&arguments));
+        assert!(steps.iter().rev().skip(1).all(|step| step.miss.is_some()), "a rule that decides is the last");
+    }
+});
