@@ -1,6 +1,7 @@
 //! The whole, driven from outside: the real binary, real sockets and pipes, real
 //! components. Tests cite the items of the protocol checklists.
 
+mod audit;
 mod authority;
 mod authentication;
 mod clients;

@@ -251,6 +251,12 @@ impl Host {
         Self::start(self.folder.clone(), self.args.clone()).await
     }
 
+    /// As [`Host::another`], with further arguments, which win.
+    pub async fn another_with(&self, args: &[&str]) -> Self {
+        let further = args.iter().map(|arg| (*arg).to_owned());
+        Self::start(self.folder.clone(), self.args.iter().cloned().chain(further).collect()).await
+    }
+
     /// Runs a command of the same binary on the same folders.
     ///
     /// # Panics

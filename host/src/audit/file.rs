@@ -71,13 +71,11 @@ impl LogFile {
     }
 
     fn rotate(&self) -> io::Result<()> {
-        for number in (0..self.keep).rev() {
+        // A gap is what a crash during an earlier rotation leaves; it is filled.
+        let free = (1..self.keep).find(|number| !self.aside(*number).exists()).unwrap_or(self.keep);
+        for number in (0..free).rev() {
             let (from, to) = (self.aside(number), self.aside(number + 1));
-            match fs::rename(&from, &to) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(&from, error)),
-                // A gap is what a crash during an earlier rotation leaves.
-                _ => {}
-            }
+            fs::rename(&from, &to).map_err(|error| named(&from, error))?;
         }
         Ok(())
     }

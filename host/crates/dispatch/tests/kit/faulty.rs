@@ -17,14 +17,28 @@ pub struct Faulty {
     /// So many operations fail from now on.
     pub failures: AtomicU32,
     pub used: AtomicBool,
+    /// So many succeed before that.
+    pub spared: AtomicU32,
+    /// So many commits are done and then said to have failed.
+    pub unheard: AtomicU32,
+    /// Reads and writes so far.
+    pub operations: AtomicU32,
 }
 
 impl Faulty {
     fn operate(&self) -> Result<(), StoreError> {
         self.used.store(true, Ordering::SeqCst);
-        let left = self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        if left.is_ok() { Err(StoreError::Unavailable("a fault".into())) } else { Ok(()) }
+        self.operations.fetch_add(1, Ordering::SeqCst);
+        if !take(&self.spared) && take(&self.failures) {
+            return Err(StoreError::Unavailable("a fault".into()));
+        }
+        Ok(())
     }
+}
+
+/// One of so many, if any are left.
+fn take(from: &AtomicU32) -> bool {
+    from.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }
 
 #[async_trait]
@@ -41,7 +55,8 @@ impl TaskStore for Faulty {
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         self.operate()?;
-        self.inner.commit(task, entries).await
+        let committed = self.inner.commit(task, entries).await?;
+        if take(&self.unheard) { Err(StoreError::Unavailable("a fault".into())) } else { Ok(committed) }
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
@@ -73,7 +88,13 @@ impl TaskStore for Faulty {
 
 pub fn faulty(failures: u32) -> (Arc<MemoryStore>, Arc<Faulty>) {
     let store = memory();
-    let faulty =
-        Faulty { inner: store.clone(), failures: AtomicU32::new(failures), used: AtomicBool::new(false) };
+    let faulty = Faulty {
+        inner: store.clone(),
+        failures: AtomicU32::new(failures),
+        used: AtomicBool::new(false),
+        spared: AtomicU32::new(0),
+        unheard: AtomicU32::new(0),
+        operations: AtomicU32::new(0),
+    };
     (store, Arc::new(faulty))
 }

@@ -50,6 +50,8 @@ struct Noted {
     entries: VecDeque<(Timestamp, String)>,
     /// How many did not fit.
     lost: u64,
+    /// Whether there ever were any.
+    used: bool,
     /// When to write them even if nothing else is written.
     due: Option<Instant>,
 }
@@ -63,6 +65,7 @@ impl Trail {
     /// the writer must be told.
     fn note(&self, at: Timestamp, body: String) -> bool {
         let mut noted = self.lock();
+        noted.used = true;
         if noted.entries.len() < self.most {
             noted.entries.push_back((at, body));
         } else {
@@ -87,7 +90,7 @@ impl Trail {
         if !noted.due.is_some_and(|due| anyway || due <= now) {
             return None;
         }
-        let noted = std::mem::take(&mut *noted);
+        let noted = std::mem::replace(&mut *noted, Noted { used: true, ..Noted::default() });
         Some(Box::new(Notes { trail: self.clone(), noted }))
     }
 
@@ -167,8 +170,9 @@ impl AuditStore for SqliteStore {
     }
 
     async fn flush(&self) -> Result<(), StoreError> {
-        // Notes ride along with whatever is written, be it nothing.
-        if self.beside.trail.due().is_some() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
+        // Notes ride along with whatever is written, be it nothing; and one that is
+        // on its way already is written before this is.
+        if self.beside.trail.lock().used { self.writer.write(|_| Ok(())).await } else { Ok(()) }
     }
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {

@@ -1,0 +1,227 @@
+//! The audit log of the application (T-43), and what a foreign task looks like
+//! (T-40, T-23), over a store that can fail.
+
+#[path = "kit/faulty.rs"]
+mod faulty;
+#[path = "kit/native.rs"]
+mod native;
+#[path = "kit/settings.rs"]
+mod settings;
+
+use faulty::{Faulty, faulty};
+use futures_util::FutureExt as _;
+use native::{call, create, dispatch, eventually, tool};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use toolyard_dispatch::{
+    Caller, Denial, DeniedBy, Dispatch, Excess, Fault, NoOutlet, Principal, RawJson, SessionId, Subject,
+    Wanted,
+};
+use toolyard_store::MemoryStore;
+use toolyard_task::wire::{RpcError, text_result};
+use toolyard_task::{AuditStore, RunEnd, Tool};
+
+fn subject(name: &str) -> Caller {
+    let subject = Subject {
+        issuer: "https://idp.example".into(),
+        subject: name.into(),
+        client: None,
+        scopes: BTreeSet::new(),
+        claims: Value::Null,
+        expires_at: None,
+    };
+    let session = SessionId(format!("session of {name}"));
+    Caller::new(Arc::new(Principal::Subject(subject)), Some(session), RawJson::empty_object())
+}
+
+fn tools() -> Vec<Arc<dyn Tool>> {
+    let done = |_| {
+        async { RunEnd::Result { is_error: false, result: text_result("hush", false), message: None } }
+            .boxed()
+    };
+    let waits = |_| std::future::pending().boxed();
+    vec![tool("quick", done), tool("wait", waits)]
+}
+
+struct House {
+    store: Arc<MemoryStore>,
+    faulty: Arc<Faulty>,
+    dispatch: Arc<Dispatch>,
+}
+
+impl House {
+    fn new() -> Self {
+        let (store, faulty) = faulty(0);
+        let dispatch = dispatch(&store, faulty.clone(), tools());
+        Self { store, faulty, dispatch }
+    }
+
+    /// All that was written, in order.
+    async fn lines(&self) -> Vec<Value> {
+        let batches = self.store.pending(10_000).await.expect("answers");
+        let lines = batches.iter().flat_map(|batch| &batch.lines);
+        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    async fn actions(&self) -> Vec<String> {
+        let action = |line: &Value| line["action"].as_str().expect("an action").to_owned();
+        self.lines().await.iter().map(action).collect()
+    }
+
+    async fn create(&self, caller: &Caller, name: &str) -> String {
+        create(&self.dispatch, caller, name, Arc::new(NoOutlet)).await
+    }
+
+    async fn result(&self, caller: &Caller, id: &str) -> Result<Result<RawJson, RpcError>, Fault> {
+        self.dispatch.task_result(caller, id, Arc::new(NoOutlet)).await
+    }
+
+    /// How many operations on tasks this takes.
+    async fn operations<T>(&self, work: impl Future<Output = T>) -> (T, u32) {
+        let before = self.faulty.operations.load(Ordering::SeqCst);
+        let done = work.await;
+        (done, self.faulty.operations.load(Ordering::SeqCst) - before)
+    }
+}
+
+#[tokio::test]
+async fn t_43_the_life_of_a_task_and_who_had_to_do_with_it() {
+    let house = House::new();
+    let alice = subject("alice");
+    let quick = house.create(&alice, "quick").await;
+    house.result(&alice, &quick).await.expect("is there").expect("its result");
+    let wait = house.create(&alice, "wait").await;
+    house.dispatch.cancel_task(&Caller::operator(), &wait).await.expect("is cancelled");
+    house.result(&alice, &wait).await.expect("is there").expect_err("has no result");
+    let lines = house.lines().await;
+    let said: Vec<_> = lines
+        .iter()
+        .map(|line| ["action", "principal", "status"].map(|member| line[member].as_str().unwrap_or_default()))
+        .collect();
+    let alices = "https://idp.example#alice";
+    assert_eq!(
+        said,
+        [
+            ["task.created", alices, "working"],
+            ["task.ended", "host", "completed"],
+            ["task.retrieved", alices, "completed"],
+            ["task.created", alices, "working"],
+            ["task.cancelled", "operator", "cancelled"],
+            ["task.retrieved", alices, "cancelled"],
+        ]
+    );
+    for (place, line) in lines.iter().enumerate() {
+        assert_eq!(line["owner"], alices);
+        assert_eq!(line["task"], *if place < 3 { &quick } else { &wait });
+        assert_eq!(line["tool"], if place < 3 { "quick" } else { "wait" });
+        let session = line["session"].as_str().expect("a fingerprint");
+        assert!(session.len() == 16 && session.bytes().all(|byte| byte.is_ascii_hexdigit()), "{session}");
+        assert!(!line.to_string().contains("hush"), "a result: {line}");
+    }
+}
+
+/// T-43: whatever fails, a line says it if and only if the store has it: a creation
+/// that fails, a read or a commit of the end that fails, a commit whose answer is
+/// lost.
+#[tokio::test]
+async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
+    for (at_creation, spared, failures, unheard) in
+        [(1, 0, 0, 0), (0, 0, 1, 0), (0, 1, 1, 0), (0, 0, 3, 0), (0, 0, 0, 1), (0, 1, 1, 1), (0, 0, 0, 0)]
+    {
+        let house = House::new();
+        let faulty = &house.faulty;
+        faulty.failures.store(at_creation, Ordering::SeqCst);
+        let made = house.dispatch.call(&subject("alice"), call("quick", true, Arc::new(NoOutlet))).await;
+        assert_eq!(made.is_ok(), at_creation == 0);
+        // Nothing runs on this thread before the next wait.
+        faulty.spared.store(spared, Ordering::SeqCst);
+        faulty.failures.store(failures, Ordering::SeqCst);
+        faulty.unheard.store(unheard, Ordering::SeqCst);
+        eventually("the run to end", || house.dispatch.running() == 0).await;
+        let expected: &[&str] = if at_creation == 0 { &["task.created", "task.ended"] } else { &[] };
+        assert_eq!(house.actions().await, expected, "{at_creation} {spared} {failures} {unheard}");
+        for left in [&faulty.failures, &faulty.unheard] {
+            assert_eq!(left.load(Ordering::SeqCst), 0, "the fault was met");
+        }
+    }
+}
+
+/// T-40, T-23: no answer, and no amount of work, tells a foreign task from one that
+/// never was; what is malformed is told by the same words.
+#[tokio::test]
+async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
+    let house = House::new();
+    let (alice, mallory) = (subject("alice"), subject("mallory"));
+    let foreign = house.create(&alice, "quick").await;
+    let live = house.create(&alice, "wait").await;
+    let unknown = "786512e2-9e0d-44bd-8f29-789f320fe840";
+    let told = |fault: Fault| toolyard_dispatch::RawJson::of(&fault.rpc()).as_str().to_owned();
+    let mut answers = BTreeSet::new();
+    let mut work = BTreeSet::new();
+    for id in [unknown, &foreign, &live, "x", ""] {
+        let dispatch = &house.dispatch;
+        let got = house.operations(dispatch.task(&mallory, id)).await;
+        let result = house.operations(house.result(&mallory, id)).await;
+        let cancelled = house.operations(dispatch.cancel_task(&mallory, id)).await;
+        answers.insert(told(got.0.expect_err("is not hers")));
+        answers.insert(told(result.0.expect_err("is not hers")));
+        answers.insert(told(cancelled.0.expect_err("is not hers")));
+        let request = format!("{id}.{}", "0".repeat(32));
+        let answered = dispatch.answered(&mallory, &request, Ok(RawJson::empty_object()));
+        let answered = house.operations(answered).await;
+        answered.0.expect("is ignored");
+        if id.len() > 1 {
+            work.insert([got.1, result.1, cancelled.1, answered.1]);
+        }
+    }
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    assert_eq!(work, BTreeSet::from([[1, 1, 1, 1]]), "operations of get, result, cancel and response");
+    // Each of them is in the log, by whom it was, and text that is no id is not.
+    let lines = house.lines().await;
+    let unknown: Vec<_> = lines.iter().filter(|line| line["action"] == "task.unknown").collect();
+    assert_eq!(unknown.len(), 4 * 3 + 2 * 3);
+    assert!(unknown.iter().all(|line| line["principal"] == "https://idp.example#mallory"));
+    assert!(house.dispatch.task(&alice, &live).await.is_ok(), "nothing was cancelled");
+}
+
+/// Whoever has no session and is nobody sees nothing; to see everything is the
+/// operator's.
+#[tokio::test]
+async fn t_40_an_anonymous_caller_without_a_session_finds_nothing() {
+    let house = House::new();
+    let id = house.create(&subject("alice"), "quick").await;
+    let nobody = Caller::new(Arc::new(Principal::Anonymous), None, RawJson::empty_object());
+    assert!(matches!(house.dispatch.task(&nobody, &id).await, Err(Fault::UnknownTask)));
+    assert!(house.dispatch.task(&Caller::operator(), &id).await.is_ok());
+}
+
+#[tokio::test]
+async fn t_43_what_was_refused_is_noted_with_who_and_why() {
+    let house = House::new();
+    let alice = subject("alice");
+    let denial = |denied_by, what| Denial { denied_by, what, reason: "not for her" };
+    house.dispatch.note_denied(&alice, &denial(DeniedBy::Rule(Some("no-deploys")), Wanted::Tool("deploy")));
+    house.dispatch.note_denied(&alice, &denial(DeniedBy::Rule(None), Wanted::Prompt("plan")));
+    house.dispatch.note_denied(&alice, &denial(DeniedBy::Scope, Wanted::Resource("file:///x")));
+    house.dispatch.note_limited(&alice, Excess::Polling, 40);
+    house.dispatch.note_limited(&alice, Excess::Lookups, 7);
+    house.dispatch.note_unauthenticated("token_expired");
+    let mut lines = house.lines().await;
+    for line in &mut lines {
+        let members = line.as_object_mut().expect("an object");
+        assert!(members.remove("id").is_some() && members.remove("at").is_some());
+        members.remove("session");
+    }
+    let alices = "https://idp.example#alice";
+    let expected = serde_json::json!([
+        {"action": "denied.rule", "principal": alices, "tool": "deploy", "reason": "not for her", "rule": "no-deploys"},
+        {"action": "denied.rule", "principal": alices, "prompt": "plan", "reason": "not for her"},
+        {"action": "denied.scope", "principal": alices, "resource": "file:///x", "reason": "not for her"},
+        {"action": "limited.polling", "principal": alices, "count": 40},
+        {"action": "limited.lookups", "principal": alices, "count": 7},
+        {"action": "denied.authentication", "principal": "unknown", "reason": "token_expired"},
+    ]);
+    assert_eq!(Value::from(lines), expected);
+}

@@ -1,0 +1,246 @@
+//! The audit log (T-43): what is written of the life of a task, by whom, and that
+//! it is there whatever happens to the process, the file, or the disk.
+
+use crate::questions::{accepted, everything, form, open, scripted};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use toolyard_tests::exchange::next;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, eventually, guests};
+
+/// The lines of a log and of those that were put aside, the oldest first.
+fn lines(file: &Path) -> Vec<Value> {
+    let aside = |number: u32| {
+        file.with_file_name(format!("{}.{number}", file.file_name().expect("a file").display()))
+    };
+    let mut text = String::new();
+    for file in (1..=50).rev().map(aside).chain([file.to_owned()]) {
+        text += &std::fs::read_to_string(file).unwrap_or_default();
+    }
+    // The last one may be on its way.
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    text[..whole].lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+fn log(host: &Host) -> Vec<Value> {
+    lines(&host.data().join("audit.jsonl"))
+}
+
+/// What the log says of this task, once it says this last.
+async fn said_of(host: &Host, task: &str, last: &str) -> Vec<Value> {
+    eventually(&format!("{last} in the log"), || async {
+        let of_task: Vec<Value> = log(host).into_iter().filter(|line| line["task"] == task).collect();
+        of_task.last().is_some_and(|line| line["action"] == last).then_some(of_task)
+    })
+    .await
+}
+
+fn actions(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["action"].as_str().expect("an action")).collect()
+}
+
+#[tokio::test]
+async fn t_43_the_life_of_a_task_is_in_the_log_and_nothing_that_was_said_in_it() {
+    let host = scripted().start().await;
+    let session = open(&host, everything()).await;
+    let mut stream = session.listen().await;
+    let mut question = form("colour");
+    question["params"]["message"] = json!("hush-question");
+    let task = session.create_script(json!([{"ask": [question]}, {"status": "hush-argument"}])).await;
+    let asked = loop {
+        let message = next(&mut stream).await.expect("the question");
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    session.respond(&asked, accepted()).await;
+    session.request("tasks/result", json!({"taskId": task})).await;
+    let said = said_of(&host, &task, "task.retrieved").await;
+    assert_eq!(
+        actions(&said),
+        ["task.created", "question.asked", "question.answered", "task.ended", "task.retrieved"]
+    );
+    let mut ids = BTreeSet::new();
+    for line in &said {
+        let members: BTreeSet<&str> =
+            line.as_object().expect("an object").keys().map(String::as_str).collect();
+        let mut expected: BTreeSet<&str> =
+            ["id", "at", "action", "principal", "owner", "session", "task", "tool", "digest", "status"]
+                .into();
+        match line["action"].as_str() {
+            Some("question.asked") => expected.extend(["question", "method"]),
+            Some("question.answered") => expected.extend(["question", "reason"]),
+            _ => {}
+        }
+        assert_eq!(members, expected, "{line}");
+        assert_eq!((&line["owner"], &line["tool"]), (&json!("anonymous"), &json!("script")));
+        assert!(line["at"].as_str().expect("a time").ends_with('Z'));
+        assert!(ids.insert(line["id"].as_str().expect("an id").to_owned()), "an id came twice");
+        assert_eq!(line["session"].as_str().expect("a fingerprint").len(), 16);
+    }
+    assert_eq!(said[0]["principal"], "anonymous");
+    assert_eq!((&said[1]["question"], &said[1]["method"]), (&json!("colour"), &json!("elicitation/create")));
+    assert_eq!((&said[2]["principal"], &said[2]["reason"]), (&json!("anonymous"), &json!("answered")));
+    assert_eq!(said[3]["principal"], "host");
+    assert_eq!(said[3]["status"], said[4]["status"]);
+    let text = std::fs::read_to_string(host.data().join("audit.jsonl")).expect("the log");
+    for secret in ["hush", "Deploy", "accept", session.id()] {
+        assert!(!text.contains(secret), "the log tells `{secret}`");
+    }
+    let mode = std::fs::metadata(host.data().join("audit.jsonl")).expect("the log").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn t_43_who_cancelled_is_in_the_log_and_so_are_failed_look_ups() {
+    let host = Host::with_probe().await;
+    let session = Session::open(host.port()).await;
+    let mine = session.create("wait", json!({"ms": 600_000})).await;
+    session.result("tasks/cancel", json!({"taskId": mine})).await;
+    let theirs = session.create("wait", json!({"ms": 600_000})).await;
+    assert!(host.command(&["tasks", "cancel", &theirs]).await.status.success());
+    let left = session.create("wait", json!({"ms": 600_000})).await;
+    assert_eq!(session.delete().await, 200);
+    let by = async |task: &str| {
+        let line = said_of(&host, task, "task.cancelled").await.pop().expect("the last line");
+        (line["principal"].clone(), line["reason"].clone())
+    };
+    assert_eq!(by(&mine).await, (json!("anonymous"), Value::Null));
+    assert_eq!(by(&theirs).await, (json!("operator"), Value::Null));
+    assert_eq!(by(&left).await, (json!("anonymous"), json!("session_ended")));
+    let stranger = Session::open(host.port()).await;
+    assert_eq!(stranger.error("tasks/get", json!({"taskId": mine})).await["code"], -32602);
+    let unknown = said_of(&host, &mine, "task.unknown").await.pop().expect("the last line");
+    assert_eq!(unknown["principal"], "anonymous");
+    assert_eq!(unknown.get("owner"), None, "nobody is told whose it is, nor is it looked up");
+}
+
+/// A reply that came is in the log, whenever the process was killed.
+#[tokio::test]
+async fn t_43_no_line_of_an_acknowledged_change_is_lost_to_kill_9() {
+    let mut host = Host::with_probe().await;
+    let mut session = Session::open(host.port()).await;
+    let mut acknowledged = BTreeSet::new();
+    for _ in 0..3 {
+        for _ in 0..5 {
+            let task = session.create("wait", json!({"ms": 600_000})).await;
+            session.result("tasks/cancel", json!({"taskId": task})).await;
+            acknowledged.insert(task);
+        }
+        host.kill().await;
+        host = host.another().await;
+        session = session.at(host.port());
+    }
+    host.signal(Signal::TERM);
+    assert!(host.ended().await.success());
+    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in log(&host) {
+        let text = |member: &str| line[member].as_str().unwrap_or_default().to_owned();
+        found.entry(text("task")).or_default().insert(text("action"));
+    }
+    let both: BTreeSet<String> = ["task.created", "task.cancelled"].map(str::to_owned).into();
+    for task in acknowledged {
+        assert_eq!(found.get(&task), Some(&both), "of {task}");
+    }
+}
+
+/// What ends while the host goes down is in the log when it is down.
+#[tokio::test]
+async fn t_43_the_log_is_complete_when_the_host_has_stopped() {
+    let mut host = Setup::new().with(&[guests::plugin("probe")]).set("shutdown.drain", "10ms").start().await;
+    let session = Session::open(host.port()).await;
+    let task = session.create("wait", json!({"ms": 600_000})).await;
+    host.signal(Signal::TERM);
+    assert!(host.ended().await.success());
+    let said: Vec<Value> = log(&host).into_iter().filter(|line| line["task"] == task).collect();
+    assert_eq!(actions(&said), ["task.created", "task.orphaned"]);
+    assert_eq!(said[1]["reason"], "host_stops");
+}
+
+#[tokio::test]
+async fn t_43_the_file_is_rotated_and_no_line_falls_between_two() {
+    let setup = Setup::new().with(&[guests::plugin("probe")]).set("audit.rotate-at", "1KiB");
+    let host = setup.set("audit.keep", "40").start().await;
+    let session = Session::open(host.port()).await;
+    let mut tasks = BTreeSet::new();
+    for _ in 0..6 {
+        let task = session.create("wait", json!({"ms": 1})).await;
+        said_of(&host, &task, "task.ended").await;
+        tasks.insert(task);
+    }
+    assert!(host.data().join("audit.jsonl.2").is_file());
+    let lines = log(&host);
+    let of = |action: &str| -> BTreeSet<String> {
+        let wanted = lines.iter().filter(|line| line["action"] == action);
+        wanted.map(|line| line["task"].as_str().expect("a task").to_owned()).collect()
+    };
+    assert_eq!(of("task.created"), tasks);
+    assert_eq!(of("task.ended"), tasks);
+}
+
+#[tokio::test]
+async fn t_43_the_log_can_go_to_stderr_or_nowhere() {
+    let probe = || Setup::new().with(&[guests::plugin("probe")]);
+    let mut host = probe().set("audit.to", "stderr").start().await;
+    let task = Session::open(host.port()).await.create("wait", json!({"ms": 1})).await;
+    eventually("the line", || async {
+        let log = host.log();
+        let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.find(|line| line["action"] == "task.ended" && line["task"] == task)
+    })
+    .await;
+    assert!(!host.data().join("audit.jsonl").exists());
+    host.kill().await;
+
+    let mut host = probe().set("audit.to", "off").start().await;
+    let session = Session::open(host.port()).await;
+    let task = session.create("wait", json!({"ms": 1})).await;
+    session.until(&task, "completed").await;
+    host.signal(Signal::TERM);
+    assert!(host.ended().await.success());
+    assert!(!host.data().join("audit.jsonl").exists());
+    // Nor does anything wait for a host that has a log.
+    let host = host.another_with(&["--set", "audit.to=file"]).await;
+    let later = Session::open(host.port()).await.create("wait", json!({"ms": 1})).await;
+    said_of(&host, &later, "task.ended").await;
+    assert!(log(&host).iter().all(|line| line["task"] != task));
+}
+
+/// The host works on while its log cannot be written, and says so; nothing is lost
+/// if that passes.
+#[tokio::test]
+async fn t_43_a_log_that_cannot_be_written_is_waited_for() {
+    let host = Host::with_probe().await;
+    let file = host.data().join("audit.jsonl");
+    std::fs::create_dir(&file).expect("something in its way");
+    let session = Session::open(host.port()).await;
+    let task = session.create("wait", json!({"ms": 1})).await;
+    session.until(&task, "completed").await;
+    eventually("the log to tell", || async { host.log().contains("is no regular file").then_some(()) }).await;
+    std::fs::remove_dir(&file).expect("out of its way");
+    let said = said_of(&host, &task, "task.ended").await;
+    assert_eq!(actions(&said), ["task.created", "task.ended"]);
+}
+
+/// Two hosts on one folder write one file, and neither writes what the other did.
+#[tokio::test]
+async fn t_43_two_hosts_share_one_log() {
+    let first = Host::with_probe().await;
+    let second = first.another().await;
+    let session = Session::open(first.port()).await;
+    let beside = session.at(second.port());
+    let mut tasks = Vec::new();
+    for _ in 0..5 {
+        tasks.push(session.create("wait", json!({"ms": 1})).await);
+        tasks.push(beside.create("wait", json!({"ms": 1})).await);
+    }
+    for task in &tasks {
+        assert_eq!(actions(&said_of(&first, task, "task.ended").await), ["task.created", "task.ended"]);
+    }
+    let ids: Vec<String> =
+        log(&first).iter().map(|line| line["id"].as_str().expect("an id").to_owned()).collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "an entry came twice");
+}
