@@ -3,7 +3,9 @@
 
 use crate::config::{Config, StoreChoice};
 use crate::system::{RandomIds, SystemClock};
+use crate::traces::Otlp;
 use anyhow::Context as _;
+use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
@@ -46,6 +48,9 @@ pub struct Assembled {
     pub server: Arc<Server>,
     /// What was found in the plugin folder at the start.
     pub plugins: Vec<PluginReport>,
+    /// What is counted, to be shown by whoever can.
+    pub registry: Registry,
+    traces: Option<Arc<Otlp>>,
     services: Vec<JoinHandle<()>>,
     stop_services: watch::Sender<bool>,
     close: CloseStore,
@@ -67,7 +72,18 @@ impl Assembled {
             Arc::new(RandomIds),
             guests,
         );
+        let mut registry = crate::vitals::registry();
+        let traces = Otlp::start(config, Handle::current())?;
+        if let Some(traces) = &traces {
+            traces.register_metrics(&mut registry);
+            dispatch.trace_to(traces.clone());
+        }
         let mut plugins = Plugins::open(engine, config.plugins.clone());
+        plugins.register_metrics(&mut registry);
+        dispatch.register_metrics(&mut registry);
+        if let Some(store) = &close.0 {
+            store.register_metrics(&mut registry);
+        }
         let mut interrupted = stop.clone();
         let snapshot = tokio::select! {
             biased;
@@ -102,8 +118,11 @@ impl Assembled {
                 tasks: config.limits.tasks,
             },
             settings: wire_settings(config),
+            metrics: toolyard_transport::Metrics::default(),
         });
-        Ok(Self { server, plugins: snapshot.plugins, services, stop_services, close, capacity })
+        server.metrics.register(&mut registry);
+        let plugins = snapshot.plugins;
+        Ok(Self { server, plugins, registry, traces, services, stop_services, close, capacity })
     }
 
     /// Lets runs go on for `grace`, ends what is left, and closes the store last:
@@ -120,7 +139,15 @@ impl Assembled {
                 tracing::warn!("a service did not end in time");
             }
         }
+        if let Some(traces) = self.traces {
+            traces.end().await;
+        }
         self.close.close().await;
+    }
+
+    /// The store in a file, if there is one.
+    pub fn store(&self) -> Option<Arc<SqliteStore>> {
+        self.close.0.clone()
     }
 
     /// What the folder offers, in a few lines for a terminal.

@@ -33,6 +33,10 @@ impl Dispatch {
             };
             match self.stores.tasks.commit(&next).await? {
                 Committed::Done => {
+                    if let Some(outcome) = &next.outcome {
+                        // A task with an outcome does not change, so it is counted once.
+                        self.metrics.task_ended(outcome);
+                    }
                     // Durable before visible: who is told is told after the commit.
                     // First what is out is taken back, while its line still is.
                     self.desk.settle(&next);

@@ -1,6 +1,8 @@
 //! `tools/list`: entries rendered once a catalog, not once a request.
 
+use crate::metrics::Measured;
 use crate::{Dispatch, Fault};
+use std::collections::HashMap;
 use std::sync::Arc;
 use toolyard_protocol::page::page;
 use toolyard_protocol::{RawJson, Revision};
@@ -10,6 +12,8 @@ use toolyard_task::Catalog;
 #[derive(Default)]
 pub(crate) struct Offer {
     pub catalog: Arc<Catalog>,
+    /// Its tools, with what is counted about each.
+    measured: HashMap<String, Arc<Measured>>,
     entries: Vec<Entry>,
 }
 
@@ -20,7 +24,7 @@ struct Entry {
 }
 
 impl Offer {
-    pub fn of(catalog: Arc<Catalog>) -> Self {
+    pub fn of(catalog: Arc<Catalog>, measured: HashMap<String, Arc<Measured>>) -> Self {
         let entries = catalog
             .tools()
             .map(|tool| {
@@ -32,7 +36,12 @@ impl Offer {
                 }
             })
             .collect();
-        Self { catalog, entries }
+        Self { catalog, measured, entries }
+    }
+
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<Arc<Measured>> {
+        self.measured.get(name).cloned()
     }
 }
 

@@ -9,11 +9,13 @@ pub mod stdio;
 
 mod conversation;
 mod methods;
+mod metrics;
 mod notices;
 mod settings;
 mod stream;
 mod tidings;
 
+pub use metrics::Metrics;
 pub use settings::Settings;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
 
@@ -28,4 +30,6 @@ pub struct Server {
     pub identity: ServerIdentity,
     /// What was set.
     pub settings: Settings,
+    /// What is counted.
+    pub metrics: Metrics,
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use toolyard_dispatch::{CallReply, Caller, Fault, Outlet, Stop, ToolCall};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{
-    DecodeError, Id, LogLevel, Message, RawJson, RpcError, notification, page, response, tasks,
+    DecodeError, Id, LogLevel, Message, RawJson, RpcError, TraceContext, notification, page, response, tasks,
 };
 
 /// A request of a client that has initialized.
@@ -22,6 +22,8 @@ pub(crate) struct Request {
     pub id: Id,
     pub method: String,
     pub params: Option<RawJson>,
+    /// The trace that the transport was told of; what the params say comes first.
+    pub trace: Option<TraceContext>,
 }
 
 /// How an answer may leave.
@@ -87,19 +89,21 @@ pub(crate) async fn answer(
     request: Request,
     outlet: Arc<dyn Outlet>,
 ) -> Answer {
+    server.metrics.asked(&request.method);
     let taken = match conversation.take(&request.id) {
         Ok(taken) => taken,
         Err(why) => {
             return Answer::Message(response::error(Some(&request.id), &not_taken(why, &server)));
         }
     };
-    let Request { caller, id, method, params } = request;
+    let Request { caller, id, method, params, trace } = request;
     let params = params.as_ref();
     let stop = taken.stop.clone();
-    let asked = Asked { server: server.clone(), conversation: conversation.clone(), caller, outlet, stop };
+    let asked =
+        Asked { server: server.clone(), conversation: conversation.clone(), caller, outlet, stop, trace };
     let outcome = match method.as_str() {
         "ping" => Ok(RawJson::empty_object()),
-        "tools/list" => list_tools(&server, &conversation, params).await.map_err(Failure::from),
+        "tools/list" => list_tools(&server, &conversation, params).await,
         "tools/call" => call_tool(&asked, params).await,
         "logging/setLevel" => set_level(&server, &conversation, params).await,
         method if method.starts_with("tasks/") && conversation.revision.has_tasks() => {
@@ -116,10 +120,19 @@ pub(crate) async fn answer(
         Ok(result) => Ok(result),
         Err(Failure::Cancelled) => return Answer::Silence,
         Err(Failure::Refused(fault)) => {
+            server.metrics.faulted(&fault);
             let message = response::error(Some(&id), &fault.rpc());
             return Answer::Refused(Box::new(Refusal { fault, message }));
         }
-        Err(Failure::Rpc(error)) => Err(error),
+        Err(Failure::Fault(fault)) => {
+            server.metrics.faulted(&fault);
+            Err(logged(&fault))
+        }
+        Err(Failure::Rpc(error)) => {
+            server.metrics.misfit(&error);
+            Err(error)
+        }
+        Err(Failure::Answered(error)) => Err(error),
     };
     Answer::Message(response::outcome(&id, &outcome))
 }
@@ -131,6 +144,7 @@ pub(crate) struct Asked {
     pub caller: Arc<Caller>,
     pub outlet: Arc<dyn Outlet>,
     pub stop: Arc<Stop>,
+    pub trace: Option<TraceContext>,
 }
 
 /// Takes in the client's response to a request of ours (IR-6).
@@ -184,7 +198,7 @@ pub(crate) fn batch(
                 answering.push(refused(Some(id), error));
             }
             Ok(Message::Request { id, method, params }) => {
-                let request = Request { caller: caller.clone(), id, method, params };
+                let request = Request { caller: caller.clone(), id, method, params, trace: None };
                 let answer = answer(server.clone(), conversation.clone(), request, outlet.clone());
                 answering.push(answer.map(Answer::message).boxed());
             }
@@ -225,7 +239,12 @@ pub(crate) enum Failure {
     Cancelled,
     /// Nothing was done, and HTTP has a status for it.
     Refused(Fault),
+    /// Something stands against it.
+    Fault(Fault),
+    /// It makes no sense.
     Rpc(RpcError),
+    /// The tool, or the task, came to an error.
+    Answered(RpcError),
 }
 
 impl From<RpcError> for Failure {
@@ -239,7 +258,7 @@ impl From<Fault> for Failure {
         match fault {
             Fault::Cancelled => Self::Cancelled,
             refused @ (Fault::InsufficientScope(_) | Fault::TooOften { .. }) => Self::Refused(refused),
-            other => Self::Rpc(logged(&other)),
+            other => Self::Fault(other),
         }
     }
 }
@@ -248,16 +267,18 @@ async fn list_tools(
     server: &Server,
     conversation: &Conversation,
     params: Option<&RawJson>,
-) -> Result<RawJson, RpcError> {
+) -> Result<RawJson, Failure> {
     let cursor = page::cursor(params)?;
     let revision = conversation.revision;
-    server.dispatch.list_tools(revision, cursor.as_deref()).await.map_err(|fault| logged(&fault))
+    Ok(server.dispatch.list_tools(revision, cursor.as_deref()).await?)
 }
 
 async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, Failure> {
-    let Asked { server, conversation, caller, outlet, stop } = asked;
+    let Asked { server, conversation, caller, outlet, stop, trace } = asked;
+    let mut params = CallParams::decode(params)?;
+    params.trace = params.trace.or_else(|| trace.clone());
     let call = ToolCall {
-        params: CallParams::decode(params)?,
+        params,
         client_has_tasks: conversation.revision.has_tasks(),
         stop: stop.clone(),
         outlet: outlet.clone(),
@@ -265,7 +286,7 @@ async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, F
     };
     match server.dispatch.call(caller, call).await? {
         CallReply::Result(result) | CallReply::Created(result) => Ok(result),
-        CallReply::Error(error) => Err(Failure::Rpc(error)),
+        CallReply::Error(error) => Err(Failure::Answered(error)),
     }
 }
 
@@ -289,7 +310,9 @@ async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> R
     Ok(match method {
         "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await?.view().render(),
         "tasks/result" => {
-            dispatch.task_result(caller, &tasks::task_id(params)?, asked.outlet.clone()).await??
+            let outcome =
+                dispatch.task_result(caller, &tasks::task_id(params)?, asked.outlet.clone()).await?;
+            outcome.map_err(Failure::Answered)?
         }
         "tasks/list" => dispatch.list_tasks(caller, params).await?,
         "tasks/cancel" => dispatch.cancel_task(caller, &tasks::task_id(params)?).await?.view().render(),
@@ -305,17 +328,26 @@ pub(crate) fn logged(fault: &Fault) -> RpcError {
     fault.rpc()
 }
 
+/// The error for a fault that was met before the request's method was looked at.
+fn counted(server: &Server, fault: &Fault) -> RpcError {
+    server.metrics.faulted(fault);
+    logged(fault)
+}
+
 fn not_taken(why: NotTaken, server: &Server) -> RpcError {
     match why {
         NotTaken::IdInUse => RpcError::invalid_request("the id belongs to a request that is still under way"),
-        NotTaken::TooMany => logged(&Fault::Busy {
-            what: format!(
-                "{} requests of this session are under way, the most",
-                server.settings.requests_per_session
-            ),
-            limit: "wire.requests-per-session",
-            retry_after_ms: server.dispatch.settings().retry_after_ms,
-        }),
+        NotTaken::TooMany => counted(
+            server,
+            &Fault::Busy {
+                what: format!(
+                    "{} requests of this session are under way, the most",
+                    server.settings.requests_per_session
+                ),
+                limit: "wire.requests-per-session",
+                retry_after_ms: server.dispatch.settings().retry_after_ms,
+            },
+        ),
     }
 }
 

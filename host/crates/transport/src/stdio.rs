@@ -165,7 +165,7 @@ impl Client {
             });
         };
         let outlet = self.outlet(conversation);
-        let request = Request { caller: conversation.caller(), id, method, params };
+        let request = Request { caller: conversation.caller(), id, method, params, trace: None };
         let answering = methods::answer(self.server.clone(), conversation.clone(), request, outlet);
         Ok(answering.map(Answer::message))
     }

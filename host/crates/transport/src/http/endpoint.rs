@@ -4,6 +4,7 @@ use super::guard;
 use super::hub::{Hub, LiveSession};
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
+use crate::metrics::Counted;
 use crate::tidings::Tidings;
 use http::header::ACCEPT;
 use http::{HeaderMap, Method, StatusCode};
@@ -34,7 +35,17 @@ impl Endpoint {
         Self { hub: Hub::new(server.clone()), server, requests }
     }
 
+    /// Answers a request, and counts it.
     pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Reply {
+        let method = request.method().clone();
+        let mut reply = self.answer(request).await;
+        let metrics = &self.server.metrics;
+        metrics.answered(&method, reply.status(), reply.extensions().get::<Counted>().is_some());
+        reply.body_mut().count(&metrics.streams);
+        reply
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Reply {
         if let Err(why) = guard::check(request.uri().authority(), request.headers()) {
             return why.into();
         }

@@ -19,7 +19,12 @@ use toolyard_dispatch::{NewSession, NoOutlet, Outlet, Principal};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
-use toolyard_protocol::{DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, response, tasks};
+use toolyard_protocol::{
+    DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, TraceContext, response, tasks,
+};
+
+/// Headers of one `tracestate`, at most.
+const STATES: usize = 8;
 
 impl Endpoint {
     pub(super) async fn post(
@@ -28,6 +33,7 @@ impl Endpoint {
         by: &Arc<Principal>,
     ) -> Result<Reply, Refused> {
         let (headers, message) = self.read(request).await?;
+        let trace = trace_of(&headers);
         match message {
             Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
                 Ok(self.initialize(&id, params.as_ref(), by).await)
@@ -35,7 +41,7 @@ impl Endpoint {
             Incoming::One(Message::Request { id, method, params }) => {
                 let session = self.session(&headers, by).await?;
                 let caller = session.conversation.caller_now(by);
-                Ok(self.request(session, McpRequest { caller, id, method, params }).await)
+                Ok(self.request(session, McpRequest { caller, id, method, params, trace }).await)
             }
             Incoming::One(Message::Notification { method, params }) => {
                 let session = self.session(&headers, by).await?;
@@ -78,6 +84,7 @@ impl Endpoint {
 
     /// Opens a session (L-1 to L-3, H-22).
     async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &Arc<Principal>) -> Reply {
+        self.server.metrics.asked("initialize");
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
@@ -89,6 +96,7 @@ impl Endpoint {
             Ok(session) => session,
             Err(fault) => return reply::json(response::error(Some(id), &fault.rpc())),
         };
+        self.server.metrics.opened.inc();
         tracing::debug!(session = %session.id, client = session.client, %revision, "session opened");
         let live = self.hub.hold(session.clone(), by, false);
         let declared = live.conversation.declared;
@@ -169,6 +177,17 @@ impl Endpoint {
             reply::json(response::batch(&answers))
         })
     }
+}
+
+/// The trace that the headers name. A `tracestate` may be spread over several.
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let text = |name| headers.get_all(name).iter().map(|value| value.to_str().ok());
+    let mut parents = text("traceparent");
+    // Two of them name no one trace.
+    let (Some(parent), None) = (parents.next()?, parents.next()) else { return None };
+    let states: Option<Vec<&str>> = text("tracestate").take(STATES).collect();
+    let state = states.filter(|states| !states.is_empty()).map(|states| states.join(","));
+    TraceContext::parse(parent, state.as_deref())
 }
 
 /// H-7: what is not JSON-RPC is an error of HTTP as well.

@@ -3,11 +3,13 @@
 use super::body::BodyError;
 use super::guard::TurnedAway;
 use crate::methods::Refusal;
+use crate::metrics::{Counted, Open};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
+use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -22,7 +24,16 @@ pub(crate) enum ReplyBody {
     /// All of it, or nothing more.
     Whole(Option<Bytes>),
     /// A stream of events.
-    Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>, Option<Open>),
+}
+
+impl ReplyBody {
+    /// Counts it for as long as it is written, if it is a stream of events.
+    pub fn count(&mut self, streams: &Gauge) {
+        if let Self::Events(_, open) = self {
+            *open = Some(Open::one(streams));
+        }
+    }
 }
 
 impl Body for ReplyBody {
@@ -35,7 +46,7 @@ impl Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Events(events) => {
+            Self::Events(events, _) => {
                 events.as_mut().poll_next(context).map(|event| event.map(|event| Ok(Frame::data(event))))
             }
         }
@@ -48,7 +59,7 @@ impl Body for ReplyBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Events(_) => SizeHint::default(),
+            Self::Events(..) => SizeHint::default(),
         }
     }
 }
@@ -96,6 +107,7 @@ pub(crate) fn turned_away(refusal: Refusal) -> Reply {
         _ => StatusCode::OK,
     };
     *reply.status_mut() = status;
+    reply.extensions_mut().insert(Counted);
     reply
 }
 
@@ -109,7 +121,7 @@ pub(crate) fn not_allowed() -> Reply {
 
 /// A stream of events.
 pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Reply {
-    let mut reply = Response::new(ReplyBody::Events(Box::pin(events)));
+    let mut reply = Response::new(ReplyBody::Events(Box::pin(events), None));
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
