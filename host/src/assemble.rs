@@ -5,7 +5,9 @@ use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice};
 use crate::system::{RandomIds, SystemClock};
+use crate::traces::Otlp;
 use anyhow::Context as _;
+use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
@@ -50,6 +52,9 @@ pub struct Assembled {
     pub server: Arc<Server>,
     /// What was found in the plugin folder at the start.
     pub plugins: Vec<PluginReport>,
+    /// What is counted, to be shown by whoever can.
+    pub registry: Registry,
+    traces: Option<Arc<Otlp>>,
     services: Vec<JoinHandle<()>>,
     /// Ends after the services, whose last words it exports.
     exporter: Option<(JoinHandle<()>, watch::Sender<bool>)>,
@@ -75,7 +80,18 @@ impl Assembled {
             guests,
         );
         dispatch.enforce(policy(config)?);
+        let mut registry = crate::vitals::registry();
+        let traces = Otlp::start(config, Handle::current())?;
+        if let Some(traces) = &traces {
+            traces.register_metrics(&mut registry);
+            dispatch.trace_to(traces.clone());
+        }
         let mut plugins = Plugins::open(engine, config.plugins.clone());
+        plugins.register_metrics(&mut registry);
+        dispatch.register_metrics(&mut registry);
+        if let Some(store) = &close.0 {
+            store.register_metrics(&mut registry);
+        }
         let mut interrupted = stop.clone();
         let snapshot = tokio::select! {
             biased;
@@ -120,8 +136,11 @@ impl Assembled {
                 config.title.as_deref().unwrap_or(&config.name),
             ),
             door: config.door.clone(),
+            metrics: toolyard_transport::Metrics::default(),
         });
-        Ok(Self { server, plugins: snapshot.plugins, services, exporter, stop_services, close, capacity })
+        server.metrics.register(&mut registry);
+        let plugins = snapshot.plugins;
+        Ok(Self { server, plugins, registry, traces, services, exporter, stop_services, close, capacity })
     }
 
     /// Lets runs go on for `grace`, ends what is left, and closes the store last:
@@ -145,7 +164,15 @@ impl Assembled {
                 tracing::warn!("the export of audit entries did not end in time");
             }
         }
+        if let Some(traces) = self.traces {
+            traces.end().await;
+        }
         self.close.close().await;
+    }
+
+    /// The store in a file, if there is one.
+    pub fn store(&self) -> Option<Arc<SqliteStore>> {
+        self.close.0.clone()
     }
 
     /// What the folder offers, in a few lines for a terminal.

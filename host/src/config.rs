@@ -81,6 +81,10 @@ pub struct Config {
     pub title: Option<String>,
     /// What the model should know about this server.
     pub instructions: Option<String>,
+    /// Where this host can be looked at.
+    pub admin: Admin,
+    /// Where traces go.
+    pub trace: Trace,
     /// The limits in force.
     pub limits: Limits,
     /// Who may call over HTTP, and how it is found out.
@@ -91,12 +95,42 @@ pub struct Config {
     pub rules: Vec<RuleSpec>,
 }
 
+/// The listener for whoever looks after the host.
+#[derive(Debug, Clone, Default)]
+pub struct Admin {
+    /// Its address; none if there is no such listener.
+    pub listen: Option<SocketAddr>,
+    /// Names that it may be called by, beside those of loopback.
+    pub names: Vec<String>,
+}
+
+/// Where traces go.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    /// The collector's URL; none if nothing is traced.
+    pub endpoint: Option<String>,
+    /// What this host is called in traces.
+    pub service: String,
+}
+
 /// The file of this name is read if no other is named.
 const DEFAULT_FILE: &str = "toolyard.toml";
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 8] =
-    ["plugins", "data", "store", "listen", "log", "server.name", "server.title", "server.instructions"];
+const PLAIN_KEYS: [&str; 12] = [
+    "plugins",
+    "data",
+    "store",
+    "listen",
+    "log",
+    "server.name",
+    "server.title",
+    "server.instructions",
+    "admin.listen",
+    "admin.names",
+    "trace.endpoint",
+    "trace.service",
+];
 
 impl Config {
     /// Reads the file and the environment and puts the flags on top.
@@ -213,6 +247,14 @@ impl Written {
         let log = flags.log.clone().or_else(|| text("log"));
         let name = text("server.name").unwrap_or_else(|| "toolyard".to_owned());
         let (title, instructions) = (text("server.title"), text("server.instructions"));
+        let admin = Admin {
+            listen: parse_admin(text("admin.listen").as_deref(), self.limits.admin_on_network)?,
+            names: text("admin.names").map(|names| words(&names)).unwrap_or_default(),
+        };
+        let trace = Trace {
+            endpoint: text("trace.endpoint").filter(|endpoint| !endpoint.is_empty()),
+            service: text("trace.service").unwrap_or_else(|| name.clone()),
+        };
         if self.limits.ttl_default > self.limits.ttl_cap {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`");
         }
@@ -231,6 +273,8 @@ impl Written {
             instructions,
             auth: auth.meaning(base, &self.limits)?,
             door: http.meaning()?,
+            admin,
+            trace,
             limits: self.limits,
             rules,
         })
@@ -256,13 +300,37 @@ fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {
     }
 }
 
+/// What is separated by commas or spaces.
+fn words(text: &str) -> Vec<String> {
+    text.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The address of the admin listener. It asks nobody who they are, so that one that
+/// others reach must be meant.
+fn parse_admin(address: Option<&str>, on_network: bool) -> anyhow::Result<Option<SocketAddr>> {
+    let Some(text) = address.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Ok(address) = spelled_out(text).parse::<SocketAddr>() else {
+        bail!("`admin.listen`: expected ADDRESS:PORT such as 127.0.0.1:7421, not `{text}`");
+    };
+    if !address.ip().is_loopback() && !on_network {
+        bail!(
+            "`admin.listen`: {address} can be reached from other machines, and anybody who reaches it sees the \
+             numbers of this host; if that is meant, set `admin.on-network = true`"
+        );
+    }
+    Ok(Some(address))
+}
+
+/// The address that `localhost` stands for.
+fn spelled_out(text: &str) -> String {
+    text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"))
+}
+
 /// Where nobody is asked who they are, only this machine's users may call, unless
 /// the operator wants it otherwise by name.
 fn parse_address(address: Option<&str>, auth: &Auth) -> anyhow::Result<SocketAddr> {
     let text = address.unwrap_or("127.0.0.1:7420");
-    let spelled =
-        text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    let Ok(address) = spelled.parse::<SocketAddr>() else {
+    let Ok(address) = spelled_out(text).parse::<SocketAddr>() else {
         bail!("`listen`: expected ADDRESS:PORT such as 127.0.0.1:7420, not `{text}`");
     };
     if !address.ip().is_loopback() && !auth.asks() && !auth.anonymous_on_network() {

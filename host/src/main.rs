@@ -9,6 +9,8 @@ mod command;
 mod config;
 mod signals;
 mod system;
+mod traces;
+mod vitals;
 
 use clap::{Parser, Subcommand};
 use config::Flags;

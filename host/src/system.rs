@@ -15,6 +15,12 @@ impl Clock for SystemClock {
     }
 }
 
+/// The same in nanoseconds since 1970, for traces.
+pub fn unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Random ids from the operating system.
 pub struct RandomIds;
 

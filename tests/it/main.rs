@@ -2,8 +2,8 @@
 //! components. Tests cite the items of the protocol checklists.
 
 mod audit;
-mod authority;
 mod authentication;
+mod authority;
 mod clients;
 mod command_line;
 mod examples;
@@ -13,6 +13,7 @@ mod inspector;
 mod lifecycle;
 mod limits;
 mod notices;
+mod observed;
 mod offered;
 mod ownership;
 mod questions;
@@ -26,3 +27,4 @@ mod stdio;
 mod streams;
 mod tasks;
 mod tools;
+mod traced;

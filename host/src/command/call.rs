@@ -56,6 +56,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                 arguments,
                 task: None,
                 progress_token: Some(RawJson::trusted("0")),
+                trace: None,
             },
             client_has_tasks: false,
             stop: stop.clone(),

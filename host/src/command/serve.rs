@@ -4,6 +4,7 @@ use super::{configure, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Config, Flags};
 use crate::signals::stop_signal;
+use crate::vitals::Listening;
 use anyhow::Context as _;
 use clap::Args;
 use std::process::ExitCode;
@@ -31,13 +32,23 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             .await
             .with_context(|| format!("cannot listen on {}", config.listen))?;
         let address = listener.local_addr()?;
-        let assembled = Assembled::start(&config, guests, stop.clone()).await?;
+        let admin = Listening::start(&config, stop.clone()).await?;
+        if let Some(admin) = &admin {
+            eprintln!("toolyard: http://{} has /healthz, /readyz and /metrics", admin.address);
+        }
+        let mut assembled = Assembled::start(&config, guests, stop.clone()).await?;
+        if let Some(admin) = &admin {
+            admin.loaded(&mut assembled);
+        }
         greet(&config, &assembled, address);
         if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
             tracing::warn!(%address, "everybody who reaches this address may use every tool");
         }
         http::serve(assembled.server.clone(), listener, stop).await;
         assembled.shut_down(config.limits.drain).await;
+        if let Some(admin) = admin {
+            admin.end().await;
+        }
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -2,7 +2,7 @@
 //! sentence. The one place where a limit has a number; `host/docs/settings.md` is
 //! made from this table.
 
-use super::value::{AuditTo, Value};
+use super::value::{AuditTo, Ratio, Value};
 use bytesize::ByteSize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -191,6 +191,22 @@ limits! {
         "Audit files that were put aside and are kept.";
     audit_backlog: ByteSize = "audit.backlog", "64MiB",
         "Audit entries that wait in the store while they cannot be exported; over it the oldest are dropped and counted.";
+    admin_on_network: bool = "admin.on-network", "false",
+        "Whether `admin.listen` may be an address that other machines reach; nobody is asked who they are there.";
+    admin_connections: u32 = "admin.connections", "16",
+        "Connections to the admin listener at once; further ones wait to be accepted.";
+    admin_time: Duration = "admin.time", "10s",
+        "How long one connection to the admin listener may last; it carries one request.";
+    admin_patience: Duration = "admin.patience", "2s",
+        "How long the store may take to answer before `/readyz` says that it does not.";
+    trace_sample: Ratio = "trace.sample", "1",
+        "Which part of the traces that begin here is recorded; callers decide about theirs.";
+    trace_queue: u32 = "trace.queue", "2048",
+        "Spans that wait to be sent; further ones are lost.";
+    trace_interval: Duration = "trace.interval", "5s",
+        "How often spans are sent.";
+    trace_flush: Duration = "trace.flush", "3s",
+        "How long the last spans may take to be sent at the end.";
     drain: Duration = "shutdown.drain", "10s",
         "How long running calls and tasks may go on after the first SIGTERM or Ctrl-C.";
     eof_grace: Duration = "shutdown.eof-grace", "1500ms",

@@ -76,6 +76,9 @@ fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
         ("[tasks]\nttl-default = \"48h\"", "longer than"),
         ("[audit]\nto = \"syslog\"", "expected auto, file, stderr or off"),
         ("[audit]\nfile = \"\"", "expected a path"),
+        ("[admin]\nlisten = \"here\"", "expected ADDRESS:PORT"),
+        ("[admin]\nlisten = \"0.0.0.0:1\"", "admin.on-network = true"),
+        ("[trace]\nsample = \"1.5\"", "expected a number from 0 to 1"),
         ("tasks = [", "expected"),
         ("[rates]\ncalls = \"10\"", "expected a rate such as 10/s"),
         ("[[rules]]\neffect = \"allow\"", "rule 1 (rule 1): `tools`"),
@@ -85,6 +88,18 @@ fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
         let refusal = refusal(text);
         assert!(refusal.contains(says), "{text}: {refusal}");
     }
+}
+
+#[test]
+fn the_admin_listener_and_traces_are_off_until_they_are_named() {
+    let config = written("").expect("valid");
+    assert_eq!((config.admin.listen, config.trace.endpoint), (None, None));
+    let text = "[admin]\nlisten = \"0.0.0.0:7421\"\non-network = true\nnames = \"toolyard, tools.example\"\n\
+                [trace]\nendpoint = \"http://127.0.0.1:4318\"\n[server]\nname = \"mine\"";
+    let config = written(text).expect("valid");
+    assert_eq!(config.admin.listen, Some("0.0.0.0:7421".parse().expect("an address")));
+    assert_eq!(config.admin.names, ["toolyard", "tools.example"]);
+    assert_eq!(config.trace.service, "mine", "as clients know it");
 }
 
 #[test]
@@ -122,9 +137,10 @@ fn the_page_of_settings_is_the_table() {
     }
     page.push_str(
         "\nBeside these: `plugins`, `data`, `store`, `listen`, `log` (flags of the same names, variables\n\
-         `TOOLYARD_PLUGINS` and so on), and `server.name`, `server.title`, `server.instructions`, which are what\n\
-         clients are told of this server. In the file only: `[auth]` and `[http]`\n\
-         ([authentication.md](authentication.md)).\n",
+         `TOOLYARD_PLUGINS` and so on); `server.name`, `server.title`, `server.instructions`, which are what\n\
+         clients are told of this server; `admin.listen` and `admin.names` ([metrics](metrics.md)); and\n\
+         `trace.endpoint` and `trace.service` ([tracing](tracing.md)). In the file only: `[auth]` and `[http]`\n\
+         ([authentication.md](authentication.md)), and `[[rules]]` ([authority.md](authority.md)).\n",
     );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/settings.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {

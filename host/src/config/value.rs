@@ -37,6 +37,29 @@ impl Value for u32 {
     }
 }
 
+/// A part of the whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratio(f64);
+
+impl Ratio {
+    /// This part of `whole`; all of it is one more, so that nothing is left out.
+    #[must_use]
+    pub fn of(self, whole: u128) -> u128 {
+        if self.0 >= 1.0 { whole + 1 } else { (whole as f64 * self.0) as u128 }
+    }
+}
+
+impl Value for Ratio {
+    const KIND: &'static str = "ratio";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim().parse::<f64>() {
+            Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(Self(ratio)),
+            _ => Err(format!("expected a number from 0 to 1, not `{text}`")),
+        }
+    }
+}
+
 impl Value for Duration {
     const KIND: &'static str = "duration";
 

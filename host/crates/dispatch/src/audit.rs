@@ -45,8 +45,6 @@ pub(crate) enum Wanted<'a> {
     Prompt(&'a str),
     /// A resource.
     Resource(&'a str),
-    /// Something else, such as a whole method; the reason says what.
-    Other,
 }
 
 /// The refusals of the current second.
@@ -116,7 +114,6 @@ impl Dispatch {
             Wanted::Tool(name) => entry.of_tool(name),
             Wanted::Prompt(name) => entry.of_prompt(name),
             Wanted::Resource(uri) => entry.of_resource(uri),
-            Wanted::Other => entry,
         };
         self.note_refusal(match rule {
             Some(rule) => entry.by_rule(rule),

@@ -3,6 +3,7 @@
 use crate::admit::{Claim, Full, Slot, Ticket};
 use crate::authority::Object;
 use crate::change::Changed;
+use crate::metrics::Measured;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
 use crate::query::Caller;
@@ -68,7 +69,7 @@ impl Dispatch {
         // Before the name is looked up, so that nothing shows whether it exists.
         self.permit(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
         let offer = self.offer.load();
-        let tool = offer.catalog.get(name).cloned().ok_or_else(unknown)?;
+        let tool = offer.tool(name).ok_or_else(unknown)?;
         let permit = self.permit_call(caller, name, &call.params.arguments)?;
         offer.pace(name)?;
         drop(offer);
@@ -90,16 +91,19 @@ impl Dispatch {
         self: &Arc<Self>,
         _permit: Permit,
         caller: &Caller,
-        tool: Arc<dyn Tool>,
+        tool: Arc<Measured>,
         call: ToolCall,
     ) -> Result<CallReply, Fault> {
         if let Err(wrong) = tool.check(&call.params.arguments) {
+            tool.misfit();
             // The model can mend this, so it is a result (TL-9).
             return Ok(CallReply::Result(text_result(&wrong, true)));
         }
-        let slot = self.admission.admit(tool_claim(caller, &*tool)).map_err(|full| self.busy(full))?;
+        let slot = self.admission.admit(tool_claim(caller, &**tool)).map_err(|full| self.busy(full))?;
         let client = client(caller, call.outlet, call.params.progress_token);
-        let run = Arc::new(Run::new(self.clone(), Work::Tool(tool.clone()), call.stop, client));
+        let mut run = Run::new(self.clone(), Work::Tool(tool.clone()), call.stop, client);
+        (run.trace, run.recording) = self.trace(call.params.trace, &tool);
+        let run = Arc::new(run);
         let drive = run.clone().drive_tool(tool, call.params.arguments);
         let end = self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped);
         match end {
@@ -141,27 +145,31 @@ impl Dispatch {
         self: &Arc<Self>,
         _permit: Permit,
         caller: &Caller,
-        tool: Arc<dyn Tool>,
+        tool: Arc<Measured>,
         call: ToolCall,
         ttl: RequestedTtl,
     ) -> Result<CallReply, Fault> {
         // T-14: what is wrong with the call is said before a task exists.
-        tool.check(&call.params.arguments).map_err(Fault::InvalidParams)?;
+        tool.check(&call.params.arguments).map_err(|wrong| {
+            tool.misfit();
+            Fault::InvalidParams(wrong)
+        })?;
         let incarnation = self.incarnation().await?;
-        let claim = tool_claim(caller, &*tool);
+        let claim = tool_claim(caller, &**tool);
         let place = match self.admission.admit(claim.clone()) {
             Ok(slot) => Place::Slot(slot),
             Err(_) => Place::InLine(self.admission.line_up(claim)),
         };
         let waiting = matches!(place, Place::InLine(_));
         let fence = Fence { incarnation, attempt: 1 };
-        let task = self.new_task(caller, &*tool, &call.params, ttl, fence, waiting);
+        let task = self.new_task(caller, &**tool, &call.params, ttl, fence, waiting);
         let client = client(caller, call.task_outlet, call.params.progress_token);
         // A task is stopped as a task, not by the request that made it (C-3).
         let stop = Arc::new(Stop::default());
         let mut run = Run::new(self.clone(), Work::Tool(tool.clone()), stop, client);
         run.task = Some((task.id, fence));
         run.deadline = Some(task.expires_at());
+        run.traced_as(task.id, self.trace(call.params.trace, &tool));
         let run = Arc::new(run);
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
@@ -170,6 +178,7 @@ impl Dispatch {
         let created = self.stores.tasks.create(task, self.quota(), vec![entry]).await;
         let task = created.map_err(|error| self.not_created(error))?;
         guard.stored();
+        self.metrics.task_created();
         tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");
         let reply = create_result(&task.view().render(), tool.spec().immediate_response.as_deref());
         self.runs.tell_status(&task);
@@ -230,7 +239,7 @@ impl Dispatch {
     async fn run_task(
         self: &Arc<Self>,
         task: Task,
-        tool: Arc<dyn Tool>,
+        tool: Arc<Measured>,
         run: Arc<Run>,
         place: Place,
         guard: &RunGuard,

@@ -35,6 +35,10 @@ impl Dispatch {
             let entries = Entry::changed(event, &next, by);
             match self.stores.tasks.commit(&next, entries).await? {
                 Committed::Done => {
+                    if let Some(outcome) = &next.outcome {
+                        // A task with an outcome does not change, so it is counted once.
+                        self.metrics.task_ended(outcome);
+                    }
                     // Durable before visible: who is told is told after the commit.
                     // First what is out is taken back, while its line still is.
                     self.desk.settle(&next);

@@ -55,6 +55,11 @@ impl Desk {
         Some(Claim { desk: self, task, key: key.to_owned(), bare: out.bare })
     }
 
+    /// How many questions are out, or about to go out.
+    pub fn open(&self) -> usize {
+        self.lock().values().map(HashMap::len).sum()
+    }
+
     /// The client has answered this request.
     pub fn answered(&self, task: TaskId, key: &str, request_id: &str) {
         if let Some(out) = self.lock().get_mut(&task).and_then(|keys| keys.get_mut(key)) {

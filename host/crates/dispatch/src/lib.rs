@@ -19,6 +19,7 @@ mod due;
 mod error;
 mod follow;
 mod listing;
+mod metrics;
 mod offered;
 mod outlet;
 mod permit;
@@ -34,6 +35,7 @@ mod sessions;
 mod settings;
 mod stop;
 mod task_list;
+mod trace;
 mod wake;
 
 pub use admit::Bounds;
@@ -50,14 +52,16 @@ pub use sessions::NewSession;
 pub use settings::Settings;
 pub use stop::Stop;
 pub use toolyard_protocol::tools::{CallParams, TaskSupport};
-pub use toolyard_protocol::{RawJson, RpcError, Timestamp};
+pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
+pub use toolyard_task::tool::{Spent, ToolSpec};
 pub use toolyard_task::{AuditStore, Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId};
+pub use trace::{CallEnd, EndedCall, Traces};
 
 use arc_swap::ArcSwap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 use toolyard_task::keys::KeyStore;
@@ -123,6 +127,9 @@ pub struct Dispatch {
     /// Set once the tasks of dead hosts were seen to for the first time.
     recovered: OnceCell<()>,
     closing: Stop,
+    metrics: metrics::Metrics,
+    /// Who keeps traces, if anybody does.
+    traces: OnceLock<Arc<dyn Traces>>,
 }
 
 impl Dispatch {
@@ -155,13 +162,16 @@ impl Dispatch {
             incarnation: OnceCell::new(),
             recovered: OnceCell::new(),
             closing: Stop::default(),
+            metrics: metrics::Metrics::default(),
+            traces: OnceLock::new(),
         })
     }
 
     /// Puts a new catalog in place of the old. Calls under way keep the tools
     /// that they resolved.
     pub fn publish(&self, catalog: Arc<Catalog>) {
-        let offer = listing::Offer::of(catalog.clone(), &self.offer.load());
+        let measured = self.metrics.measure(&self.catalog(), &catalog);
+        let offer = listing::Offer::of(catalog.clone(), measured, &self.offer.load());
         let former = self.offer.swap(Arc::new(offer));
         self.feeds.compare(&former.catalog, &catalog);
     }
@@ -193,6 +203,12 @@ impl Dispatch {
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Whether it has begun to close, so that nothing new is taken in.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.closing.is_set()
     }
 
     /// Runs that hold a slot now.

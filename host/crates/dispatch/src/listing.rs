@@ -1,6 +1,7 @@
 //! `tools/list`: entries rendered once a catalog, not once a request.
 
 use crate::authority::Object;
+use crate::metrics::Measured;
 use crate::query::Caller;
 use crate::rates::ToolPace;
 use crate::{Dispatch, Fault};
@@ -14,6 +15,8 @@ use toolyard_task::{Catalog, Rate};
 #[derive(Default)]
 pub(crate) struct Offer {
     pub catalog: Arc<Catalog>,
+    /// Its tools, with what is counted about each.
+    measured: HashMap<String, Arc<Measured>>,
     entries: Vec<Entry>,
     /// Of the tools whose manifests set a rate.
     paces: HashMap<String, Arc<ToolPace>>,
@@ -28,7 +31,7 @@ struct Entry {
 impl Offer {
     /// A catalog, after the former one: a tool whose rate is still the same goes on
     /// being counted.
-    pub fn of(catalog: Arc<Catalog>, former: &Self) -> Self {
+    pub fn of(catalog: Arc<Catalog>, measured: HashMap<String, Arc<Measured>>, former: &Self) -> Self {
         let pace = |name: &str, rate: Rate| match former.paces.get(name) {
             Some(pace) if pace.rate == rate => pace.clone(),
             _ => Arc::new(ToolPace::new(rate)),
@@ -49,7 +52,7 @@ impl Offer {
                 }
             })
             .collect();
-        Self { catalog, entries, paces }
+        Self { catalog, measured, entries, paces }
     }
 
     /// Counts a call of this tool.
@@ -58,6 +61,11 @@ impl Offer {
     /// [`Fault::TooOften`].
     pub fn pace(&self, tool: &str) -> Result<(), Fault> {
         self.paces.get(tool).map_or(Ok(()), |pace| pace.count())
+    }
+
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<Arc<Measured>> {
+        self.measured.get(name).cloned()
     }
 }
 

@@ -54,6 +54,7 @@ impl Dispatch {
             Decision::NeedsScopes(_) => DeniedBy::Scope,
             Decision::Denied(place) => DeniedBy::Rule(place.map(|at| authority.rules()[at].name.as_str())),
         };
+        self.metrics.denied(denied_by == DeniedBy::Scope);
         let what = match object {
             Object::Tool(name) => Wanted::Tool(name),
             Object::Resource(uri) => Wanted::Resource(uri),

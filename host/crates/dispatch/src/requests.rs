@@ -65,6 +65,11 @@ impl Requests {
         }
     }
 
+    /// How many wait.
+    pub fn open(&self) -> usize {
+        self.lock().len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }

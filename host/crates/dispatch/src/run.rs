@@ -1,10 +1,12 @@
 //! One run of a tool: what its guest may ask of us, and the loop that drives it.
 
 use crate::asked::Asked;
+use crate::metrics::Measured;
 use crate::outlet::{Notice, Outlet};
 use crate::reports::{LOG_BYTES, LOGS_A_SECOND, MayLog, Reports};
 use crate::runs::Work;
 use crate::stop::Stop;
+use crate::trace::{CallEnd, Recording};
 use crate::{Dispatch, Fault};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
@@ -14,13 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use toolyard_protocol::ClientCapabilities;
 use toolyard_protocol::tools::text_result;
+use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Spent};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, RunContext, RunEnd, SessionId, TaskId, Tool};
+use toolyard_task::{Event, Fence, RunContext, RunEnd, SessionId, TaskId};
 
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);
@@ -49,6 +51,10 @@ pub(crate) struct Run {
     pub capabilities: RawJson,
     pub deadline: Option<Timestamp>,
     pub work: Work,
+    /// The trace that the guest's own requests belong to.
+    pub trace: Option<TraceContext>,
+    /// The record of the call, if it is traced.
+    pub recording: Option<Recording>,
     asked: Mutex<Asked>,
     reports: Mutex<Reports>,
     reported: Notify,
@@ -76,6 +82,8 @@ impl Run {
             capabilities: client.capabilities,
             deadline: None,
             work,
+            trace: None,
+            recording: None,
             asked: Mutex::default(),
             reports: Mutex::default(),
             reported: Notify::new(),
@@ -83,13 +91,41 @@ impl Run {
     }
 
     /// Runs a tool to its end, or until it is stopped.
-    pub async fn drive_tool(self: Arc<Self>, tool: Arc<dyn Tool>, arguments: RawJson) -> RunEnd {
-        let work = tool.run(arguments, self.clone());
-        match self.clone().drive(work).await {
+    pub async fn drive_tool(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson) -> RunEnd {
+        if let Some(recording) = &self.recording {
+            recording.started();
+        }
+        let work = tool.tool().run(arguments, self.clone());
+        let end = match self.clone().drive(work).await {
             Driven::Done(RunEnd::Error(error)) => self.shown(error),
             Driven::Done(end) => end,
             Driven::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
             Driven::Stopped => RunEnd::Stopped,
+        };
+        // By now the guest is gone and has told what it took.
+        tool.ended(CallEnd::of(&end));
+        if let Some(recording) = &self.recording {
+            recording.ended(CallEnd::of(&end));
+        }
+        end
+    }
+
+    /// It is the run of this task, and traced so.
+    pub fn traced_as(&mut self, task: TaskId, (trace, recording): (Option<TraceContext>, Option<Recording>)) {
+        self.trace = trace;
+        self.recording = recording;
+        if let Some(recording) = &mut self.recording {
+            recording.task = Some(task);
+        }
+    }
+
+    /// Notes what the guest took.
+    fn spent(&self, spent: Spent) {
+        if let Work::Tool(tool) = &self.work {
+            tool.spent(&spent);
+        }
+        if let Some(recording) = &self.recording {
+            recording.spent(spent);
         }
     }
 
@@ -247,6 +283,7 @@ impl RunContext for Run {
                 }
                 return;
             }
+            Report::Spent(spent) => return self.spent(spent),
             Report::ReleaseStream { retry_ms } => {
                 // A task has no connection of its own to spare.
                 if self.task.is_none() {
@@ -265,6 +302,7 @@ impl RunContext for Run {
             attempt: self.task.map_or(1, |(_, fence)| fence.attempt),
             deadline: self.deadline,
             client_capabilities: self.capabilities.clone(),
+            trace: self.trace.clone(),
         }
     }
 

@@ -2,19 +2,21 @@
 //! their clients told.
 
 use crate::Dispatch;
+use crate::metrics::Measured;
 use crate::outlet::{Notice, Outlet};
 use crate::run::Run;
 use crate::stop::Stop;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_task::{Provider, Task, TaskId, Tool};
+use toolyard_task::wire::TaskStatus;
+use toolyard_task::{Provider, Task, TaskId};
 
 /// What a run runs.
 #[derive(Clone)]
 pub(crate) enum Work {
     /// A tool.
-    Tool(Arc<dyn Tool>),
+    Tool(Arc<Measured>),
     /// A resource, a prompt or a completion.
     Provider(Arc<dyn Provider>),
 }
@@ -56,6 +58,19 @@ struct Registered {
     stored: bool,
     /// Whether it waits for a slot.
     waiting: bool,
+    /// Whether its task waits for its client's answers.
+    asking: bool,
+}
+
+/// How many tasks of this process do what.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    /// They wait for a slot.
+    pub waiting: usize,
+    /// They run.
+    pub working: usize,
+    /// They run, and wait for their clients' answers.
+    pub asking: usize,
 }
 
 /// The runs that are under way in this process.
@@ -79,6 +94,7 @@ impl Runs {
             outlet: run.outlet.clone(),
             stored: task.is_none(),
             waiting,
+            asking: false,
         };
         runs.lock().insert(key, registered);
         RunGuard { dispatch: dispatch.clone(), key }
@@ -100,7 +116,10 @@ impl Runs {
 
     /// Tells the client of this task's run how the task stands (T-37).
     pub fn tell_status(&self, task: &Task) {
-        let outlet = self.lock().get(&RunKey::Task(task.id)).map(|registered| registered.outlet.clone());
+        let outlet = self.lock().get_mut(&RunKey::Task(task.id)).map(|registered| {
+            registered.asking = task.status() == TaskStatus::InputRequired;
+            registered.outlet.clone()
+        });
         if let Some(outlet) = outlet {
             outlet.notify(Some(task.id), Notice::Status(task.view()));
         }
@@ -115,6 +134,20 @@ impl Runs {
                 _ => None,
             })
             .collect()
+    }
+
+    /// How many tasks of this process do what.
+    pub fn census(&self) -> Census {
+        let mut census = Census::default();
+        for (key, registered) in self.lock().iter() {
+            match key {
+                RunKey::Plain(_) => {}
+                RunKey::Task(_) if registered.waiting => census.waiting += 1,
+                RunKey::Task(_) if registered.asking => census.asking += 1,
+                RunKey::Task(_) => census.working += 1,
+            }
+        }
+        census
     }
 
     /// Every run, and whether it waits for a slot.

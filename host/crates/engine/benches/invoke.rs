@@ -22,7 +22,13 @@ impl RunContext for Nobody {
     fn report(&self, _: Report) {}
 
     fn info(&self) -> CallInfo {
-        CallInfo { task: None, attempt: 1, deadline: None, client_capabilities: RawJson::empty_object() }
+        CallInfo {
+            task: None,
+            attempt: 1,
+            deadline: None,
+            client_capabilities: RawJson::empty_object(),
+            trace: None,
+        }
     }
 
     async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {

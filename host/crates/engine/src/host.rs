@@ -201,6 +201,12 @@ impl host::Host for Run {
         if let Some(task) = info.task {
             out["taskId"] = task.to_string().into();
         }
+        if let Some(trace) = info.trace {
+            out["traceparent"] = trace.parent().into();
+            if let Some(state) = trace.state {
+                out["tracestate"] = state.into();
+            }
+        }
         Ok(out.to_string())
     }
 

@@ -47,6 +47,18 @@ pub(crate) enum Ended<R> {
     Stopped,
 }
 
+/// Tells what a run took, however it ends: who drops the run wants to know it too.
+struct Account<'a> {
+    meter: &'a Meter,
+    context: &'a Arc<dyn RunContext>,
+}
+
+impl Drop for Account<'_> {
+    fn drop(&mut self) {
+        self.context.report(Report::Spent(self.meter.spent()));
+    }
+}
+
 /// How a run failed before it gave anything.
 struct Broken {
     error: wasmtime::Error,
@@ -84,6 +96,7 @@ where
     };
     let limits = &base.manifest.limits;
     let meter = Arc::new(Meter::new(limits.cpu));
+    let _account = Account { meter: &meter, context };
     let (function, is_tool): (Arc<str>, bool) = match subject {
         Subject::Tool(name) => (name, true),
         Subject::Function(name) => (name.into(), false),
@@ -271,7 +284,9 @@ where
         function.call_async(&mut store, params).await
     };
     let called = called.await;
-    let denied = store.data().limiter.denied;
+    let limiter = &store.data().limiter;
+    let denied = limiter.denied;
+    meter.had(limiter.memory());
     match called {
         Ok(value) => Ok((value, denied)),
         Err(error) => Err(Broken { error, denied, entered }),
@@ -343,7 +358,13 @@ impl RunContext for Nobody {
     fn report(&self, _: Report) {}
 
     fn info(&self) -> CallInfo {
-        CallInfo { task: None, attempt: 1, deadline: None, client_capabilities: RawJson::empty_object() }
+        CallInfo {
+            task: None,
+            attempt: 1,
+            deadline: None,
+            client_capabilities: RawJson::empty_object(),
+            trace: None,
+        }
     }
 
     async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {

@@ -28,6 +28,7 @@ mod invoke;
 mod limits;
 mod manifest;
 mod meter;
+mod metrics;
 mod plugin;
 mod plugins;
 mod prompt;

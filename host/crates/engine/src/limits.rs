@@ -56,6 +56,11 @@ impl Limiter {
         let counter = |most| Counter { used: 0, most };
         Self { memory: counter(limits.memory), table: counter(limits.table), denied: None }
     }
+
+    /// The linear memory that was granted so far; it is never taken back.
+    pub fn memory(&self) -> u64 {
+        self.memory.used
+    }
 }
 
 impl ResourceLimiter for Limiter {

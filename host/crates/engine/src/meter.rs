@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
+use toolyard_task::tool::Spent;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
 use crate::epoch::TICK;
@@ -18,6 +19,8 @@ pub(crate) struct Meter {
     entered: AtomicU64,
     budget: Duration,
     over: AtomicBool,
+    /// The linear memory at the end, in bytes; 0 before.
+    memory: AtomicU64,
 }
 
 impl Meter {
@@ -28,6 +31,7 @@ impl Meter {
             entered: AtomicU64::new(0),
             budget,
             over: AtomicBool::new(false),
+            memory: AtomicU64::new(0),
         }
     }
 
@@ -39,6 +43,21 @@ impl Meter {
     /// Whether the run was interrupted because its budget was spent.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// Notes how much linear memory the run had at its end.
+    pub fn had(&self, bytes: u64) {
+        self.memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What the run has taken, between two polls.
+    pub fn spent(&self) -> Spent {
+        let memory = self.memory.load(Ordering::Relaxed);
+        Spent {
+            cpu: Duration::from_nanos(self.spent.load(Ordering::Relaxed)),
+            wall: self.born.elapsed(),
+            memory: (memory > 0).then_some(memory),
+        }
     }
 
     pub fn enter(&self) {

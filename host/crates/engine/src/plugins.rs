@@ -5,9 +5,11 @@ use crate::engine::Engine;
 use crate::error::{LoadError, ManifestError, Refusal};
 use crate::folder::{self, Scan, Seen, manifest_name};
 use crate::manifest::{self, Manifest};
+use crate::metrics::Metrics;
 use crate::plugin::{self, Code, Plugin};
 use crate::snapshot::{PluginReport, PluginState, Snapshot};
 use cap_std::fs::Dir;
+use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ pub struct Plugins {
     pub(crate) files: BTreeMap<String, Arc<Held>>,
     serving: BTreeMap<String, Arc<Plugin>>,
     snapshot: Snapshot,
+    metrics: Metrics,
 }
 
 /// What is known of one file.
@@ -50,7 +53,13 @@ impl Plugins {
             files: BTreeMap::new(),
             serving: BTreeMap::new(),
             snapshot: Snapshot { catalog: Arc::default(), plugins: Vec::new() },
+            metrics: Metrics::default(),
         }
+    }
+
+    /// Registers what is counted here.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
     }
 
     /// Loads what has changed since the last time, in parallel and off the async
@@ -160,8 +169,10 @@ impl Plugins {
         for report in &reports {
             if !self.snapshot.plugins.contains(report) {
                 log(report);
+                self.metrics.loaded(report);
             }
         }
+        self.metrics.stand(&reports);
         if !same_plugins {
             let tools =
                 serving.values().flat_map(|plugin| &plugin.tools).map(|tool| tool.clone() as Arc<dyn Tool>);

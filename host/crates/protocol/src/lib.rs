@@ -24,6 +24,7 @@ pub mod task_filter;
 pub mod tasks;
 pub mod timestamp;
 pub mod tools;
+pub mod trace;
 
 pub use capabilities::ClientCapabilities;
 pub use error::RpcError;
@@ -32,3 +33,4 @@ pub use message::{DecodeError, Id, Incoming, Message};
 pub use raw::RawJson;
 pub use revision::Revision;
 pub use timestamp::Timestamp;
+pub use trace::TraceContext;

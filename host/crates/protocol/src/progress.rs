@@ -1,6 +1,7 @@
 //! Progress: who wants it, and how it is told (P-1, T-38, T-39).
 
 use crate::notification::of_task;
+use crate::trace::{self, TraceContext};
 use crate::{RawJson, RpcError};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -46,10 +47,21 @@ pub fn progress_token(params: &RawJson) -> Result<Option<RawJson>, RpcError> {
 }
 
 /// The `_meta` of a request.
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 pub(crate) struct Meta<'a> {
     #[serde(borrow, rename = "progressToken")]
     progress_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    traceparent: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tracestate: Option<&'a RawValue>,
+}
+
+impl Meta<'_> {
+    /// The trace that the request belongs to.
+    pub fn trace(&self) -> Option<TraceContext> {
+        trace::of_meta(self.traceparent, self.tracestate)
+    }
 }
 
 /// The token in the `_meta` of params that are, or are within, `owner`.

@@ -1,7 +1,7 @@
 //! `tools/list` and `tools/call` (TL-1 to TL-11, T-2 to T-9).
 
 use crate::progress::{Meta, token_of};
-use crate::{RawJson, Revision, RpcError};
+use crate::{RawJson, Revision, RpcError, TraceContext};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -105,6 +105,8 @@ pub struct CallParams {
     pub task: Option<Result<RequestedTtl, RpcError>>,
     /// The token that progress is reported under (P-1): a string or an integer.
     pub progress_token: Option<RawJson>,
+    /// The trace that the call belongs to.
+    pub trace: Option<TraceContext>,
 }
 
 #[derive(Deserialize)]
@@ -133,7 +135,8 @@ impl CallParams {
             return Err(RpcError::invalid_params("tools/call: `arguments` must be an object"));
         }
         let progress_token = token_of(wire.meta, &owner)?;
-        Ok(Self { name: wire.name, arguments, task: wire.task.map(requested_ttl), progress_token })
+        let trace = wire.meta.and_then(|meta| meta.trace());
+        Ok(Self { name: wire.name, arguments, task: wire.task.map(requested_ttl), progress_token, trace })
     }
 }
 

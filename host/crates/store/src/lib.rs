@@ -34,6 +34,8 @@ enum Refused {
     Closed,
     #[error("the queue of the store stayed full for {0:?}")]
     Full(std::time::Duration),
+    #[error("the file of the store was removed or replaced")]
+    Replaced,
     #[error("something of the id `{0}` is there already")]
     Exists(String),
     #[error("no secret can be had from the operating system: {0}")]

@@ -10,6 +10,7 @@ mod audit;
 mod counts;
 mod error;
 mod keys;
+mod metrics;
 mod nodes;
 mod reader;
 mod schema;
@@ -22,16 +23,21 @@ mod writer;
 
 pub use error::OpenError;
 
+use crate::Refused;
 use crate::stamps::Stamps;
 use audit::Trail;
+use metrics::Metrics;
 use nodes::Node;
+use prometheus_client::registry::Registry;
 use reader::Readers;
 use rusqlite::Connection;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 use toolyard_task::Clock;
+use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use touches::Touches;
 use watch::Watch;
@@ -85,6 +91,13 @@ impl SqliteOptions {
     }
 }
 
+/// Which file it is, whatever it is called: its device and its number there.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> Option<Identity> {
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
 /// A store in a data folder. Dropping it shuts it down and blocks meanwhile;
 /// [`SqliteStore::shut_down`] does the same without blocking.
 pub struct SqliteStore {
@@ -92,6 +105,9 @@ pub struct SqliteStore {
     readers: Readers,
     beside: Beside,
     nodes: PathBuf,
+    /// The file, and which one it was when it was opened.
+    file: (PathBuf, Option<Identity>),
+    metrics: Arc<Metrics>,
     /// Set by the first registration; before it nothing is locked.
     node: OnceCell<Arc<Node>>,
 }
@@ -109,7 +125,9 @@ impl SqliteStore {
         let latest = latest(&connection).map_err(|error| OpenError::of(path.clone(), error))?;
         latest.into_iter().for_each(|time| stamps.resume(time));
         let unavailable = |source| OpenError::Unavailable { path: path.clone(), source };
-        let readers = Readers::start(&path, options.busy, options.readers, options.queue, options.patience);
+        let metrics = Arc::<Metrics>::default();
+        let pace = Pace { batch: options.batch, queue: options.queue, patience: options.patience };
+        let readers = Readers::start(&path, options.busy, options.readers, pace, metrics.clone());
         let readers = readers.map_err(unavailable)?;
         let beside = Beside {
             stamps: Arc::new(stamps),
@@ -117,10 +135,35 @@ impl SqliteStore {
             touches: Arc::new(Touches::new(options.touch)),
             trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
         };
-        let pace = Pace { batch: options.batch, queue: options.queue, patience: options.patience };
-        let writer = Writer::start(connection, beside.clone(), pace);
+        let writer = Writer::start(connection, beside.clone(), pace, metrics.clone());
         let writer = writer.map_err(|error| unavailable(error.into()))?;
-        Ok(Arc::new(Self { writer, readers, beside, nodes: folder.join("nodes"), node: OnceCell::new() }))
+        let nodes = folder.join("nodes");
+        let file = (path.clone(), identity(&path));
+        Ok(Arc::new(Self { writer, readers, beside, nodes, file, metrics, node: OnceCell::new() }))
+    }
+
+    /// Registers what is counted here.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
+    /// Whether the store works: something can be read, and the file is still the one
+    /// that was opened. What is written to one that was removed is lost.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn check(&self) -> Result<(), StoreError> {
+        let (path, opened) = self.file.clone();
+        let operation = move |on: &Connection| {
+            on.prepare_cached("SELECT id FROM task LIMIT 1")
+                .and_then(|mut statement| statement.exists([]))
+                .map_err(error::failed)?;
+            if identity(&path) != opened {
+                return Err(StoreError::Unavailable(Refused::Replaced.into()));
+            }
+            Ok(())
+        };
+        self.readers.read(operation).await
     }
 
     /// Does what was asked for so far and closes the file; whatever is asked for

@@ -44,5 +44,5 @@ pub mod wire {
     pub use toolyard_protocol::response::RELATED_TASK;
     pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
     pub use toolyard_protocol::tools::{Execution, RequestedTtl, TaskSupport, ToolDescription, text_result};
-    pub use toolyard_protocol::{RawJson, RpcError, Timestamp};
+    pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
 }

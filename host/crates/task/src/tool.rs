@@ -3,11 +3,14 @@
 
 use crate::id::{Digest, TaskId};
 use crate::rate::Rate;
-use crate::wire::{LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription};
+use crate::wire::{
+    LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription, TraceContext,
+};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A tool that can be called. A call works with the object that it resolved: a
 /// reload puts a new object into a new catalog and leaves this one alone.
@@ -142,11 +145,25 @@ pub enum Report {
         /// The key of the question.
         key: String,
     },
+    /// The run is over, or was dropped, and this is what it took. The last report.
+    Spent(Spent),
     /// The client's connection may be closed for so many milliseconds.
     ReleaseStream {
         /// When the client should come back.
         retry_ms: u64,
     },
+}
+
+/// What a run took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Processor time of the guest.
+    pub cpu: Duration,
+    /// Elapsed time.
+    pub wall: Duration,
+    /// The most linear memory that it had, in bytes; none where the run did not end
+    /// by itself.
+    pub memory: Option<u64>,
 }
 
 /// What has changed in what a plugin offers.
@@ -203,4 +220,6 @@ pub struct CallInfo {
     pub deadline: Option<Timestamp>,
     /// What the client can do: an object.
     pub client_capabilities: RawJson,
+    /// The trace of the call; what the guest does is a child of it.
+    pub trace: Option<TraceContext>,
 }

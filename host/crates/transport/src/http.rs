@@ -1,6 +1,7 @@
 //! Streamable HTTP: one endpoint, `/mcp`, with POST, GET and DELETE.
 
 mod accept;
+pub mod admin;
 mod body;
 mod cors;
 mod endpoint;

@@ -10,11 +10,13 @@ pub mod stdio;
 
 mod conversation;
 mod methods;
+mod metrics;
 mod notices;
 mod settings;
 mod stream;
 mod tidings;
 
+pub use metrics::Metrics;
 pub use settings::Settings;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
 
@@ -33,4 +35,6 @@ pub struct Server {
     pub auth: auth::Auth,
     /// The names that are served over HTTP, and the pages that may call.
     pub door: http::guard::Door,
+    /// What is counted.
+    pub metrics: Metrics,
 }

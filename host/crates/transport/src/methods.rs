@@ -12,7 +12,7 @@ use std::sync::Arc;
 use toolyard_dispatch::{CallReply, Caller, Fault, Operation, Outlet, RateKey, Stop, ToolCall};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{
-    DecodeError, Id, LogLevel, Message, RawJson, RpcError, notification, page, response, tasks,
+    DecodeError, Id, LogLevel, Message, RawJson, RpcError, TraceContext, notification, page, response, tasks,
 };
 
 /// A request of a client that has initialized.
@@ -24,6 +24,8 @@ pub(crate) struct Request {
     pub id: Id,
     pub method: String,
     pub params: Option<RawJson>,
+    /// The trace that the transport was told of; what the params say comes first.
+    pub trace: Option<TraceContext>,
 }
 
 /// How an answer may leave.
@@ -102,7 +104,11 @@ pub(crate) fn answer(
 ) -> Result<impl Future<Output = Answer> + Send + 'static, Box<Refusal>> {
     match operation(&request.method).map_or(Ok(()), |kind| server.dispatch.pace(&request.key, kind)) {
         Ok(()) => Ok(answer_now(server, conversation, request, outlet)),
-        Err(fault) => Err(Box::new(Refusal::of(&request.id, fault))),
+        Err(fault) => {
+            server.metrics.asked(&request.method);
+            server.metrics.faulted(&fault);
+            Err(Box::new(Refusal::of(&request.id, fault)))
+        }
     }
 }
 
@@ -125,17 +131,18 @@ async fn answer_now(
     request: Request,
     outlet: Arc<dyn Outlet>,
 ) -> Answer {
+    server.metrics.asked(&request.method);
     let taken = match conversation.take(&request.id) {
         Ok(taken) => taken,
         Err(why) => {
             return Answer::Message(response::error(Some(&request.id), &not_taken(why, &server)));
         }
     };
-    let Request { caller, key, id, method, params } = request;
+    let Request { caller, key, id, method, params, trace } = request;
     let params = params.as_ref();
     let stop = taken.stop.clone();
-    let asked =
-        Asked { server: server.clone(), conversation: conversation.clone(), caller, key, outlet, stop };
+    let (of, within) = (server.clone(), conversation.clone());
+    let asked = Asked { server: of, conversation: within, caller, key, outlet, stop, trace };
     let outcome = match method.as_str() {
         "ping" => Ok(RawJson::empty_object()),
         "tools/list" => list_tools(&asked, params).await,
@@ -155,9 +162,18 @@ async fn answer_now(
         Ok(result) => Ok(result),
         Err(Failure::Cancelled) => return Answer::Silence,
         Err(Failure::Refused(fault)) => {
+            server.metrics.faulted(&fault);
             return Answer::Refused(Box::new(Refusal::of(&id, fault)));
         }
-        Err(Failure::Unknown(error) | Failure::Rpc(error)) => Err(error),
+        Err(Failure::Fault(fault)) => {
+            server.metrics.faulted(&fault);
+            Err(logged(&fault))
+        }
+        Err(Failure::Rpc(error)) => {
+            server.metrics.misfit(&error);
+            Err(error)
+        }
+        Err(Failure::Answered(error)) => Err(error),
     };
     Answer::Message(response::outcome(&id, &outcome))
 }
@@ -170,6 +186,7 @@ pub(crate) struct Asked {
     pub key: RateKey,
     pub outlet: Arc<dyn Outlet>,
     pub stop: Arc<Stop>,
+    pub trace: Option<TraceContext>,
 }
 
 /// Takes in the client's response to a request of ours (IR-6).
@@ -228,7 +245,8 @@ pub(crate) fn batch(
                     answering.push(refused(Some(id), fault.rpc()));
                     continue;
                 }
-                let request = Request { caller: caller.clone(), key: key.clone(), id, method, params };
+                let (caller, key) = (caller.clone(), key.clone());
+                let request = Request { caller, key, id, method, params, trace: None };
                 answering.push(match answer(server.clone(), conversation.clone(), request, outlet.clone()) {
                     Ok(answer) => answer.map(Answer::message).boxed(),
                     Err(refusal) => async move { Some(refusal.message) }.boxed(),
@@ -271,9 +289,12 @@ pub(crate) enum Failure {
     Cancelled,
     /// Nothing was done, and HTTP has a status for it.
     Refused(Fault),
-    /// What was named does not exist, to this caller.
-    Unknown(RpcError),
+    /// Something stands against it.
+    Fault(Fault),
+    /// It makes no sense.
     Rpc(RpcError),
+    /// The tool, or the task, came to an error.
+    Answered(RpcError),
 }
 
 impl From<RpcError> for Failure {
@@ -286,9 +307,8 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Cancelled => Self::Cancelled,
-            unknown @ (Fault::UnknownTask | Fault::InvalidCursor) => Self::Unknown(unknown.rpc()),
             refused @ (Fault::InsufficientScope(_) | Fault::TooOften { .. }) => Self::Refused(refused),
-            other => Self::Rpc(logged(&other)),
+            other => Self::Fault(other),
         }
     }
 }
@@ -300,9 +320,11 @@ async fn list_tools(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, 
 }
 
 async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, Failure> {
-    let Asked { server, conversation, caller, key, outlet, stop } = asked;
+    let Asked { server, conversation, caller, key, outlet, stop, trace } = asked;
+    let mut params = CallParams::decode(params)?;
+    params.trace = params.trace.or_else(|| trace.clone());
     let call = ToolCall {
-        params: CallParams::decode(params)?,
+        params,
         client_has_tasks: conversation.revision.has_tasks(),
         stop: stop.clone(),
         outlet: outlet.clone(),
@@ -313,7 +335,7 @@ async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, F
     server.dispatch.pace(key, if as_task { Operation::Creation } else { Operation::Call })?;
     match server.dispatch.call(caller, call).await? {
         CallReply::Result(result) | CallReply::Created(result) => Ok(result),
-        CallReply::Error(error) => Err(Failure::Rpc(error)),
+        CallReply::Error(error) => Err(Failure::Answered(error)),
     }
 }
 
@@ -334,7 +356,7 @@ async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> R
         return Err(RpcError::method_not_found(method).into());
     }
     let done = task_question(asked, method, params).await;
-    if let Err(Failure::Unknown(_)) = &done {
+    if let Err(Failure::Fault(Fault::UnknownTask | Fault::InvalidCursor)) = &done {
         // One that is asked for too often is answered so from now on.
         dispatch.pace(&asked.key, Operation::FailedLookup)?;
     }
@@ -347,7 +369,9 @@ async fn task_question(asked: &Asked, method: &str, params: Option<&RawJson>) ->
     Ok(match method {
         "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await?.view().render(),
         "tasks/result" => {
-            dispatch.task_result(caller, &tasks::task_id(params)?, asked.outlet.clone()).await??
+            let outcome =
+                dispatch.task_result(caller, &tasks::task_id(params)?, asked.outlet.clone()).await?;
+            outcome.map_err(Failure::Answered)?
         }
         "tasks/list" => dispatch.list_tasks(caller, params).await?,
         "tasks/cancel" => dispatch.cancel_task(caller, &tasks::task_id(params)?).await?.view().render(),
@@ -363,17 +387,26 @@ pub(crate) fn logged(fault: &Fault) -> RpcError {
     fault.rpc()
 }
 
+/// The error for a fault that was met before the request's method was looked at.
+fn counted(server: &Server, fault: &Fault) -> RpcError {
+    server.metrics.faulted(fault);
+    logged(fault)
+}
+
 fn not_taken(why: NotTaken, server: &Server) -> RpcError {
     match why {
         NotTaken::IdInUse => RpcError::invalid_request("the id belongs to a request that is still under way"),
-        NotTaken::TooMany => logged(&Fault::Busy {
-            what: format!(
-                "{} requests of this session are under way, the most",
-                server.settings.requests_per_session
-            ),
-            limit: "wire.requests-per-session",
-            retry_after_ms: server.dispatch.settings().retry_after_ms,
-        }),
+        NotTaken::TooMany => counted(
+            server,
+            &Fault::Busy {
+                what: format!(
+                    "{} requests of this session are under way, the most",
+                    server.settings.requests_per_session
+                ),
+                limit: "wire.requests-per-session",
+                retry_after_ms: server.dispatch.settings().retry_after_ms,
+            },
+        ),
     }
 }
 

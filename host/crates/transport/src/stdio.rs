@@ -165,7 +165,8 @@ impl Client {
             });
         };
         let outlet = self.outlet(conversation);
-        let request = Request { caller: conversation.caller(), key: RateKey::Local, id, method, params };
+        let caller = conversation.caller();
+        let request = Request { caller, key: RateKey::Local, id, method, params, trace: None };
         match methods::answer(self.server.clone(), conversation.clone(), request, outlet) {
             Ok(answering) => Ok(answering.map(Answer::message)),
             Err(refusal) => Err(refusal.message),

@@ -114,6 +114,7 @@ pub fn call(name: &str, task: bool, outlet: Arc<dyn Outlet>) -> ToolCall {
             arguments: RawJson::empty_object(),
             task: task.then_some(Ok(RequestedTtl::Absent)),
             progress_token: Some(RawJson::trusted("1")),
+            trace: None,
         },
         client_has_tasks: true,
         stop: Arc::new(Stop::default()),

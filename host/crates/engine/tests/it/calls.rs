@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use toolyard_engine::Settings;
 use toolyard_task::RunEnd;
-use toolyard_task::tool::Report;
+use toolyard_task::tool::{Report, Spent};
 use toolyard_task::wire::{RawJson, TaskSupport};
 
 #[tokio::test]
@@ -220,6 +220,31 @@ async fn guests_report_ask_and_become_tasks() {
     let recorder = Arc::new(Recorder::default());
     let what = error(&run(tool(&catalog, "ask"), "{\"question\":\"Sure?\"}", recorder).await);
     assert!(what.contains("not supported by this client: elicitation"), "{what}");
+}
+
+#[tokio::test]
+async fn every_run_tells_once_what_it_took_however_it_ends() {
+    let engine = engine(&settings());
+    let catalog = only(&engine, "probe", "").await;
+    let recorder = Arc::new(Recorder::default());
+    ok(&run(tool(&catalog, "spin"), "{\"ms\":30}", recorder.clone()).await);
+    let spent = recorder.spent.lock().expect("free").clone();
+    let [spent] = spent[..] else { panic!("{spent:?}") };
+    assert!(spent.cpu >= Duration::from_millis(20) && spent.wall >= spent.cpu, "{spent:?}");
+    assert!(spent.memory.is_some_and(|bytes| bytes >= 64 << 10), "{spent:?}");
+
+    // It sleeps, which is no processor time, and is dropped.
+    let recorder = Arc::new(Recorder::default());
+    let mut waits = tool(&catalog, "wait").run(RawJson::trusted("{\"ms\":60000}"), recorder.clone());
+    assert!((&mut waits).now_or_never().is_none());
+    assert!(recorder.spent.lock().expect("free").is_empty(), "it is not over");
+    drop(waits);
+    let spent = recorder.spent.lock().expect("free").clone();
+    assert!(matches!(spent[..], [Spent { memory: None, .. }]), "{spent:?}");
+
+    let recorder = Arc::new(Recorder::default());
+    error(&run(tool(&catalog, "trap"), "{}", recorder.clone()).await);
+    assert_eq!(recorder.spent.lock().expect("free").len(), 1);
 }
 
 #[tokio::test]

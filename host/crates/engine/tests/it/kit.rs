@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use toolyard_engine::{Engine, PluginReport, PluginState, Plugins, Settings, Snapshot};
 use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Spent};
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
 use toolyard_task::{Catalog, RunContext, RunEnd, Tool};
 
@@ -197,6 +197,8 @@ pub async fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>)
 pub struct Recorder {
     pub stop: AtomicBool,
     pub reports: Mutex<Vec<Report>>,
+    /// What it took, told apart from the rest because every run tells it.
+    pub spent: Mutex<Vec<Spent>>,
     pub asked: Mutex<Vec<AskedQuestion>>,
     pub answer: Option<String>,
     /// Never answers.
@@ -218,6 +220,10 @@ impl RunContext for Recorder {
     }
 
     fn report(&self, report: Report) {
+        if let Report::Spent(spent) = report {
+            self.spent.lock().expect("free").push(spent);
+            return;
+        }
         self.reports.lock().expect("free").push(report);
     }
 
@@ -227,6 +233,7 @@ impl RunContext for Recorder {
             attempt: 1,
             deadline: Some(Timestamp(0)),
             client_capabilities: RawJson::empty_object(),
+            trace: None,
         })
     }
 

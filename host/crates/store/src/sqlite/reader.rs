@@ -1,14 +1,15 @@
 //! The threads that read. Each has a connection of its own, which sees the file as
 //! of the last commit and is never kept waiting by the writer.
 
+use super::metrics::Metrics;
 use super::schema;
-use super::writer::{closed, place};
+use super::writer::{Pace, closed, place};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 use toolyard_task::store::StoreError;
 
@@ -21,16 +22,18 @@ pub(super) struct Readers {
     places: Arc<Semaphore>,
     patience: Duration,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    metrics: Arc<Metrics>,
 }
 
 impl Readers {
-    /// Starts `count` threads, each with room for `queue` waiting reads.
+    /// Starts `count` threads, each with room for as many waiting reads as the
+    /// writer has for writes.
     pub(super) fn start(
         path: &Path,
         busy: Duration,
         count: usize,
-        queue: usize,
-        patience: Duration,
+        Pace { queue, patience, .. }: Pace,
+        metrics: Arc<Metrics>,
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let (jobs, inbox) = channel();
         let inbox = Arc::new(Mutex::new(inbox));
@@ -43,7 +46,7 @@ impl Readers {
             threads.push(std::thread::Builder::new().name(name).spawn(move || run(&connection, &inbox))?);
         }
         let places = Arc::new(Semaphore::new(queue.max(1) * count.max(1)));
-        Ok(Self { jobs, places, patience, threads: Mutex::new(threads) })
+        Ok(Self { jobs, places, patience, threads: Mutex::new(threads), metrics })
     }
 
     /// Reads on one of the threads.
@@ -52,6 +55,7 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
+        let began = Instant::now();
         let place = place(&self.places, self.patience).await?;
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |on| {
@@ -63,7 +67,9 @@ impl Readers {
         });
         // If the threads have ended, the reply is dropped with the job.
         let _ = self.jobs.send(Some(job));
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        let answer = answer.await.unwrap_or_else(|_| Err(closed()));
+        self.metrics.read.ended(began, answer.is_ok());
+        answer
     }
 
     /// Does what is queued and ends the threads. Blocks until then.

@@ -7,6 +7,7 @@
 use super::audit::{self, Trail};
 use super::counts::Counts;
 use super::error::failed;
+use super::metrics::Metrics;
 use super::touches::Touches;
 use super::watch::Watch;
 use crate::Refused;
@@ -56,6 +57,7 @@ pub(super) struct Writer {
     places: Arc<Semaphore>,
     patience: Duration,
     thread: Mutex<Option<JoinHandle<()>>>,
+    metrics: Arc<Metrics>,
 }
 
 enum Message {
@@ -109,11 +111,17 @@ where
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(on: Connection, beside: Beside, pace: Pace) -> io::Result<Self> {
+    pub(super) fn start(
+        on: Connection,
+        beside: Beside,
+        pace: Pace,
+        metrics: Arc<Metrics>,
+    ) -> io::Result<Self> {
         let (messages, inbox) = channel();
         // If this fails, the first look tells of a change too many.
         let seen = data_version(&on).ok();
-        let thread = Thread { on, beside, batch: pace.batch.max(1), counts: Counts::default(), seen };
+        let (batch, counts) = (pace.batch.max(1), Counts::default());
+        let thread = Thread { on, beside, batch, counts, seen, metrics: metrics.clone() };
         let thread =
             std::thread::Builder::new().name("toolyard-store-w".into()).spawn(move || thread.run(&inbox))?;
         Ok(Self {
@@ -121,6 +129,7 @@ impl Writer {
             places: Arc::new(Semaphore::new(pace.queue.max(1))),
             patience: pace.patience,
             thread: Mutex::new(Some(thread)),
+            metrics,
         })
     }
 
@@ -131,6 +140,7 @@ impl Writer {
         T: Send + 'static,
         F: FnMut(&mut Writing<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
+        let began = Instant::now();
         let place = place(&self.places, self.patience).await?;
         let (reply, answer) = oneshot::channel();
         self.send(Message::Job(Box::new(Pending {
@@ -139,7 +149,9 @@ impl Writer {
             reply: Some(reply),
             _place: Some(place),
         })));
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        let answer = answer.await.unwrap_or_else(|_| Err(closed()));
+        self.metrics.write.ended(began, answer.is_ok());
+        answer
     }
 
     /// Makes the thread look at what it watches.
@@ -196,6 +208,7 @@ struct Thread {
     counts: Counts,
     /// The `data_version` that was seen last.
     seen: Option<i64>,
+    metrics: Arc<Metrics>,
 }
 
 /// Where a transaction failed.
@@ -289,6 +302,16 @@ impl Thread {
     }
 
     fn transaction(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Fault> {
+        let began = Instant::now();
+        let done = self.whole_transaction(jobs);
+        self.metrics.commit.ended(began, done.is_ok());
+        if done.is_ok() {
+            self.metrics.shared(jobs.len());
+        }
+        done
+    }
+
+    fn whole_transaction(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Fault> {
         self.execute("BEGIN IMMEDIATE").map_err(Fault::Begin)?;
         let done = self.within(jobs);
         if let Err(error) = done {

@@ -3,6 +3,7 @@
 
 use super::endpoint::Endpoint;
 use crate::Server;
+use crate::metrics::Open;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -43,9 +44,10 @@ pub async fn serve(server: Arc<Server>, listener: TcpListener, mut stop: watch::
             Ok((stream, peer)) => {
                 let endpoint = endpoint.clone();
                 let stop = stop.clone();
+                let open = Open::one(&endpoint.server.metrics.connections);
                 connections.spawn(async move {
                     connection(stream, peer.ip(), endpoint, stop).await;
-                    drop(permit);
+                    drop((permit, open));
                 });
             }
             Err(error) => {

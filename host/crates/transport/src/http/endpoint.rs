@@ -5,6 +5,7 @@ use super::hub::{Hub, LiveSession};
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
 use crate::methods::Refusal;
+use crate::metrics::Counted;
 use crate::tidings::Tidings;
 use http::header::{ACCEPT, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
@@ -43,7 +44,17 @@ impl Endpoint {
         Self { hub: Hub::new(server.clone()), server, requests }
     }
 
+    /// Answers a request, and counts it.
     pub async fn handle(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Reply {
+        let method = request.method().clone();
+        let mut reply = self.answer(request, peer).await;
+        let metrics = &self.server.metrics;
+        metrics.answered(&method, reply.status(), reply.extensions().get::<Counted>().is_some());
+        reply.body_mut().count(&metrics.streams);
+        reply
+    }
+
+    async fn answer(&self, request: Request<Incoming>, peer: IpAddr) -> Reply {
         if let Err(why) = self.server.door.check(request.uri().authority(), request.headers()) {
             return why.into();
         }
@@ -123,8 +134,7 @@ impl Endpoint {
     /// often. Those who are turned away are counted by their address.
     async fn visitor(&self, request: &Request<Incoming>, peer: IpAddr) -> Result<Visitor, Refused> {
         let auth = &self.server.auth;
-        let too_often = |fault| Refused::from(reply::turned_away(Refusal::without_id(fault), auth));
-        let pace = |key: &RateKey| self.server.dispatch.pace(key, Operation::Request).map_err(too_often);
+        let pace = |key: &RateKey| self.pace(key, Operation::Request);
         match auth.principal(request.headers(), &self.requests).await {
             Ok(principal) => {
                 let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal };
@@ -137,6 +147,14 @@ impl Endpoint {
                 Err(reply::denied(&why, auth).into())
             }
         }
+    }
+
+    /// Counts an operation that no request of MCP stands for, or not yet.
+    pub fn pace(&self, key: &RateKey, operation: Operation) -> Result<(), Refused> {
+        self.server.dispatch.pace(key, operation).map_err(|fault| {
+            self.server.metrics.faulted(&fault);
+            reply::turned_away(Refusal::without_id(fault), &self.server.auth).into()
+        })
     }
 
     async fn delete(&self, request: &Request<Incoming>, by: &Visitor) -> Result<Reply, Refused> {
@@ -164,8 +182,8 @@ impl Endpoint {
             Err(_) => None,
         };
         session.ok_or_else(|| {
-            if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::FailedLookup) {
-                return reply::turned_away(Refusal::without_id(fault), &self.server.auth).into();
+            if let Err(refusal) = self.pace(&by.key, Operation::FailedLookup) {
+                return refusal;
             }
             let error =
                 RpcError::invalid_request("Session not found: it was ended or has expired; initialize again");

@@ -6,7 +6,6 @@ use super::hub::{LiveSession, Purpose};
 use super::reply::{self, Refused, Reply};
 use super::sse::{self, EventId, Manner};
 use crate::Server;
-use crate::methods::Refusal;
 use http::StatusCode;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -27,9 +26,7 @@ impl Endpoint {
         let found = id
             .and_then(|id| session.find(id).filter(|stream| stream.continues_after(id.number)).zip(Some(id)));
         let Some((stream, id)) = found else {
-            if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::FailedLookup) {
-                return Err(reply::turned_away(Refusal::without_id(fault), &self.server.auth).into());
-            }
+            self.pace(&by.key, Operation::FailedLookup)?;
             // H-29: not 404, which would end the session.
             let error = RpcError::invalid_request(
                 "Bad request: Last-Event-ID names no event of this session that is still kept",

@@ -141,7 +141,8 @@ impl Hub {
         if live.len() >= settings.sessions_in_memory {
             forget_longest_unused(&mut live);
         }
-        live.entry(session.id.clone())
+        let held = live
+            .entry(session.id.clone())
             .or_insert_with(|| {
                 Arc::new(LiveSession {
                     conversation: Arc::new(Conversation::new(
@@ -172,12 +173,19 @@ impl Hub {
                     session,
                 })
             })
-            .clone()
+            .clone();
+        self.count(&live);
+        held
     }
 
     /// Lets go of a session that was closed: its streams end, its calls stop.
     pub fn close(&self, id: &SessionId) {
-        let live = self.lock().remove(id);
+        let live = {
+            let mut all = self.lock();
+            let live = all.remove(id);
+            self.count(&all);
+            live
+        };
         if let Some(live) = live {
             live.conversation.cancel_all();
             live.end_streams();
@@ -213,6 +221,10 @@ impl Hub {
         for session in all {
             session.end_streams();
         }
+    }
+
+    fn count(&self, live: &HashMap<SessionId, Arc<LiveSession>>) {
+        self.server.metrics.sessions.set(i64::try_from(live.len()).unwrap_or(i64::MAX));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {

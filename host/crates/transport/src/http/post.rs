@@ -19,11 +19,17 @@ use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
-use toolyard_protocol::{DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, response, tasks};
+use toolyard_protocol::{
+    DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, TraceContext, response, tasks,
+};
+
+/// Headers of one `tracestate`, at most.
+const STATES: usize = 8;
 
 impl Endpoint {
     pub(super) async fn post(&self, request: Request<HttpBody>, by: &Visitor) -> Result<Reply, Refused> {
         let (headers, message) = self.read(request).await?;
+        let trace = trace_of(&headers);
         match message {
             Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
                 Ok(self.initialize(&id, params.as_ref(), by).await)
@@ -31,9 +37,8 @@ impl Endpoint {
             Incoming::One(Message::Request { id, method, params }) => {
                 let session = self.session(&headers, by).await?;
                 let caller = session.conversation.caller_now(&by.principal);
-                Ok(self
-                    .request(session, McpRequest { caller, key: by.key.clone(), id, method, params })
-                    .await)
+                let key = by.key.clone();
+                Ok(self.request(session, McpRequest { caller, key, id, method, params, trace }).await)
             }
             Incoming::One(Message::Notification { method, params }) => {
                 let session = self.session(&headers, by).await?;
@@ -81,11 +86,13 @@ impl Endpoint {
 
     /// Opens a session (L-1 to L-3, H-22).
     async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &Visitor) -> Reply {
+        self.server.metrics.asked("initialize");
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
         };
         if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::Session) {
+            self.server.metrics.faulted(&fault);
             return reply::turned_away(Refusal::of(id, fault), &self.server.auth);
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
@@ -100,6 +107,7 @@ impl Endpoint {
             Ok(session) => session,
             Err(fault) => return reply::json(response::error(Some(id), &fault.rpc())),
         };
+        self.server.metrics.opened.inc();
         tracing::debug!(session = %session.id, client = session.client, %revision, "session opened");
         let live = self.hub.hold(session.clone(), &by.principal, false);
         let declared = live.conversation.declared;
@@ -184,6 +192,17 @@ impl Endpoint {
             reply::json(response::batch(&answers))
         })
     }
+}
+
+/// The trace that the headers name. A `tracestate` may be spread over several.
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let text = |name| headers.get_all(name).iter().map(|value| value.to_str().ok());
+    let mut parents = text("traceparent");
+    // Two of them name no one trace.
+    let (Some(parent), None) = (parents.next()?, parents.next()) else { return None };
+    let states: Option<Vec<&str>> = text("tracestate").take(STATES).collect();
+    let state = states.filter(|states| !states.is_empty()).map(|states| states.join(","));
+    TraceContext::parse(parent, state.as_deref())
 }
 
 /// H-7: what is not JSON-RPC is an error of HTTP as well.

@@ -4,6 +4,7 @@ use super::body::BodyError;
 use super::guard::TurnedAway;
 use crate::auth::{Auth, Denied};
 use crate::methods::Refusal;
+use crate::metrics::{Counted, Open};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http::header::{
@@ -11,6 +12,7 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
+use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -31,7 +33,16 @@ pub(crate) enum ReplyBody {
     /// All of it, or nothing more.
     Whole(Option<Bytes>),
     /// A stream of events.
-    Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>, Option<Open>),
+}
+
+impl ReplyBody {
+    /// Counts it for as long as it is written, if it is a stream of events.
+    pub fn count(&mut self, streams: &Gauge) {
+        if let Self::Events(_, open) = self {
+            *open = Some(Open::one(streams));
+        }
+    }
 }
 
 impl Body for ReplyBody {
@@ -44,7 +55,7 @@ impl Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Events(events) => {
+            Self::Events(events, _) => {
                 events.as_mut().poll_next(context).map(|event| event.map(|event| Ok(Frame::data(event))))
             }
         }
@@ -57,7 +68,7 @@ impl Body for ReplyBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Events(_) => SizeHint::default(),
+            Self::Events(..) => SizeHint::default(),
         }
     }
 }
@@ -146,6 +157,7 @@ pub(crate) fn turned_away(refusal: Refusal, auth: &Auth) -> Reply {
         _ => StatusCode::OK,
     };
     *reply.status_mut() = status;
+    reply.extensions_mut().insert(Counted);
     reply
 }
 
@@ -154,8 +166,8 @@ pub(crate) fn turned_away(refusal: Refusal, auth: &Auth) -> Reply {
 pub(crate) fn while_good(reply: Reply, left: Option<Duration>) -> Reply {
     let Some(left) = left else { return reply };
     reply.map(|body| match body {
-        ReplyBody::Events(events) => {
-            ReplyBody::Events(Box::pin(events.take_until(Box::pin(tokio::time::sleep(left)))))
+        ReplyBody::Events(events, open) => {
+            ReplyBody::Events(Box::pin(events.take_until(Box::pin(tokio::time::sleep(left)))), open)
         }
         whole @ ReplyBody::Whole(_) => whole,
     })
@@ -171,7 +183,7 @@ pub(crate) fn not_allowed(methods: &'static str) -> Reply {
 
 /// A stream of events.
 pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Reply {
-    let mut reply = Response::new(ReplyBody::Events(Box::pin(events)));
+    let mut reply = Response::new(ReplyBody::Events(Box::pin(events), None));
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -1,0 +1,93 @@
+//! What is counted about the SQLite file.
+//!
+//! No label has a value from a client: the values are the constants here.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use std::time::Instant;
+
+const OPERATION: &str = "operation";
+const READ: &str = "read";
+const WRITE: &str = "write";
+const COMMIT: &str = "commit";
+
+/// Seconds: from a read of cached pages to the patience with a locked file.
+const SECONDS: [f64; 12] = [0.00005, 0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0];
+/// Operations that shared a commit.
+const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+
+type Labels = [(&'static str, &'static str); 1];
+
+/// The numbers of one store.
+pub(super) struct Metrics {
+    /// A read, as its caller waits for it.
+    pub read: Operation,
+    /// A write, as its caller waits for it.
+    pub write: Operation,
+    /// A transaction of the writing thread.
+    pub commit: Operation,
+    batch: Histogram,
+    durations: Family<Labels, Histogram, fn() -> Histogram>,
+    failures: Family<Labels, Counter>,
+}
+
+/// The numbers of one operation.
+pub(super) struct Operation {
+    duration: Histogram,
+    failures: Counter,
+}
+
+impl Operation {
+    /// It began then, and is over.
+    pub fn ended(&self, began: Instant, done: bool) {
+        self.duration.observe(began.elapsed().as_secs_f64());
+        if !done {
+            self.failures.inc();
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let durations: Family<Labels, Histogram, fn() -> Histogram> =
+            Family::new_with_constructor(|| Histogram::new(SECONDS));
+        let failures = Family::<Labels, Counter>::default();
+        let operation = |name| {
+            let labels = [(OPERATION, name)];
+            Operation {
+                duration: durations.get_or_create_owned(&labels),
+                failures: failures.get_or_create_owned(&labels),
+            }
+        };
+        let (read, write, commit) = (operation(READ), operation(WRITE), operation(COMMIT));
+        Self { read, write, commit, batch: Histogram::new(SIZES), durations, failures }
+    }
+}
+
+impl Metrics {
+    /// So many operations shared a commit.
+    pub fn shared(&self, operations: usize) {
+        self.batch.observe(operations as f64);
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "toolyard_store_duration",
+            "Time of the store's operations: reads and writes as callers wait for them, commits as the disk takes",
+            Unit::Seconds,
+            self.durations.clone(),
+        );
+        registry.register(
+            "toolyard_store_failures",
+            "Operations of the store that failed",
+            self.failures.clone(),
+        );
+        registry.register(
+            "toolyard_store_commit_operations",
+            "Operations that shared one commit",
+            self.batch.clone(),
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! The listener for whoever looks after the host: whether it lives, whether it is
+//! ready, and its numbers. It stands on an address of its own, asks nobody who they
+//! are, and changes nothing.
+//!
+//! What may not live here: what is checked and what is counted. The host says, by
+//! [`Vitals`].
+
+use super::guard::Door;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio_util::task::TaskTracker;
+
+/// How long answers under way may take once the listener stops.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What can be told of the host.
+pub trait Vitals: Send + Sync + 'static {
+    /// Why it is not ready: the name of each check that failed. Ends soon, whatever
+    /// the state of what is checked.
+    fn unready(&self) -> BoxFuture<'_, Vec<&'static str>>;
+
+    /// Its numbers, and the media type that they are written in.
+    fn numbers(&self) -> (String, &'static str);
+}
+
+/// What the operator set about this listener.
+#[derive(Debug, Clone)]
+pub struct AdminSettings {
+    /// Whether other machines may reach it, by addresses that we cannot foresee.
+    pub on_network: bool,
+    /// Names beside those of loopback that the `Host` header may have.
+    pub names: Vec<String>,
+    /// Connections at once; further ones wait to be accepted.
+    pub connections: usize,
+    /// How long a connection may last, all in all. It carries one request.
+    pub time: Duration,
+}
+
+struct Admin {
+    vitals: Arc<dyn Vitals>,
+    settings: AdminSettings,
+}
+
+type Reply = Response<Full<Bytes>>;
+
+/// Serves `listener` until `stop` turns true.
+pub async fn serve(
+    vitals: Arc<dyn Vitals>,
+    settings: AdminSettings,
+    listener: TcpListener,
+    mut stop: watch::Receiver<bool>,
+) {
+    let permits = Arc::new(Semaphore::new(settings.connections));
+    let admin = Arc::new(Admin { vitals, settings });
+    let connections = TaskTracker::new();
+    loop {
+        // As at the front door: over the limit, who comes waits in the kernel's queue.
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            accepted = accept(&listener, &permits) => accepted,
+        };
+        match accepted {
+            Ok((stream, permit)) => {
+                let admin = admin.clone();
+                connections.spawn(async move {
+                    let time = admin.settings.time;
+                    if tokio::time::timeout(time, connection(stream, admin)).await.is_err() {
+                        tracing::debug!("a connection of the admin listener took too long");
+                    }
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a connection of the admin listener could not be accepted"
+                );
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    connections.close();
+    if tokio::time::timeout(LINGER, connections.wait()).await.is_err() {
+        tracing::debug!("connections of the admin listener were cut because the server stops");
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = permits.clone().acquire_owned().await.map_err(std::io::Error::other)?;
+    Ok((listener.accept().await?.0, permit))
+}
+
+async fn connection(stream: TcpStream, admin: Arc<Admin>) {
+    let head_time = admin.settings.time;
+    let service = service_fn(move |request: Request<Incoming>| {
+        let admin = admin.clone();
+        async move { Ok::<_, std::convert::Infallible>(admin.answer(&request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_time)
+        .keep_alive(false)
+        .max_headers(64)
+        .max_buf_size(16 * 1024)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(
+            error = &error as &dyn std::error::Error,
+            "a connection of the admin listener ended early"
+        );
+    }
+}
+
+impl Admin {
+    async fn answer(&self, request: &Request<Incoming>) -> Reply {
+        if !self.knows(request.uri().authority(), request.headers()) {
+            return text(StatusCode::FORBIDDEN, "the Host header does not name this server\n");
+        }
+        let path = request.uri().path();
+        if !["/healthz", "/readyz", "/metrics"].contains(&path) {
+            return text(StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n");
+        }
+        if ![Method::GET, Method::HEAD].contains(request.method()) {
+            let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "GET or HEAD\n");
+            reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return reply;
+        }
+        match path {
+            "/healthz" => text(StatusCode::OK, "ok\n"),
+            "/readyz" => readiness(&self.vitals.unready().await),
+            _ => {
+                let (numbers, kind) = self.vitals.numbers();
+                reply(StatusCode::OK, numbers, kind)
+            }
+        }
+    }
+
+    /// A page in a browser can make its own name lead here, but not an address. On
+    /// the network any address may be ours.
+    fn knows(&self, authority: Option<&Authority>, headers: &HeaderMap) -> bool {
+        if Door::default().check(authority, headers).is_ok() {
+            return true;
+        }
+        let mut hosts = headers.get_all(HOST).iter();
+        let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
+        let (Some(named), None) = (authority.or(header.as_ref()), hosts.next()) else { return false };
+        let (host, has_user) = (named.host(), named.as_str().contains('@'));
+        let is_address = || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        let is_named = || self.settings.names.iter().any(|name| name.eq_ignore_ascii_case(host));
+        !has_user && (is_named() || self.settings.on_network && is_address())
+    }
+}
+
+fn readiness(unready: &[&str]) -> Reply {
+    let (status, body) = if unready.is_empty() {
+        (StatusCode::OK, as_json(true, unready))
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, as_json(false, unready))
+    };
+    reply(status, body, "application/json")
+}
+
+/// The names of checks are words of ours, which need no escaping.
+fn as_json(ready: bool, failed: &[&str]) -> String {
+    let failed: Vec<String> = failed.iter().map(|check| format!("\"{check}\"")).collect();
+    format!("{{\"ready\":{ready},\"failed\":[{}]}}\n", failed.join(","))
+}
+
+fn text(status: StatusCode, text: &'static str) -> Reply {
+    reply(status, text, "text/plain; charset=utf-8")
+}
+
+fn reply(status: StatusCode, body: impl Into<Bytes>, kind: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(body.into()));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fine;
+
+    impl Vitals for Fine {
+        fn unready(&self) -> BoxFuture<'_, Vec<&'static str>> {
+            Box::pin(std::future::ready(Vec::new()))
+        }
+
+        fn numbers(&self) -> (String, &'static str) {
+            (String::new(), "text/plain")
+        }
+    }
+
+    fn knows(on_network: bool, names: &[&str], host: &str) -> bool {
+        let settings = AdminSettings {
+            on_network,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            connections: 1,
+            time: Duration::from_secs(1),
+        };
+        let admin = Admin { vitals: Arc::new(Fine), settings };
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, host.parse().expect("a test's header"));
+        admin.knows(None, &headers)
+    }
+
+    #[test]
+    fn only_loopback_and_what_was_named_is_known() {
+        for host in ["localhost", "127.0.0.1:7421", "[::1]"] {
+            assert!(knows(false, &[], host), "{host}");
+        }
+        for host in ["10.0.0.7:7421", "[2001:db8::7]:7421"] {
+            assert!(knows(true, &[], host) && !knows(false, &[], host), "{host}");
+        }
+        assert!(knows(true, &["toolyard"], "Toolyard:7421") && knows(false, &["toolyard"], "toolyard"));
+        for host in
+            ["evil.example", "10.0.0.7.evil.example", "10.0.0.7@evil.example", "evil.example@10.0.0.7", ""]
+        {
+            assert!(!knows(true, &["toolyard"], host), "{host}");
+        }
+    }
+
+    #[test]
+    fn what_fails_is_named() {
+        assert_eq!(as_json(true, &[]), "{\"ready\":true,\"failed\":[]}\n");
+        assert_eq!(
+            as_json(false, &["plugins", "store"]),
+            "{\"ready\":false,\"failed\":[\"plugins\",\"store\"]}\n"
+        );
+        assert_eq!(readiness(&["store"]).status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+}

@@ -1,0 +1,252 @@
+//! What is counted at the door.
+//!
+//! No label has a value from a client: a method is one of the list here, or `other`;
+//! a reason and a limit are the constants of this file and of [`Fault`].
+
+use http::{Method, StatusCode};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use toolyard_dispatch::Fault;
+use toolyard_protocol::RpcError;
+
+const METHOD: &str = "method";
+const STATUS: &str = "status";
+const REASON: &str = "reason";
+const LIMIT: &str = "limit";
+
+/// The requests that are told apart, in the order of the alphabet.
+const METHODS: [&str; 18] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "other",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/list",
+    "tasks/result",
+    "tools/call",
+    "tools/list",
+];
+const OTHER: &str = "other";
+
+const VERBS: [&str; 4] = ["GET", "POST", "DELETE", OTHER];
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Why requests are refused. The first are told by HTTP alone.
+const REASONS: [&str; 14] = [
+    "bad_request",
+    "unauthenticated",
+    "forbidden",
+    "not_found",
+    "too_large",
+    "too_slow",
+    "unavailable",
+    "unknown",
+    "invalid",
+    "busy",
+    "rate",
+    "scope",
+    "closing",
+    "store",
+];
+
+type Labels<const N: usize> = [(&'static str, &'static str); N];
+
+/// The numbers of one server.
+pub struct Metrics {
+    requests: Family<Labels<1>, Counter>,
+    /// The handles of `requests`, in the order of `METHODS`.
+    by_method: [Counter; METHODS.len()],
+    answers: Family<Labels<2>, Counter>,
+    refusals: Family<Labels<2>, Counter>,
+    pub(crate) connections: Gauge,
+    pub(crate) streams: Gauge,
+    pub(crate) sessions: Gauge,
+    pub(crate) opened: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let requests = Family::<Labels<1>, Counter>::default();
+        Self {
+            by_method: METHODS.map(|method| requests.get_or_create_owned(&[(METHOD, method)])),
+            requests,
+            answers: Family::default(),
+            refusals: Family::default(),
+            connections: Gauge::default(),
+            streams: Gauge::default(),
+            sessions: Gauge::default(),
+            opened: Counter::default(),
+        }
+    }
+}
+
+/// Marks an answer of HTTP whose refusal was counted by its fault.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted;
+
+/// One of something that is open, until it is dropped.
+pub(crate) struct Open(Gauge);
+
+impl Open {
+    pub fn one(of: &Gauge) -> Self {
+        of.inc();
+        Self(of.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Metrics {
+    /// Registers what is counted here.
+    pub fn register(&self, registry: &mut Registry) {
+        for verb in VERBS {
+            for class in CLASSES {
+                drop(self.answers.get_or_create(&[(METHOD, verb), (STATUS, class)]));
+            }
+        }
+        for reason in REASONS {
+            drop(self.refusals.get_or_create(&[(REASON, reason), (LIMIT, "")]));
+        }
+        registry.register("toolyard_requests", "Requests of MCP, by method", self.requests.clone());
+        registry.register(
+            "toolyard_http_requests",
+            "Requests of HTTP, by method and class of the answer's status",
+            self.answers.clone(),
+        );
+        registry.register(
+            "toolyard_refusals",
+            "Requests that were refused, by reason and by the limit that was met, if any",
+            self.refusals.clone(),
+        );
+        registry.register("toolyard_connections", "Open connections of HTTP", self.connections.clone());
+        registry.register("toolyard_streams", "Open event streams", self.streams.clone());
+        registry.register("toolyard_sessions", "Sessions held in memory", self.sessions.clone());
+        registry.register("toolyard_sessions_opened", "Sessions that were opened", self.opened.clone());
+    }
+
+    /// A request came.
+    pub(crate) fn asked(&self, method: &str) {
+        let place = METHODS.binary_search(&method).or_else(|_| METHODS.binary_search(&OTHER));
+        if let Ok(place) = place {
+            self.by_method[place].inc();
+        }
+    }
+
+    /// A request of HTTP was answered.
+    pub(crate) fn answered(&self, method: &Method, status: StatusCode, counted: bool) {
+        let verb = VERBS.into_iter().find(|verb| *verb == method.as_str()).unwrap_or(OTHER);
+        let class = CLASSES[usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1];
+        self.answers.get_or_create(&[(METHOD, verb), (STATUS, class)]).inc();
+        if !counted && let Some(reason) = told_by_status(status) {
+            self.refused(reason, "");
+        }
+    }
+
+    /// A request was refused because of this fault; some are no refusals.
+    pub(crate) fn faulted(&self, fault: &Fault) {
+        if let Some((reason, limit)) = told_by_fault(fault) {
+            self.refused(reason, limit);
+        }
+    }
+
+    /// A request was refused with this error, before it got anywhere.
+    pub(crate) fn misfit(&self, error: &RpcError) {
+        let reason =
+            if error.code == toolyard_protocol::error::METHOD_NOT_FOUND { "unknown" } else { "invalid" };
+        self.refused(reason, "");
+    }
+
+    /// Both are constants, so that there are only so many series.
+    fn refused(&self, reason: &'static str, limit: &'static str) {
+        self.refusals.get_or_create(&[(REASON, reason), (LIMIT, limit)]).inc();
+    }
+}
+
+fn told_by_status(status: StatusCode) -> Option<&'static str> {
+    match status.as_u16() {
+        401 => Some("unauthenticated"),
+        403 => Some("forbidden"),
+        404 => Some("not_found"),
+        408 => Some("too_slow"),
+        413 => Some("too_large"),
+        400..=499 => Some("bad_request"),
+        500..=599 => Some("unavailable"),
+        _ => None,
+    }
+}
+
+fn told_by_fault(fault: &Fault) -> Option<(&'static str, &'static str)> {
+    match fault {
+        Fault::UnknownTool(_)
+        | Fault::UnknownTask
+        | Fault::UnknownPrompt(_)
+        | Fault::NothingToComplete(_)
+        | Fault::TasksOff => Some(("unknown", "")),
+        Fault::TaskForbidden(_)
+        | Fault::TaskRequired(_)
+        | Fault::InvalidParams(_)
+        | Fault::ArgumentsDenied(_)
+        | Fault::AlreadyOver(_)
+        | Fault::InvalidCursor => Some(("invalid", "")),
+        Fault::Busy { limit, .. } => Some(("busy", limit)),
+        Fault::TooOften { limit, .. } => Some(("rate", limit)),
+        Fault::InsufficientScope(_) => Some(("scope", "")),
+        Fault::Closing => Some(("closing", "")),
+        Fault::Store(_) => Some(("store", "")),
+        // What a plugin says, and what a client took back.
+        Fault::Answered(_) | Fault::Cancelled => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(metrics: &Metrics) -> String {
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).expect("text");
+        text
+    }
+
+    #[test]
+    fn what_clients_name_adds_no_series() {
+        let metrics = Metrics::default();
+        let before = text(&metrics).lines().count();
+        for number in 0..1_000 {
+            metrics.asked(&format!("tools/call{number}"));
+            let verb = Method::from_bytes(format!("M{number}").as_bytes()).expect("a token");
+            metrics.answered(&verb, StatusCode::from_u16(100 + number % 900).expect("a status"), false);
+            metrics.faulted(&Fault::UnknownTool(number.to_string()));
+        }
+        let text = text(&metrics);
+        assert_eq!(text.lines().count(), before, "{text}");
+        assert!(text.contains("toolyard_requests_total{method=\"other\"} 1000"), "{text}");
+    }
+
+    #[test]
+    fn the_methods_are_in_order() {
+        assert!(METHODS.is_sorted());
+        let metrics = Metrics::default();
+        for method in METHODS {
+            metrics.asked(method);
+        }
+        assert!(metrics.by_method.iter().all(|counter| counter.get() == 1));
+    }
+}

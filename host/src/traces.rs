@@ -1,0 +1,371 @@
+//! Traces of calls, sent to an OpenTelemetry collector over OTLP.
+//!
+//! Spans are made when a call is over, and sent in batches by a thread of their own.
+//! Its queue is bounded: a collector that is slow or away loses spans, never calls.
+
+use crate::config::Config;
+use crate::system::{RandomIds, unix_nanos};
+use anyhow::{Context as _, bail};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use opentelemetry::trace::{Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{RetryPolicy, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, SpanData, SpanEvents, SpanLinks, SpanProcessor as _,
+};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use toolyard_dispatch::{CallEnd, EndedCall, Ids as _, TraceContext, Traces};
+
+/// How long one batch may take to be sent.
+const EXPORT_TIME: Duration = Duration::from_secs(5);
+/// What a collector may answer.
+const ANSWER_BYTES: usize = 64 << 10;
+/// How often it is said that spans are lost.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
+/// Where OTLP over HTTP takes traces, if the endpoint names no path.
+const PATH: &str = "/v1/traces";
+
+/// Keeps the traces of this host.
+pub struct Otlp {
+    processor: BatchSpanProcessor,
+    /// Of how many traces that begin here one is recorded, as a bound on trace ids.
+    below: u128,
+    scope: InstrumentationScope,
+    flush: Duration,
+    recorded: Counter,
+    watched: Watched,
+    /// Where the ids of spans come from: the state of a generator, seeded once.
+    ids: AtomicU64,
+}
+
+/// What became of what was sent.
+#[derive(Clone, Default)]
+struct Watched {
+    sent: Counter,
+    lost: Counter,
+}
+
+impl Otlp {
+    /// Traces as the operator wants them; none if no endpoint is named. `runtime`
+    /// carries the requests to the collector.
+    ///
+    /// # Errors
+    /// If the endpoint is none that we can send to.
+    pub fn start(config: &Config, runtime: Handle) -> anyhow::Result<Option<Arc<Self>>> {
+        let Some(endpoint) = &config.trace.endpoint else { return Ok(None) };
+        let uri: http::Uri = endpoint.parse().context("`trace.endpoint` is no URL")?;
+        if uri.scheme_str() != Some("http") || uri.authority().is_none() {
+            bail!(
+                "`trace.endpoint`: expected http://HOST:PORT of a collector near by, which may pass traces on \
+                 over TLS, not `{endpoint}`"
+            );
+        }
+        let endpoint = match uri.path() {
+            "" | "/" => format!("{}{PATH}", endpoint.trim_end_matches('/')),
+            _ => endpoint.clone(),
+        };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(Courier { runtime })
+            .with_endpoint(endpoint)
+            .with_timeout(EXPORT_TIME)
+            .with_retry_policy(RetryPolicy::disabled())
+            .build()
+            .context("`trace.endpoint` cannot be used")?;
+        let watched = Watched::default();
+        let counting = Counting { exporter, watched: watched.clone(), complained: Mutex::default() };
+        let limits = &config.limits;
+        let queue = limits.trace_queue as usize;
+        let batch = BatchConfigBuilder::default()
+            .with_max_queue_size(queue)
+            .with_max_export_batch_size(queue.min(512))
+            .with_scheduled_delay(limits.trace_interval)
+            .build();
+        let mut processor = BatchSpanProcessor::new(counting, batch);
+        let resource = Resource::builder_empty().with_attributes([
+            KeyValue::new("service.name", config.trace.service.clone()),
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.instance.id", RandomIds.uuid().to_string()),
+        ]);
+        processor.set_resource(&resource.build());
+        let (high, low) = RandomIds.uuid().as_u64_pair();
+        Ok(Some(Arc::new(Self {
+            processor,
+            below: limits.trace_sample.of(u128::from(u64::MAX)),
+            scope: InstrumentationScope::builder("toolyard").with_version(env!("CARGO_PKG_VERSION")).build(),
+            flush: limits.trace_flush,
+            recorded: Counter::default(),
+            watched,
+            ids: AtomicU64::new(high ^ low.rotate_left(1)),
+        })))
+    }
+
+    /// Registers what is counted here.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        registry.register("toolyard_spans_recorded", "Spans that were made", self.recorded.clone());
+        registry.register("toolyard_spans_sent", "Spans that a collector took", self.watched.sent.clone());
+        registry.register(
+            "toolyard_spans_lost",
+            "Spans that could not be sent; those that found the queue full are not among them",
+            self.watched.lost.clone(),
+        );
+    }
+
+    /// Sends what is left, within a bound, and ends.
+    pub async fn end(self: Arc<Self>) {
+        let flush = self.flush;
+        let ended = tokio::task::spawn_blocking(move || self.processor.shutdown_with_timeout(flush)).await;
+        if !matches!(ended, Ok(Ok(()))) {
+            tracing::warn!("the last spans could not be sent in time");
+        }
+    }
+
+    /// Numbers that nobody meets twice: the sequence is a permutation of all (Weyl's
+    /// steps, mixed), from a random start.
+    fn id(&self) -> u64 {
+        loop {
+            let step = self.ids.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+            let mixed = (step ^ (step >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let id = mixed ^ (mixed >> 31);
+            if id != 0 {
+                return id;
+            }
+        }
+    }
+
+    fn span(&self, context: SpanContext, parent: SpanId, remote: bool) -> SpanData {
+        SpanData {
+            span_context: context,
+            parent_span_id: parent,
+            parent_span_is_remote: remote,
+            span_kind: SpanKind::Server,
+            name: "".into(),
+            start_time: UNIX_EPOCH,
+            end_time: UNIX_EPOCH,
+            attributes: Vec::new(),
+            dropped_attributes_count: 0,
+            events: SpanEvents::default(),
+            links: SpanLinks::default(),
+            status: Status::Unset,
+            instrumentation_scope: self.scope.clone(),
+        }
+    }
+}
+
+impl Traces for Otlp {
+    fn now(&self) -> u64 {
+        unix_nanos()
+    }
+
+    fn begin(&self, parent: Option<&TraceContext>) -> TraceContext {
+        match parent {
+            Some(parent) => TraceContext { span: self.id(), ..parent.clone() },
+            None => {
+                let low = self.id();
+                let trace = u128::from(self.id()) << 64 | u128::from(low);
+                TraceContext { trace, span: self.id(), sampled: u128::from(low) < self.below, state: None }
+            }
+        }
+    }
+
+    fn ended(&self, call: EndedCall<'_>) {
+        let own = context(call.context, false);
+        let parent = call.parent.map_or(SpanId::INVALID, |parent| SpanId::from(parent.span));
+        let mut links = SpanLinks::default();
+        if let (Some(parent), Some(_)) = (call.parent, call.task) {
+            // The request that made the task was over long before the task was.
+            links.links.push(Link::with_context(context(parent, true)));
+        }
+        let span = SpanData {
+            name: format!("tools/call {}", call.tool.name()).into(),
+            start_time: time(call.began),
+            end_time: time(call.ended),
+            attributes: attributes(&call),
+            links,
+            status: status(call.end),
+            ..self.span(own.clone(), parent, call.parent.is_some())
+        };
+        self.recorded.inc();
+        self.processor.on_end(span);
+        if let Some(started) = call.started {
+            let id = SpanId::from(self.id());
+            let child =
+                SpanContext::new(own.trace_id(), id, own.trace_flags(), false, own.trace_state().clone());
+            let guest = SpanData {
+                name: "guest".into(),
+                span_kind: SpanKind::Internal,
+                start_time: time(started),
+                end_time: time(call.ended),
+                attributes: share(&call),
+                ..self.span(child, own.span_id(), false)
+            };
+            self.recorded.inc();
+            self.processor.on_end(guest);
+        }
+    }
+}
+
+/// As the semantic conventions for MCP name things, and ours where they do not. No
+/// argument, no result, no session: a session's id is as good as a key.
+fn attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
+    let mut attributes = vec![
+        KeyValue::new("mcp.method.name", "tools/call"),
+        KeyValue::new("gen_ai.operation.name", "execute_tool"),
+        KeyValue::new("gen_ai.tool.name", call.tool.name().to_owned()),
+        KeyValue::new("toolyard.plugin", call.tool.plugin.clone()),
+        KeyValue::new("toolyard.outcome", outcome(call.end)),
+        KeyValue::new("toolyard.waited", seconds(call.began, call.started.unwrap_or(call.ended))),
+    ];
+    if let Some(task) = call.task {
+        attributes.push(KeyValue::new("toolyard.task.id", task.to_string()));
+    }
+    match call.end {
+        CallEnd::Ok => {}
+        CallEnd::ToolError => attributes.push(KeyValue::new("error.type", "tool_error")),
+        CallEnd::Error(code) => {
+            attributes.push(KeyValue::new("error.type", code.to_string()));
+            attributes.push(KeyValue::new("rpc.response.status_code", code.to_string()));
+        }
+        CallEnd::Stopped => attributes.push(KeyValue::new("error.type", "stopped")),
+    }
+    attributes
+}
+
+/// The guest's share of a call.
+fn share(call: &EndedCall<'_>) -> Vec<KeyValue> {
+    let mut attributes = vec![KeyValue::new("toolyard.component.digest", call.tool.digest.0.clone())];
+    if let Some(spent) = call.spent {
+        attributes.push(KeyValue::new("toolyard.guest.cpu", spent.cpu.as_secs_f64()));
+        attributes.push(KeyValue::new("toolyard.guest.elapsed", spent.wall.as_secs_f64()));
+        if let Some(bytes) = spent.memory {
+            attributes.push(KeyValue::new("toolyard.guest.memory", i64::try_from(bytes).unwrap_or(i64::MAX)));
+        }
+    }
+    attributes
+}
+
+const fn outcome(end: CallEnd) -> &'static str {
+    match end {
+        CallEnd::Ok => "ok",
+        CallEnd::ToolError => "tool_error",
+        CallEnd::Error(_) => "error",
+        CallEnd::Stopped => "stopped",
+    }
+}
+
+fn status(end: CallEnd) -> Status {
+    match end {
+        CallEnd::Ok => Status::Unset,
+        CallEnd::ToolError | CallEnd::Error(_) | CallEnd::Stopped => Status::error(outcome(end)),
+    }
+}
+
+fn context(of: &TraceContext, remote: bool) -> SpanContext {
+    let flags = if of.sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };
+    let state = of.state.as_deref().and_then(|state| state.parse::<TraceState>().ok()).unwrap_or_default();
+    SpanContext::new(TraceId::from(of.trace), SpanId::from(of.span), flags, remote, state)
+}
+
+fn time(nanos: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_nanos(nanos)
+}
+
+fn seconds(from: u64, to: u64) -> f64 {
+    Duration::from_nanos(to.saturating_sub(from)).as_secs_f64()
+}
+
+/// Counts what is sent and what is lost, and says the latter now and then.
+#[derive(Debug)]
+struct Counting {
+    exporter: SpanExporter,
+    watched: Watched,
+    complained: Mutex<Option<Instant>>,
+}
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watched")
+    }
+}
+
+impl opentelemetry_sdk::trace::SpanExporter for Counting {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let spans = batch.len() as u64;
+        let done = self.exporter.export(batch).await;
+        match &done {
+            Ok(()) => {
+                self.watched.sent.inc_by(spans);
+            }
+            Err(error) => {
+                self.watched.lost.inc_by(spans);
+                let now = Instant::now();
+                let mut complained = self.complained.lock().unwrap_or_else(PoisonError::into_inner);
+                if complained.is_none_or(|last| now.duration_since(last) >= COMPLAIN_EVERY) {
+                    *complained = Some(now);
+                    tracing::warn!(%error, spans, "spans were lost: the collector did not take them (trace.endpoint)");
+                }
+            }
+        }
+        done
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+/// Carries batches: one request on a connection of its own, every few seconds.
+#[derive(Debug)]
+struct Courier {
+    runtime: Handle,
+}
+
+#[async_trait::async_trait]
+impl HttpClient for Courier {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        // The thread that waits here is none of the runtime's.
+        let sent = self.runtime.spawn(tokio::time::timeout(EXPORT_TIME, send(request)));
+        Ok(sent.await???)
+    }
+}
+
+async fn send(mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    let authority = request.uri().authority().ok_or("the endpoint names no host")?.clone();
+    let host = authority.host().trim_matches(['[', ']']).to_owned();
+    let stream = TcpStream::connect((host, authority.port_u16().unwrap_or(80))).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    request.headers_mut().insert(http::header::HOST, authority.as_str().parse()?);
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).parse()?;
+    *request.uri_mut() = path;
+    let exchange = async move {
+        let (head, body) = sender.send_request(request.map(Full::new)).await?.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES).collect().await?.to_bytes();
+        Ok::<_, HttpError>(Response::from_parts(head, body))
+    };
+    // Ends with the exchange, whose end drops the sender.
+    let (answer, _) = tokio::join!(exchange, connection);
+    answer
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! What whoever looks after the host sees: whether it lives, whether it is ready, and
+//! its numbers, read by a strict parser of their format.
+
+use hyper::{HeaderMap, Method, StatusCode};
+use openmetrics_parser::openmetrics::parse_openmetrics;
+use openmetrics_parser::{HistogramValue, MetricNumber, OpenMetricsValue};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use toolyard_tests::guests::root;
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::http::Connection;
+use toolyard_tests::{Host, Session, eventually, guests};
+
+fn observed() -> Setup {
+    Setup::new().args(&["--set", "admin.listen=127.0.0.1:0"])
+}
+
+/// Where a host said that it can be looked at.
+fn admin(host: &Host) -> u16 {
+    let log = host.log();
+    let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
+    before.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port")
+}
+
+struct Looked {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: String,
+}
+
+async fn look_as(port: u16, method: Method, path: &str, headers: &[(&str, &str)]) -> Looked {
+    let answer = Connection::open(port).await.send(method, path, headers, "").await;
+    let (status, headers) = (answer.status, answer.headers.clone());
+    let body = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
+    Looked { status, headers, body }
+}
+
+async fn look(port: u16, path: &str) -> Looked {
+    look_as(port, Method::GET, path, &[]).await
+}
+
+/// The numbers by series: `name{label="value"}`, of histograms the counts.
+struct Numbers {
+    series: BTreeMap<String, f64>,
+    /// By family: its type, its help, and its labels.
+    families: BTreeMap<String, (String, String, BTreeSet<String>)>,
+}
+
+impl Numbers {
+    async fn of(port: u16) -> Self {
+        let looked = look(port, "/metrics").await;
+        assert_eq!(looked.status, 200);
+        let kind = looked.headers["content-type"].to_str().expect("text");
+        assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+        Self::read(&looked.body)
+    }
+
+    /// The parser refuses series that stand twice, samples without a type, counters
+    /// that do not end in `_total`, and buckets out of order.
+    fn read(text: &str) -> Self {
+        let parsed = parse_openmetrics(text).unwrap_or_else(|error| panic!("{error:?}: {text}"));
+        let mut numbers = Self { series: BTreeMap::new(), families: BTreeMap::new() };
+        for (name, family) in parsed.families {
+            assert!(!family.help.is_empty() && family.help.ends_with('.'), "{name}: {}", family.help);
+            let labels = family.get_label_names().iter().cloned().collect();
+            let kind = format!("{:?}", family.family_type).to_lowercase();
+            numbers.families.insert(name.clone(), (kind, family.help.clone(), labels));
+            for sample in family.iter_samples() {
+                let labels: BTreeMap<_, _> = match sample.get_labelset() {
+                    Ok(labels) => labels.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+                    Err(_) => BTreeMap::new(),
+                };
+                let labels: Vec<_> = labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+                let value = match &sample.value {
+                    OpenMetricsValue::Counter(counter) => counter.value.as_f64(),
+                    OpenMetricsValue::Gauge(number) => number.as_f64(),
+                    OpenMetricsValue::Histogram(histogram) => count(&name, histogram),
+                    _ => 1.0,
+                };
+                numbers.series.insert(format!("{name}{{{}}}", labels.join(",")), value);
+            }
+        }
+        numbers
+    }
+
+    fn get(&self, series: &str) -> f64 {
+        *self.series.get(series).unwrap_or_else(|| panic!("{series} is not among {:#?}", self.series))
+    }
+}
+
+/// The count of a histogram, whose buckets must rise to it.
+fn count(name: &str, histogram: &HistogramValue) -> f64 {
+    let counts: Vec<f64> = histogram.buckets.iter().map(|bucket| bucket.count.as_f64()).collect();
+    assert!(counts.is_sorted(), "{name}: {counts:?}");
+    let count = histogram.count.expect("a count") as f64;
+    assert_eq!(counts.last(), Some(&count), "{name}: the last bucket holds everything");
+    assert!(histogram.sum.as_ref().is_some_and(|sum: &MetricNumber| sum.as_f64() >= 0.0), "{name}");
+    count
+}
+
+#[tokio::test]
+async fn the_numbers_tell_what_has_happened() {
+    let setup = observed()
+        .with(&[guests::plugin("probe")])
+        .manifest("probe", "[limits]\nconcurrency = 2")
+        .set("wire.requests-per-session", "8");
+    let host = setup.start().await;
+    let session = Session::open_as(host.port(), "2025-11-25", json!({"elicitation": {}})).await.session;
+    for text in ["a", "b", "c"] {
+        session.call("echo", json!({"text": text})).await;
+    }
+    session.call("fail", json!({"message": "no"})).await;
+    session
+        .error("tools/call", json!({"name": "protocol_error", "arguments": {"code": -1, "message": "x"}}))
+        .await;
+    session.call("echo", json!({"text": 1})).await;
+    session.error("tools/call", json!({"name": "nobody"})).await;
+    session.error("no/such/method", json!({})).await;
+    session.call("spin", json!({"ms": 60})).await;
+    let done = session.create("echo", json!({"text": "x"})).await;
+    session.until(&done, "completed").await;
+    let failed = session.create("fail", json!({"message": "no"})).await;
+    session.until(&failed, "failed").await;
+    // Both slots of the plugin are taken: one waits, and a plain call is refused.
+    let asks = session.create("confirm", json!({"question": "Sure?"})).await;
+    let works = session.create("wait", json!({"ms": 600_000})).await;
+    session.until(&asks, "input_required").await;
+    let waits = session.create("wait", json!({"ms": 600_000})).await;
+    session.error("tools/call", json!({"name": "echo", "arguments": {"text": "x"}})).await;
+    let listening = session.listen().await;
+    let wrong = Connection::open(host.port()).await.send(Method::PUT, "/mcp", &[], "").await;
+    assert_eq!(wrong.status, 405);
+
+    let numbers = Numbers::of(admin(&host)).await;
+    for (series, value) in [
+        (r#"toolyard_calls{outcome="ok",tool="echo"}"#, 4.0),
+        (r#"toolyard_calls{outcome="invalid_arguments",tool="echo"}"#, 1.0),
+        (r#"toolyard_calls{outcome="tool_error",tool="fail"}"#, 2.0),
+        (r#"toolyard_calls{outcome="error",tool="protocol_error"}"#, 1.0),
+        (r#"toolyard_run_duration_seconds{tool="echo"}"#, 4.0),
+        (r#"toolyard_tasks_created{}"#, 5.0),
+        (r#"toolyard_tasks_ended{outcome="completed"}"#, 1.0),
+        (r#"toolyard_tasks_ended{outcome="failed"}"#, 1.0),
+        (r#"toolyard_tasks{state="asking"}"#, 1.0),
+        (r#"toolyard_tasks{state="working"}"#, 1.0),
+        (r#"toolyard_tasks{state="waiting"}"#, 1.0),
+        (r#"toolyard_runs{}"#, 2.0),
+        (r#"toolyard_refusals{limit="limits.concurrency",reason="busy"}"#, 1.0),
+        (r#"toolyard_refusals{limit="",reason="unknown"}"#, 2.0),
+        (r#"toolyard_refusals{limit="",reason="bad_request"}"#, 1.0),
+        (r#"toolyard_requests{method="other"}"#, 1.0),
+        (r#"toolyard_requests{method="initialize"}"#, 1.0),
+        (r#"toolyard_sessions{}"#, 1.0),
+        (r#"toolyard_sessions_opened{}"#, 1.0),
+        (r#"toolyard_streams{}"#, 1.0),
+        (r#"toolyard_plugins{state="serving"}"#, 1.0),
+        (r#"toolyard_http_requests{method="other",status="4xx"}"#, 1.0),
+        (r#"toolyard_store_failures{operation="commit"}"#, 0.0),
+    ] {
+        assert_eq!(numbers.get(series), value, "{series}");
+    }
+    assert!(numbers.get(r#"toolyard_guest_cpu_seconds{tool="spin"}"#) >= 0.05);
+    assert!(numbers.get(r#"toolyard_requests{method="tools/call"}"#) >= 14.0);
+    assert!(numbers.get(r#"toolyard_connections{}"#) >= 1.0);
+    assert!(numbers.get(r#"toolyard_store_duration_seconds{operation="commit"}"#) >= 5.0);
+    assert!(numbers.get(r#"process_start_time_seconds{}"#) > 1_600_000_000.0);
+    assert_eq!(numbers.get(&format!("toolyard_build{{version={:?}}}", env!("CARGO_PKG_VERSION"))), 1.0);
+
+    drop(listening);
+    for task in [&works, &waits, &asks] {
+        session.result("tasks/cancel", json!({"taskId": task})).await;
+    }
+    eventually("everything to be over", || async {
+        let numbers = Numbers::of(admin(&host)).await;
+        let over = numbers.get(r#"toolyard_runs{}"#) == 0.0 && numbers.get(r#"toolyard_streams{}"#) == 0.0;
+        over.then(|| {
+            assert_eq!(numbers.get(r#"toolyard_tasks_ended{outcome="cancelled"}"#), 3.0);
+            assert_eq!(numbers.get(r#"toolyard_calls{outcome="stopped",tool="wait"}"#), 1.0, "one never ran");
+            assert_eq!(numbers.get(r#"toolyard_questions_open{}"#), 0.0);
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() {
+    let host = observed().with(&[guests::plugin("probe"), guests::fixture("add")]).start().await;
+    let session = Session::open(host.port()).await;
+    session.call("add", json!({"a": 1, "b": 2})).await;
+    let before: BTreeSet<String> = Numbers::of(admin(&host)).await.series.into_keys().collect();
+    let mut connection = Connection::open(host.port()).await;
+    for number in 0..1_000 {
+        let request = match number % 2 {
+            0 => json!({"jsonrpc": "2.0", "id": number, "method": "tools/call",
+                        "params": {"name": format!("tool\"{number}\n"), "arguments": {}}}),
+            _ => json!({"jsonrpc": "2.0", "id": number, "method": format!("method/{number}"), "params": {}}),
+        };
+        let headers = session.headers();
+        let answer = connection.send(Method::POST, "/mcp", &headers, request.to_string()).await;
+        assert!(answer.json().await["error"].is_object());
+    }
+    let numbers = Numbers::of(admin(&host)).await;
+    assert_eq!(numbers.get(r#"toolyard_refusals{limit="",reason="unknown"}"#), 1_000.0);
+    let after: BTreeSet<String> = numbers.series.into_keys().collect();
+    assert_eq!(after.difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
+
+    std::fs::remove_file(host.plugins().join("add.wasm")).expect("removed");
+    install_as(&guests::fixture("stdout"), &host.plugins(), "other.wasm");
+    eventually("the numbers of the tools to follow the folder", || async {
+        let series = Numbers::of(admin(&host)).await.series;
+        let named = |tool: &str| series.keys().any(|name| name.contains(&format!("tool=\"{tool}\"")));
+        (!named("add") && named("print")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_host_that_drains_lives_and_is_not_ready() {
+    let mut host = observed().with(&[guests::plugin("probe")]).set("shutdown.drain", "10min").start().await;
+    let port = admin(&host);
+    let ready = look(port, "/readyz").await;
+    assert_eq!((ready.status.as_u16(), ready.body.as_str()), (200, "{\"ready\":true,\"failed\":[]}\n"));
+    let session = Session::open(host.port()).await;
+    session.create("wait", json!({"ms": 600_000})).await;
+    host.signal(Signal::TERM);
+    eventually("it to be known", || async { (look(port, "/readyz").await.status == 503).then_some(()) })
+        .await;
+    let unready: Value = serde_json::from_str(&look(port, "/readyz").await.body).expect("JSON");
+    assert_eq!(unready, json!({"ready": false, "failed": ["stopping"]}));
+    let lives = look(port, "/healthz").await;
+    assert_eq!((lives.status.as_u16(), lives.body.as_str()), (200, "ok\n"));
+    assert_eq!(Numbers::of(port).await.get(r#"toolyard_tasks{state="working"}"#), 1.0);
+    host.signal(Signal::TERM);
+    assert_eq!(host.ended().await.code(), Some(143));
+}
+
+#[tokio::test]
+async fn a_host_whose_store_is_gone_is_not_ready() {
+    let host = observed().with(&[guests::plugin("probe")]).start().await;
+    let port = admin(&host);
+    assert_eq!(look(port, "/readyz").await.status, 200);
+    let (file, away) = (host.data().join("toolyard.sqlite"), host.data().join("away"));
+    std::fs::rename(&file, &away).expect("moved");
+    let gone = look(port, "/readyz").await;
+    assert_eq!(
+        (gone.status.as_u16(), gone.body.as_str()),
+        (503, "{\"ready\":false,\"failed\":[\"store\"]}\n")
+    );
+    std::fs::write(&file, "another").expect("replaced");
+    assert_eq!(look(port, "/readyz").await.status, 503, "it is another file");
+    std::fs::rename(&away, &file).expect("moved back");
+    assert_eq!(look(port, "/readyz").await.status, 200);
+}
+
+#[tokio::test]
+async fn h_3_the_admin_listener_takes_three_paths_and_names_of_this_machine() {
+    let host = observed().start().await;
+    let port = admin(&host);
+    for path in ["/", "/mcp", "/metrics/", "/healthz/x"] {
+        assert_eq!(look(port, path).await.status, 404, "{path}");
+    }
+    let posted = look_as(port, Method::POST, "/metrics", &[]).await;
+    assert_eq!((posted.status.as_u16(), posted.headers["allow"].to_str().expect("text")), (405, "GET, HEAD"));
+    let head = look_as(port, Method::HEAD, "/healthz", &[]).await;
+    assert_eq!((head.status.as_u16(), head.body.as_str()), (200, ""));
+    for name in ["evil.example", "127.0.0.1.evil.example", "10.0.0.1"] {
+        let refused = look_as(port, Method::GET, "/metrics", &[("host", name)]).await;
+        assert_eq!(refused.status, 403, "{name}");
+    }
+    for path in ["/metrics", "/healthz", "/readyz"] {
+        let main = Connection::open(host.port()).await.send(Method::GET, path, &[], "").await;
+        assert_eq!(main.status, 404, "the front door does not know {path}");
+    }
+    let quiet = Host::with(&[]).await;
+    assert!(!quiet.log().contains("/healthz"), "nobody asked for it");
+}
+
+/// The page has every family as it is, and no other.
+#[tokio::test]
+async fn the_page_of_metrics_is_what_is_there() {
+    let setup = observed().with(&[guests::plugin("probe")]).set("trace.endpoint", "http://127.0.0.1:1");
+    let numbers = Numbers::of(admin(&setup.start().await)).await;
+    let rows: Vec<String> = numbers
+        .families
+        .iter()
+        .map(|(name, (kind, help, labels))| {
+            let suffix = match kind.as_str() {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
+            let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+            format!("| `{name}{suffix}` | {kind} | {} | {help} |\n", labels.join(", "))
+        })
+        .collect();
+    let file = root().join("host/docs/metrics.md");
+    let page = std::fs::read_to_string(&file).expect("the page");
+    let (begin, end) = ("| family | type | labels | what it is |\n| --- | --- | --- | --- |\n", "\n## ");
+    let start = page.find(begin).expect("a table") + begin.len();
+    let stop = start + page[start..].find(end).expect("what follows the table");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let page = format!("{}{}{}", &page[..start], rows.concat(), &page[stop..]);
+        std::fs::write(&file, page).expect("the page can be written");
+        return;
+    }
+    assert_eq!(page[start..stop], rows.concat(), "UPDATE_DOCS=1 writes it anew");
+}

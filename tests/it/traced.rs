@@ -1,0 +1,263 @@
+//! What a collector of traces receives: a small one, over real HTTP, which decodes
+//! with the library of the format.
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value as Any};
+use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind, status::StatusCode};
+use prost::Message as _;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use tokio::net::TcpListener;
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::Connection;
+use toolyard_tests::{Host, Session, eventually, guests};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const UNSAMPLED: &str = "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+
+#[derive(Clone, Default)]
+struct Collector {
+    requests: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+}
+
+impl Collector {
+    /// Listens; gives its URL.
+    async fn start() -> (Self, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let collector = Self::default();
+        let receiver = collector.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let receiver = receiver.clone();
+                let service = service_fn(move |request| receiver.clone().receive(request));
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service);
+                tokio::spawn(async move { drop(connection.await) });
+            }
+        });
+        (collector, url)
+    }
+
+    async fn receive(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+        assert_eq!((request.method(), request.uri().path()), (&Method::POST, "/v1/traces"));
+        assert_eq!(request.headers()["content-type"], "application/x-protobuf");
+        let body = request.into_body().collect().await?.to_bytes();
+        let decoded = ExportTraceServiceRequest::decode(body).expect("an export request");
+        self.requests.lock().expect("free").push(decoded);
+        Ok(Response::new(Full::default()))
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let requests = self.requests.lock().expect("free");
+        let resources = requests.iter().flat_map(|request| &request.resource_spans);
+        resources.flat_map(|resource| &resource.scope_spans).flat_map(|scope| scope.spans.clone()).collect()
+    }
+
+    async fn span(&self, name: &str) -> Span {
+        eventually(&format!("a span `{name}`"), || async {
+            self.spans().into_iter().find(|span| span.name == name)
+        })
+        .await
+    }
+}
+
+async fn traced(setup: Setup) -> (Host, Collector) {
+    let (collector, url) = Collector::start().await;
+    (setup.set("trace.endpoint", &url).set("trace.interval", "50ms").start().await, collector)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn text(attributes: &[KeyValue], key: &str) -> String {
+    match attribute(attributes, key) {
+        Any::StringValue(text) => text,
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+fn number(attributes: &[KeyValue], key: &str) -> f64 {
+    match attribute(attributes, key) {
+        Any::DoubleValue(number) => number,
+        other => panic!("{key}: {other:?}"),
+    }
+}
+
+fn attribute(attributes: &[KeyValue], key: &str) -> Any {
+    let found = attributes.iter().find(|attribute| attribute.key == key);
+    let value = found.and_then(|attribute| attribute.value.clone()?.value);
+    value.unwrap_or_else(|| panic!("{key} is not among {attributes:?}"))
+}
+
+/// The guest's share of a call.
+fn guest_of(spans: &[Span], call: &Span) -> Span {
+    let mut of_call = spans.iter().filter(|span| span.parent_span_id == call.span_id);
+    let guest = of_call.next().expect("a share").clone();
+    assert!(of_call.next().is_none() && guest.name == "guest" && guest.trace_id == call.trace_id);
+    guest
+}
+
+/// Calls a tool with these headers, on a connection of its own.
+async fn call_with(host: &Host, session: &Session, headers: &[(&str, &str)], params: Value) -> Value {
+    let mut all = session.headers();
+    all.extend(headers);
+    let id = session.next_id();
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    let answer =
+        Connection::open(host.port()).await.send(Method::POST, "/mcp", &all, request.to_string()).await;
+    if !answer.is_events() {
+        return answer.json().await;
+    }
+    let mut events = answer.events();
+    loop {
+        let message = events.message().await.expect("an answer");
+        if message["id"] == id {
+            return message;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_one_span_of_its_callers_trace_with_the_guests_share() {
+    let (host, collector) = traced(Setup::new().with(&[guests::plugin("probe")])).await;
+    let session = Session::open(host.port()).await;
+    let headers = [("traceparent", PARENT), ("tracestate", "a=1"), ("tracestate", "b=2")];
+    call_with(&host, &session, &headers, json!({"name": "spin", "arguments": {"ms": 60}})).await;
+    let call = collector.span("tools/call spin").await;
+    assert_eq!(hexadecimal(&call.trace_id), TRACE);
+    assert_eq!(hexadecimal(&call.parent_span_id), "b7ad6b7169203331");
+    assert_eq!(call.trace_state, "a=1,b=2");
+    assert_eq!(call.kind(), SpanKind::Server);
+    assert_eq!(text(&call.attributes, "mcp.method.name"), "tools/call");
+    assert_eq!(text(&call.attributes, "gen_ai.tool.name"), "spin");
+    assert_eq!(text(&call.attributes, "toolyard.plugin"), "probe.wasm");
+    assert_eq!(text(&call.attributes, "toolyard.outcome"), "ok");
+    let spans = collector.spans();
+    let guest = guest_of(&spans, &call);
+    assert!(number(&guest.attributes, "toolyard.guest.cpu") >= 0.05, "{guest:?}");
+    assert!(guest.start_time_unix_nano >= call.start_time_unix_nano);
+    assert!(guest.end_time_unix_nano <= call.end_time_unix_nano);
+    assert!(guest.end_time_unix_nano - guest.start_time_unix_nano >= 50_000_000, "{guest:?}");
+    assert_eq!(spans.iter().filter(|span| span.name.starts_with("tools/call")).count(), 1, "one a call");
+    let requests = collector.requests.lock().expect("free").clone();
+    let resource = requests[0].resource_spans[0].resource.clone().expect("a resource");
+    assert_eq!(text(&resource.attributes, "service.name"), "toolyard");
+}
+
+#[tokio::test]
+async fn the_parent_in_meta_comes_before_the_header_and_what_is_malformed_counts_for_nothing() {
+    let (host, collector) = traced(Setup::new().with(&[guests::plugin("probe")])).await;
+    let session = Session::open(host.port()).await;
+    let meta = PARENT.replace("0af7", "2af7");
+    let params = json!({"name": "echo", "arguments": {"text": "x"}, "_meta": {"traceparent": meta}});
+    call_with(&host, &session, &[("traceparent", PARENT)], params).await;
+    assert_eq!(hexadecimal(&collector.span("tools/call echo").await.trace_id), TRACE.replace("0af7", "2af7"));
+    for strange in [json!(7), json!("00-x"), json!({"a": []}), json!("x".repeat(5_000))] {
+        let params = json!({"name": "fail", "arguments": {"message": "x"},
+                            "_meta": {"traceparent": strange, "tracestate": strange}});
+        let answer = call_with(&host, &session, &[("traceparent", "malformed")], params).await;
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+    }
+    let alone = eventually("a trace for each", || async {
+        let failed = collector.spans().into_iter().filter(|span| span.name == "tools/call fail");
+        Some(failed.collect::<Vec<_>>()).filter(|spans| spans.len() == 4)
+    })
+    .await;
+    for span in &alone {
+        assert!(span.parent_span_id.is_empty(), "{span:?}");
+        assert_eq!(span.status.as_ref().map(|status| status.code()), Some(StatusCode::Error));
+        assert_eq!(text(&span.attributes, "error.type"), "tool_error");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_does_not_sample_is_left_alone_and_the_last_spans_leave_before_the_end() {
+    let (mut host, collector) = traced(Setup::new().with(&[guests::plugin("probe")])).await;
+    let session = Session::open(host.port()).await;
+    let params =
+        |parent| json!({"name": "echo", "arguments": {"text": "x"}, "_meta": {"traceparent": parent}});
+    call_with(&host, &session, &[], params(UNSAMPLED)).await;
+    call_with(&host, &session, &[], params(PARENT)).await;
+    host.signal(Signal::TERM);
+    assert!(host.ended().await.success());
+    let spans = collector.spans();
+    assert_eq!(spans.len(), 2, "a call and its guest: {spans:?}");
+    assert!(spans.iter().all(|span| hexadecimal(&span.trace_id) == TRACE));
+}
+
+#[tokio::test]
+async fn a_task_is_one_span_from_its_creation_to_its_end() {
+    let setup = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", "[limits]\nconcurrency = 1");
+    let (host, collector) = traced(setup).await;
+    let session = Session::open(host.port()).await;
+    let first = session.create("wait", json!({"ms": 600_000})).await;
+    let params =
+        json!({"name": "echo", "arguments": {"text": "x"}, "task": {}, "_meta": {"traceparent": PARENT}});
+    let created = session.result("tools/call", params).await;
+    let id = created["task"]["taskId"].as_str().expect("a task").to_owned();
+    session.result("tasks/cancel", json!({"taskId": first})).await;
+    session.until(&id, "completed").await;
+    let stopped = collector.span("tools/call wait").await;
+    assert_eq!(text(&stopped.attributes, "toolyard.outcome"), "stopped");
+    let call = collector.span("tools/call echo").await;
+    assert_eq!(text(&call.attributes, "toolyard.task.id"), id);
+    assert_eq!(hexadecimal(&call.links[0].span_id), "b7ad6b7169203331");
+    let spans = collector.spans();
+    let guest = guest_of(&spans, &call);
+    assert!(number(&call.attributes, "toolyard.waited") > 0.0);
+    assert!(guest.start_time_unix_nano > call.start_time_unix_nano, "it waited for its turn");
+    assert!(guest.start_time_unix_nano >= stopped.end_time_unix_nano);
+}
+
+#[tokio::test]
+async fn a_guest_learns_of_the_span_that_its_requests_belong_to() {
+    let info = json!({"name": "script", "arguments": {"steps": [{"info": null}]},
+                      "_meta": {"traceparent": PARENT, "tracestate": "a=1"}});
+    let told = |answer: &Value| {
+        let text = answer["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
+        let steps: Value = serde_json::from_str(&text).expect("JSON");
+        (steps[0]["traceparent"].as_str().expect("a parent").to_owned(), steps[0]["tracestate"].clone())
+    };
+    let (host, collector) = traced(Setup::new().with(&[guests::fixture("script")])).await;
+    let session = Session::open(host.port()).await;
+    let (parent, state) = told(&call_with(&host, &session, &[], info.clone()).await);
+    let call = collector.span("tools/call script").await;
+    assert_eq!(parent, format!("00-{TRACE}-{}-01", hexadecimal(&call.span_id)));
+    assert_eq!(state, "a=1");
+
+    let untraced = Host::with(&[guests::fixture("script")]).await;
+    let session = Session::open(untraced.port()).await;
+    let (parent, _) = told(&call_with(&untraced, &session, &[], info).await);
+    assert_eq!(parent, PARENT, "where nothing is traced the caller's trace goes on");
+}
+
+#[tokio::test]
+async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
+    let nobody = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", nobody.local_addr().expect("an address"));
+    drop(nobody);
+    let setup = Setup::new()
+        .with(&[guests::plugin("probe")])
+        .set("trace.endpoint", &url)
+        .set("trace.interval", "10ms")
+        .set("trace.queue", "8");
+    let mut host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    for _ in 0..50 {
+        assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false);
+    }
+    eventually("the log to say so", || async { host.log().contains("spans were lost").then_some(()) }).await;
+    assert_eq!(host.log().matches("spans were lost").count(), 1, "once a while");
+    host.signal(Signal::TERM);
+    assert!(host.ended().await.success());
+}
