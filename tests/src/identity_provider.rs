@@ -12,7 +12,6 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use jsonwebtoken::{Algorithm, EncodingKey};
-use p256::elliptic_curve::sec1::ToEncodedPoint as _;
 use rsa::pkcs1::EncodeRsaPrivateKey as _;
 use rsa::rand_core::{OsRng, RngCore as _};
 use rsa::traits::PublicKeyParts as _;
