@@ -160,3 +160,20 @@ impl Listening {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Flags;
+
+    #[tokio::test]
+    async fn a_host_that_still_loads_is_not_ready_and_one_that_stops_says_so_at_once() {
+        let flags = Flags { plugins: Some("p".into()), data: Some("d".into()), ..Flags::default() };
+        let config = Config::read(&flags, None).expect("valid");
+        let (stop, stopped) = watch::channel(false);
+        let vitals = Vitals::new(&config, stopped);
+        assert_eq!(vitals.look().await, [PLUGINS]);
+        stop.send_replace(true);
+        assert_eq!(vitals.look().await, [STOPPING, PLUGINS]);
+    }
+}

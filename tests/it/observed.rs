@@ -1,12 +1,13 @@
 //! What whoever looks after the host sees: whether it lives, whether it is ready, and
-//! its numbers, read by a strict parser of their format.
+//! its numbers, read by a strict reader of their format.
+
+mod numbers;
 
 use hyper::{HeaderMap, Method, StatusCode};
-use openmetrics_parser::openmetrics::parse_openmetrics;
-use openmetrics_parser::{HistogramValue, MetricNumber, OpenMetricsValue};
+use numbers::{Family, Numbers};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use toolyard_tests::guests::root;
 use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::http::Connection;
@@ -40,63 +41,12 @@ async fn look(port: u16, path: &str) -> Looked {
     look_as(port, Method::GET, path, &[]).await
 }
 
-/// The numbers by series: `name{label="value"}`, of histograms the counts.
-struct Numbers {
-    series: BTreeMap<String, f64>,
-    /// By family: its type, its help, and its labels.
-    families: BTreeMap<String, (String, String, BTreeSet<String>)>,
-}
-
-impl Numbers {
-    async fn of(port: u16) -> Self {
-        let looked = look(port, "/metrics").await;
-        assert_eq!(looked.status, 200);
-        let kind = looked.headers["content-type"].to_str().expect("text");
-        assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
-        Self::read(&looked.body)
-    }
-
-    /// The parser refuses series that stand twice, samples without a type, counters
-    /// that do not end in `_total`, and buckets out of order.
-    fn read(text: &str) -> Self {
-        let parsed = parse_openmetrics(text).unwrap_or_else(|error| panic!("{error:?}: {text}"));
-        let mut numbers = Self { series: BTreeMap::new(), families: BTreeMap::new() };
-        for (name, family) in parsed.families {
-            assert!(!family.help.is_empty() && family.help.ends_with('.'), "{name}: {}", family.help);
-            let labels = family.get_label_names().iter().cloned().collect();
-            let kind = format!("{:?}", family.family_type).to_lowercase();
-            numbers.families.insert(name.clone(), (kind, family.help.clone(), labels));
-            for sample in family.iter_samples() {
-                let labels: BTreeMap<_, _> = match sample.get_labelset() {
-                    Ok(labels) => labels.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-                    Err(_) => BTreeMap::new(),
-                };
-                let labels: Vec<_> = labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
-                let value = match &sample.value {
-                    OpenMetricsValue::Counter(counter) => counter.value.as_f64(),
-                    OpenMetricsValue::Gauge(number) => number.as_f64(),
-                    OpenMetricsValue::Histogram(histogram) => count(&name, histogram),
-                    _ => 1.0,
-                };
-                numbers.series.insert(format!("{name}{{{}}}", labels.join(",")), value);
-            }
-        }
-        numbers
-    }
-
-    fn get(&self, series: &str) -> f64 {
-        *self.series.get(series).unwrap_or_else(|| panic!("{series} is not among {:#?}", self.series))
-    }
-}
-
-/// The count of a histogram, whose buckets must rise to it.
-fn count(name: &str, histogram: &HistogramValue) -> f64 {
-    let counts: Vec<f64> = histogram.buckets.iter().map(|bucket| bucket.count.as_f64()).collect();
-    assert!(counts.is_sorted(), "{name}: {counts:?}");
-    let count = histogram.count.expect("a count") as f64;
-    assert_eq!(counts.last(), Some(&count), "{name}: the last bucket holds everything");
-    assert!(histogram.sum.as_ref().is_some_and(|sum: &MetricNumber| sum.as_f64() >= 0.0), "{name}");
-    count
+async fn numbers(port: u16) -> Numbers {
+    let looked = look(port, "/metrics").await;
+    assert_eq!(looked.status, 200);
+    let kind = looked.headers["content-type"].to_str().expect("text");
+    assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    Numbers::read(&looked.body)
 }
 
 #[tokio::test]
@@ -132,52 +82,56 @@ async fn the_numbers_tell_what_has_happened() {
     let wrong = Connection::open(host.port()).await.send(Method::PUT, "/mcp", &[], "").await;
     assert_eq!(wrong.status, 405);
 
-    let numbers = Numbers::of(admin(&host)).await;
+    let read = numbers(admin(&host)).await;
     for (series, value) in [
-        (r#"toolyard_calls{outcome="ok",tool="echo"}"#, 4.0),
-        (r#"toolyard_calls{outcome="invalid_arguments",tool="echo"}"#, 1.0),
-        (r#"toolyard_calls{outcome="tool_error",tool="fail"}"#, 2.0),
-        (r#"toolyard_calls{outcome="error",tool="protocol_error"}"#, 1.0),
-        (r#"toolyard_run_duration_seconds{tool="echo"}"#, 4.0),
-        (r#"toolyard_tasks_created{}"#, 5.0),
-        (r#"toolyard_tasks_ended{outcome="completed"}"#, 1.0),
-        (r#"toolyard_tasks_ended{outcome="failed"}"#, 1.0),
+        (r#"toolyard_calls_total{outcome="ok",tool="echo"}"#, 4.0),
+        (r#"toolyard_calls_total{outcome="invalid_arguments",tool="echo"}"#, 1.0),
+        (r#"toolyard_calls_total{outcome="tool_error",tool="fail"}"#, 2.0),
+        (r#"toolyard_calls_total{outcome="error",tool="protocol_error"}"#, 1.0),
+        (r#"toolyard_run_duration_seconds_count{tool="echo"}"#, 4.0),
+        (r#"toolyard_tasks_created_total{}"#, 5.0),
+        (r#"toolyard_tasks_ended_total{outcome="completed"}"#, 1.0),
+        (r#"toolyard_tasks_ended_total{outcome="failed"}"#, 1.0),
         (r#"toolyard_tasks{state="asking"}"#, 1.0),
         (r#"toolyard_tasks{state="working"}"#, 1.0),
         (r#"toolyard_tasks{state="waiting"}"#, 1.0),
         (r#"toolyard_runs{}"#, 2.0),
-        (r#"toolyard_refusals{limit="limits.concurrency",reason="busy"}"#, 1.0),
-        (r#"toolyard_refusals{limit="",reason="unknown"}"#, 2.0),
-        (r#"toolyard_refusals{limit="",reason="bad_request"}"#, 1.0),
-        (r#"toolyard_requests{method="other"}"#, 1.0),
-        (r#"toolyard_requests{method="initialize"}"#, 1.0),
+        (r#"toolyard_refusals_total{limit="limits.concurrency",reason="busy"}"#, 1.0),
+        (r#"toolyard_refusals_total{limit="",reason="unknown"}"#, 2.0),
+        (r#"toolyard_refusals_total{limit="",reason="bad_request"}"#, 1.0),
+        (r#"toolyard_requests_total{method="other"}"#, 1.0),
+        (r#"toolyard_requests_total{method="initialize"}"#, 1.0),
         (r#"toolyard_sessions{}"#, 1.0),
-        (r#"toolyard_sessions_opened{}"#, 1.0),
+        (r#"toolyard_sessions_opened_total{}"#, 1.0),
         (r#"toolyard_streams{}"#, 1.0),
         (r#"toolyard_plugins{state="serving"}"#, 1.0),
-        (r#"toolyard_http_requests{method="other",status="4xx"}"#, 1.0),
-        (r#"toolyard_store_failures{operation="commit"}"#, 0.0),
+        (r#"toolyard_http_requests_total{method="other",status="4xx"}"#, 1.0),
+        (r#"toolyard_store_failures_total{operation="commit"}"#, 0.0),
     ] {
-        assert_eq!(numbers.get(series), value, "{series}");
+        assert_eq!(read.get(series), value, "{series}");
     }
-    assert!(numbers.get(r#"toolyard_guest_cpu_seconds{tool="spin"}"#) >= 0.05);
-    assert!(numbers.get(r#"toolyard_requests{method="tools/call"}"#) >= 14.0);
-    assert!(numbers.get(r#"toolyard_connections{}"#) >= 1.0);
-    assert!(numbers.get(r#"toolyard_store_duration_seconds{operation="commit"}"#) >= 5.0);
-    assert!(numbers.get(r#"process_start_time_seconds{}"#) > 1_600_000_000.0);
-    assert_eq!(numbers.get(&format!("toolyard_build{{version={:?}}}", env!("CARGO_PKG_VERSION"))), 1.0);
+    assert!(read.get(r#"toolyard_guest_cpu_seconds_total{tool="spin"}"#) >= 0.05);
+    assert!(read.get(r#"toolyard_requests_total{method="tools/call"}"#) >= 14.0);
+    assert!(read.get(r#"toolyard_connections{}"#) >= 1.0);
+    assert!(read.get(r#"toolyard_store_duration_seconds_count{operation="commit"}"#) >= 5.0);
+    assert!(read.get(r#"process_start_time_seconds{}"#) > 1_600_000_000.0);
+    assert_eq!(read.get(&format!("toolyard_build_info{{version={:?}}}", env!("CARGO_PKG_VERSION"))), 1.0);
 
     drop(listening);
-    for task in [&works, &waits, &asks] {
+    for task in [&waits, &works, &asks] {
         session.result("tasks/cancel", json!({"taskId": task})).await;
     }
     eventually("everything to be over", || async {
-        let numbers = Numbers::of(admin(&host)).await;
-        let over = numbers.get(r#"toolyard_runs{}"#) == 0.0 && numbers.get(r#"toolyard_streams{}"#) == 0.0;
+        let read = numbers(admin(&host)).await;
+        let over = read.get(r#"toolyard_runs{}"#) == 0.0 && read.get(r#"toolyard_streams{}"#) == 0.0;
         over.then(|| {
-            assert_eq!(numbers.get(r#"toolyard_tasks_ended{outcome="cancelled"}"#), 3.0);
-            assert_eq!(numbers.get(r#"toolyard_calls{outcome="stopped",tool="wait"}"#), 1.0, "one never ran");
-            assert_eq!(numbers.get(r#"toolyard_questions_open{}"#), 0.0);
+            assert_eq!(read.get(r#"toolyard_tasks_ended_total{outcome="cancelled"}"#), 3.0);
+            assert_eq!(
+                read.get(r#"toolyard_calls_total{outcome="stopped",tool="wait"}"#),
+                1.0,
+                "one never ran"
+            );
+            assert_eq!(read.get(r#"toolyard_questions_open{}"#), 0.0);
         })
     })
     .await;
@@ -188,7 +142,7 @@ async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() 
     let host = observed().with(&[guests::plugin("probe"), guests::fixture("add")]).start().await;
     let session = Session::open(host.port()).await;
     session.call("add", json!({"a": 1, "b": 2})).await;
-    let before: BTreeSet<String> = Numbers::of(admin(&host)).await.series.into_keys().collect();
+    let before: BTreeSet<String> = numbers(admin(&host)).await.series.into_keys().collect();
     let mut connection = Connection::open(host.port()).await;
     for number in 0..1_000 {
         let request = match number % 2 {
@@ -200,15 +154,15 @@ async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() 
         let answer = connection.send(Method::POST, "/mcp", &headers, request.to_string()).await;
         assert!(answer.json().await["error"].is_object());
     }
-    let numbers = Numbers::of(admin(&host)).await;
-    assert_eq!(numbers.get(r#"toolyard_refusals{limit="",reason="unknown"}"#), 1_000.0);
-    let after: BTreeSet<String> = numbers.series.into_keys().collect();
+    let read = numbers(admin(&host)).await;
+    assert_eq!(read.get(r#"toolyard_refusals_total{limit="",reason="unknown"}"#), 1_000.0);
+    let after: BTreeSet<String> = read.series.into_keys().collect();
     assert_eq!(after.difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
 
     std::fs::remove_file(host.plugins().join("add.wasm")).expect("removed");
     install_as(&guests::fixture("stdout"), &host.plugins(), "other.wasm");
     eventually("the numbers of the tools to follow the folder", || async {
-        let series = Numbers::of(admin(&host)).await.series;
+        let series = numbers(admin(&host)).await.series;
         let named = |tool: &str| series.keys().any(|name| name.contains(&format!("tool=\"{tool}\"")));
         (!named("add") && named("print")).then_some(())
     })
@@ -230,7 +184,7 @@ async fn a_host_that_drains_lives_and_is_not_ready() {
     assert_eq!(unready, json!({"ready": false, "failed": ["stopping"]}));
     let lives = look(port, "/healthz").await;
     assert_eq!((lives.status.as_u16(), lives.body.as_str()), (200, "ok\n"));
-    assert_eq!(Numbers::of(port).await.get(r#"toolyard_tasks{state="working"}"#), 1.0);
+    assert_eq!(numbers(port).await.get(r#"toolyard_tasks{state="working"}"#), 1.0);
     host.signal(Signal::TERM);
     assert_eq!(host.ended().await.code(), Some(143));
 }
@@ -280,11 +234,11 @@ async fn h_3_the_admin_listener_takes_three_paths_and_names_of_this_machine() {
 #[tokio::test]
 async fn the_page_of_metrics_is_what_is_there() {
     let setup = observed().with(&[guests::plugin("probe")]).set("trace.endpoint", "http://127.0.0.1:1");
-    let numbers = Numbers::of(admin(&setup.start().await)).await;
-    let rows: Vec<String> = numbers
+    let read = numbers(admin(&setup.start().await)).await;
+    let rows: Vec<String> = read
         .families
         .iter()
-        .map(|(name, (kind, help, labels))| {
+        .map(|(name, Family { kind, help, labels })| {
             let suffix = match kind.as_str() {
                 "counter" => "_total",
                 "info" => "_info",
@@ -305,4 +259,33 @@ async fn the_page_of_metrics_is_what_is_there() {
         return;
     }
     assert_eq!(page[start..stop], rows.concat(), "UPDATE_DOCS=1 writes it anew");
+}
+
+/// The families that the alerts look at, and their labels' values, are there.
+#[tokio::test]
+async fn the_alerts_of_the_example_look_at_what_there_is() {
+    let folder = root().join("examples/deployments/prometheus");
+    let alerts = std::fs::read_to_string(folder.join("alerts.yml")).expect("the alerts");
+    let scrape = std::fs::read_to_string(folder.join("prometheus.yml")).expect("the configuration");
+    assert!(scrape.contains("alerts.yml") && scrape.contains("127.0.0.1:7421"));
+    let host = observed().with(&[guests::plugin("probe")]).start().await;
+    let text = look(admin(&host), "/metrics").await.body;
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut seen = BTreeSet::new();
+    for (at, _) in alerts.match_indices("toolyard_") {
+        let (name, rest) = alerts[at..].split_at(alerts[at..].find(|c| !word(c)).expect("it goes on"));
+        assert!(text.lines().any(|line| line.starts_with(name)), "no series is called {name}");
+        if let Some((matchers, _)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+            let (label, values) = matchers.split_once('=').expect("a matcher");
+            for value in values.trim_matches(['~', '"']).split('|') {
+                let pair = format!("{label}=\"{value}\"");
+                assert!(
+                    text.lines().any(|line| line.starts_with(name) && line.contains(&pair)),
+                    "{name} {pair}"
+                );
+            }
+        }
+        seen.insert(name);
+    }
+    assert!(seen.len() >= 5, "{seen:?}");
 }

@@ -11,7 +11,7 @@ use toolyard_dispatch::{
     Stores, Timestamp, ToolCall,
 };
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::ToolSpec;
+use toolyard_task::tool::{Report, Spent, ToolSpec};
 use toolyard_task::wire::{TaskSupport, ToolDescription};
 use toolyard_task::{Digest, RunContext, RunEnd, Tool};
 use uuid::Uuid;
@@ -30,7 +30,9 @@ impl Tool for Idle {
         Ok(())
     }
 
-    fn run(self: Arc<Self>, _: RawJson, _: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    fn run(self: Arc<Self>, _: RawJson, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+        // As the engine does.
+        context.report(Report::Spent(Spent { memory: Some(1 << 20), ..Spent::default() }));
         let end = RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None };
         future::ready(end).boxed()
     }
