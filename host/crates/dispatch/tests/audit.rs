@@ -15,9 +15,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use toolyard_dispatch::authority::{Authority, RuleSpec};
 use toolyard_dispatch::{
-    Caller, Denial, DeniedBy, Dispatch, Excess, Fault, NoOutlet, Principal, RawJson, SessionId, Subject,
-    Wanted,
+    Caller, Dispatch, Fault, NoOutlet, Operation, Policy, Principal, RateKey, Rates, RawJson, SessionId,
+    Subject,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::wire::{RpcError, text_result};
@@ -201,13 +202,26 @@ async fn t_40_an_anonymous_caller_without_a_session_finds_nothing() {
 async fn t_43_what_was_refused_is_noted_with_who_and_why() {
     let house = House::new();
     let alice = subject("alice");
-    let denial = |denied_by, what| Denial { denied_by, what, reason: "not for her" };
-    house.dispatch.note_denied(&alice, &denial(DeniedBy::Rule(Some("no-deploys")), Wanted::Tool("deploy")));
-    house.dispatch.note_denied(&alice, &denial(DeniedBy::Rule(None), Wanted::Prompt("plan")));
-    house.dispatch.note_denied(&alice, &denial(DeniedBy::Scope, Wanted::Resource("file:///x")));
-    house.dispatch.note_limited(&alice, Excess::Polling, 40);
-    house.dispatch.note_limited(&alice, Excess::Lookups, 7);
-    house.dispatch.note_unauthenticated("token_expired");
+    let rules = serde_json::json!([
+        {"name": "no-deploys", "effect": "deny", "tools": ["deploy"]},
+        {"effect": "allow", "tools": ["quick"], "arguments": {"/x": "1"}},
+        {"effect": "allow", "resources": ["file:*"], "scopes": ["files"]},
+    ]);
+    let rules: Vec<RuleSpec> = serde_json::from_value(rules).expect("rules");
+    let once = "1/h".parse().ok();
+    let rates = Rates { polling: once, failed_lookups: once, ..Rates::default() };
+    house.dispatch.enforce(Policy::new(Authority::new(rules).expect("valid"), &rates));
+    for name in ["deploy", "wait", "quick"] {
+        let denied = house.dispatch.call(&alice, call(name, false, Arc::new(NoOutlet))).await;
+        assert!(denied.is_err(), "{name}");
+    }
+    assert!(house.dispatch.may_subscribe(&alice, "file:///x").is_err());
+    let key = RateKey::of(&alice.principal, None);
+    for operation in [Operation::Polling, Operation::FailedLookup] {
+        let passed = (0..5).filter(|_| house.dispatch.pace(&key, operation).is_ok());
+        assert_eq!(passed.count(), 1);
+    }
+    house.dispatch.note_unauthenticated("the token has expired");
     let mut lines = house.lines().await;
     for line in &mut lines {
         let members = line.as_object_mut().expect("an object");
@@ -216,12 +230,13 @@ async fn t_43_what_was_refused_is_noted_with_who_and_why() {
     }
     let alices = "https://idp.example#alice";
     let expected = serde_json::json!([
-        {"action": "denied.rule", "principal": alices, "tool": "deploy", "reason": "not for her", "rule": "no-deploys"},
-        {"action": "denied.rule", "principal": alices, "prompt": "plan", "reason": "not for her"},
-        {"action": "denied.scope", "principal": alices, "resource": "file:///x", "reason": "not for her"},
-        {"action": "limited.polling", "principal": alices, "count": 40},
-        {"action": "limited.lookups", "principal": alices, "count": 7},
-        {"action": "denied.authentication", "principal": "unknown", "reason": "token_expired"},
+        {"action": "denied.rule", "principal": alices, "tool": "deploy", "reason": "a rule denies it", "rule": "no-deploys"},
+        {"action": "denied.rule", "principal": alices, "tool": "wait", "reason": "no rule allows it"},
+        {"action": "denied.rule", "principal": alices, "tool": "quick", "reason": "no rule allows it"},
+        {"action": "denied.scope", "principal": alices, "resource": "file:///x", "reason": "needs the scope files"},
+        {"action": "limited.polling", "principal": alices, "reason": "rates.polling"},
+        {"action": "limited.lookups", "principal": alices, "reason": "rates.failed-lookups"},
+        {"action": "denied.authentication", "principal": "unknown", "reason": "the token has expired"},
     ]);
     assert_eq!(Value::from(lines), expected);
 }
