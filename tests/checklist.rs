@@ -30,14 +30,10 @@ const SECTIONS: [(&str, u32); 20] = [
     ("A", 6),
 ];
 
-/// What comes with rules and rates.
-const FOR_LATER: [&str; 3] = ["T-41", "T-42", "T-43"];
-
 fn items() -> BTreeSet<String> {
     SECTIONS
         .into_iter()
         .flat_map(|(section, count)| (1..=count).map(move |number| format!("{section}-{number}")))
-        .filter(|item| !FOR_LATER.contains(&item.as_str()))
         .collect()
 }
 
