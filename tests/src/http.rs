@@ -97,7 +97,9 @@ impl Connection {
         let body = body.into();
         let request = request.body(Full::new(body.clone())).expect("a valid request");
         self.sender.ready().await.ok()?;
-        let mut exchange = kit_exchange(request.headers(), &body);
+        // Only the endpoint speaks the protocol; metadata, for one, is not part of it.
+        let speaks = request.uri().path() == "/mcp";
+        let mut exchange = speaks.then(|| kit_exchange(request.headers(), &body)).flatten();
         let response = self.sender.send_request(request).await.ok()?;
         let (head, body) = response.into_parts();
         exchange.iter_mut().for_each(|exchange| exchange.head(&head.headers));

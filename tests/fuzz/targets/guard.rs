@@ -63,13 +63,11 @@ fn page(origin: &[u8]) -> Option<&[u8]> {
     origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"))
 }
 
-/// A port may be written with zeros before it, or not at all after its colon.
+/// The port that goes without saying may be said, with zeros before it.
 fn is_spelled_otherwise(origin: &[u8]) -> bool {
     let rest = origin.strip_prefix(b"https://").unwrap_or_default().to_ascii_lowercase();
-    match rest.strip_prefix(b"page.example:") {
-        Some(port) => port.iter().all(|byte| *byte == b'0') || port.trim_ascii().ends_with(b"443"),
-        None => false,
-    }
+    let port = rest.strip_prefix(b"page.example:").and_then(|port| std::str::from_utf8(port).ok());
+    port.and_then(|port| port.parse::<u16>().ok()) == Some(443)
 }
 
 /// One of three names, perhaps with a port, and not a byte more.

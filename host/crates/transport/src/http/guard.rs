@@ -105,7 +105,7 @@ fn host_name(text: &str) -> Option<Name> {
     let plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'[' | b']' | b':');
     let host = authority.host();
-    (is_honest(&authority) && !host.is_empty() && host.bytes().all(plain))
+    (is_honest(&authority) && has_true_port(&authority) && !host.is_empty() && host.bytes().all(plain))
         .then(|| Name { host: host.to_ascii_lowercase(), port: authority.port_u16() })
 }
 
@@ -122,12 +122,17 @@ fn origin_parts(origin: &str) -> Option<(bool, Authority)> {
         None => (false, origin.strip_prefix("http://")?),
     };
     let authority = rest.parse::<Authority>().ok()?;
-    is_honest(&authority).then_some((encrypted, authority))
+    (is_honest(&authority) && has_true_port(&authority)).then_some((encrypted, authority))
 }
 
 /// The port of an origin, unless it is the one that goes without saying.
 fn own_port(encrypted: bool, authority: &Authority) -> Option<u16> {
     authority.port_u16().filter(|port| *port != if encrypted { 443 } else { 80 })
+}
+
+/// Without a port, or with one that there can be: 99999 must not pass for none.
+fn has_true_port(authority: &Authority) -> bool {
+    authority.port_u16().is_some() || authority.as_str() == authority.host()
 }
 
 /// The name of an honest host begins its authority, and only a port follows;
@@ -235,7 +240,7 @@ mod tests {
         // A host that is served is not a page that may call.
         let page = Some("https://tools.example.com");
         assert_eq!(checked_at(&door, Some("tools.example.com"), page), Err(TurnedAway::Origin));
-        for name in ["", "*", "*.example.com", "https://a.example", "a/b", "a:b", "u@a"] {
+        for name in ["", "*", "*.example.com", "https://a.example", "a/b", "a:b", "a:", "a:99999", "u@a"] {
             assert!(Door::new(&[name.to_owned()], &[]).is_err(), "{name}");
         }
     }
@@ -257,6 +262,8 @@ mod tests {
         for origin in [
             "http://app.example.com",
             "https://app.example.com:8443",
+            "https://app.example.com:99999",
+            "https://app.example.com:",
             "https://x.app.example.com",
             "https://app.example.com.evil.example",
             "https://app.example.com@evil.example",
