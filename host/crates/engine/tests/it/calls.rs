@@ -4,6 +4,7 @@ use crate::kit::{self, Folder, Recorder, call, engine, error, ok, only, run, set
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use toolyard_engine::Settings;
 use toolyard_task::RunEnd;
 use toolyard_task::tool::{Report, Spent};
