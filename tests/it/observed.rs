@@ -31,7 +31,7 @@ struct Looked {
 }
 
 async fn look_as(port: u16, method: Method, path: &str, headers: &[(&str, &str)]) -> Looked {
-    let answer = Connection::open(port).await.send(method, path, headers, "").await;
+    let answer = Connection::open(port).await.not_mcp().send(method, path, headers, "").await;
     let (status, headers) = (answer.status, answer.headers.clone());
     let body = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
     Looked { status, headers, body }
@@ -112,7 +112,7 @@ async fn the_numbers_tell_what_has_happened() {
     ] {
         assert_eq!(read.get(series), value, "{series}");
     }
-    assert!(read.get(r#"toolyard_guest_cpu_seconds_total{tool="spin"}"#) >= 0.05);
+    assert!(read.get(r#"toolyard_guest_cpu_seconds_total{tool="spin"}"#) > 0.0);
     assert!(read.get(r#"toolyard_requests_total{method="tools/call"}"#) >= 14.0);
     assert!(read.get(r#"toolyard_connections{}"#) >= 1.0);
     assert!(read.get(r#"toolyard_store_duration_seconds_count{operation="commit"}"#) >= 5.0);

@@ -144,7 +144,7 @@ async fn a_call_is_one_span_of_its_callers_trace_with_the_guests_share() {
     assert_eq!(text(&call.attributes, "toolyard.outcome"), "ok");
     let spans = collector.spans();
     let guest = guest_of(&spans, &call);
-    assert!(number(&guest.attributes, "toolyard.guest.cpu") >= 0.05, "{guest:?}");
+    assert!(number(&guest.attributes, "toolyard.guest.cpu") > 0.0, "{guest:?}");
     assert!(guest.start_time_unix_nano >= call.start_time_unix_nano);
     assert!(guest.end_time_unix_nano <= call.end_time_unix_nano);
     assert!(guest.end_time_unix_nano - guest.start_time_unix_nano >= 50_000_000, "{guest:?}");
