@@ -344,7 +344,7 @@ struct Courier {
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         // The thread that waits here is none of the runtime's.
-        let sent = self.runtime.spawn(tokio::time::timeout(EXPORT_TIME, send(request)));
+        let sent = self.runtime.spawn(async { tokio::time::timeout(EXPORT_TIME, send(request)).await });
         Ok(sent.await???)
     }
 }

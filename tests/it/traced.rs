@@ -144,7 +144,7 @@ async fn a_call_is_one_span_of_its_callers_trace_with_the_guests_share() {
     assert_eq!(text(&call.attributes, "toolyard.outcome"), "ok");
     let spans = collector.spans();
     let guest = guest_of(&spans, &call);
-    assert!(number(&guest.attributes, "toolyard.guest.cpu") >= 0.05, "{guest:?}");
+    assert!(number(&guest.attributes, "toolyard.guest.cpu") > 0.0, "{guest:?}");
     assert!(guest.start_time_unix_nano >= call.start_time_unix_nano);
     assert!(guest.end_time_unix_nano <= call.end_time_unix_nano);
     assert!(guest.end_time_unix_nano - guest.start_time_unix_nano >= 50_000_000, "{guest:?}");
@@ -201,15 +201,14 @@ async fn a_task_is_one_span_from_its_creation_to_its_end() {
     let (host, collector) = traced(setup).await;
     let session = Session::open(host.port()).await;
     let first = session.create("wait", json!({"ms": 600_000})).await;
-    let params =
-        json!({"name": "echo", "arguments": {"text": "x"}, "task": {}, "_meta": {"traceparent": PARENT}});
+    let params = json!({"name": "count", "arguments": {"steps": 1, "ms": 1}, "task": {}, "_meta": {"traceparent": PARENT}});
     let created = session.result("tools/call", params).await;
     let id = created["task"]["taskId"].as_str().expect("a task").to_owned();
     session.result("tasks/cancel", json!({"taskId": first})).await;
     session.until(&id, "completed").await;
     let stopped = collector.span("tools/call wait").await;
     assert_eq!(text(&stopped.attributes, "toolyard.outcome"), "stopped");
-    let call = collector.span("tools/call echo").await;
+    let call = collector.span("tools/call count").await;
     assert_eq!(text(&call.attributes, "toolyard.task.id"), id);
     assert_eq!(hexadecimal(&call.links[0].span_id), "b7ad6b7169203331");
     let spans = collector.spans();

@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 /// A connection.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
+    /// Whether what is said is MCP, and held against its schema.
+    is_mcp: bool,
 }
 
 /// An answer.
@@ -59,7 +61,14 @@ impl Connection {
             // It ends when either side closes it.
             drop(connection.await);
         });
-        Some(Self { sender })
+        Some(Self { sender, is_mcp: true })
+    }
+
+    /// The same to a listener that speaks something else.
+    #[must_use]
+    pub fn not_mcp(mut self) -> Self {
+        self.is_mcp = false;
+        self
     }
 
     /// Sends a request with just these headers, `Host` included if it is named.
@@ -98,7 +107,7 @@ impl Connection {
         let request = request.body(Full::new(body.clone())).expect("a valid request");
         self.sender.ready().await.ok()?;
         // Only the endpoint speaks the protocol; metadata, for one, is not part of it.
-        let speaks = request.uri().path() == "/mcp";
+        let speaks = self.is_mcp && request.uri().path() == "/mcp";
         let mut exchange = speaks.then(|| kit_exchange(request.headers(), &body)).flatten();
         let response = self.sender.send_request(request).await.ok()?;
         let (head, body) = response.into_parts();

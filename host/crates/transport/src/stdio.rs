@@ -174,6 +174,7 @@ impl Client {
     }
 
     fn initialize(&mut self, id: &Id, params: Option<&RawJson>) -> Bytes {
+        self.server.metrics.asked("initialize");
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return response::error(Some(id), &error),

@@ -231,7 +231,9 @@ async fn every_run_tells_once_what_it_took_however_it_ends() {
     ok(&run(tool(&catalog, "spin"), "{\"ms\":30}", recorder.clone()).await);
     let spent = recorder.spent.lock().expect("free").clone();
     let [spent] = spent[..] else { panic!("{spent:?}") };
-    assert!(spent.cpu >= Duration::from_millis(20) && spent.wall >= spent.cpu, "{spent:?}");
+    // It spins for that long by the clock, of which others may take their part.
+    assert!(spent.wall >= Duration::from_millis(30) && spent.wall >= spent.cpu, "{spent:?}");
+    assert!(!spent.cpu.is_zero(), "{spent:?}");
     assert!(spent.memory.is_some_and(|bytes| bytes >= 64 << 10), "{spent:?}");
 
     // It sleeps, which is no processor time, and is dropped.
