@@ -149,6 +149,9 @@ impl Dispatch {
         call: ToolCall,
         ttl: RequestedTtl,
     ) -> Result<CallReply, Fault> {
+        if caller.creates_for().is_none() {
+            return Err(Fault::InvalidParams("A task needs a session that it can be found in".to_owned()));
+        }
         // T-14: what is wrong with the call is said before a task exists.
         tool.check(&call.params.arguments).map_err(|wrong| {
             tool.misfit();
@@ -212,7 +215,7 @@ impl Dispatch {
         let now = self.clock.now();
         Task {
             id: TaskId(self.ids.uuid()),
-            owner: caller.owner.clone().unwrap_or(Owner::Local),
+            owner: caller.creates_for().expect("looked at before anything was done"),
             session: caller.session.clone(),
             era: Era::Sessions,
             client_capabilities: caller.capabilities.clone(),

@@ -108,7 +108,8 @@ impl Endpoint {
             Err(fault) => return reply::json(response::error(Some(id), &fault.rpc())),
         };
         self.server.metrics.opened.inc();
-        tracing::debug!(session = %session.id, client = session.client, %revision, "session opened");
+        // Not its id, which is all that an anonymous client has to show.
+        tracing::debug!(client = session.client, %revision, principal = ?by.principal.to_string(), "session opened");
         let live = self.hub.hold(session.clone(), &by.principal, false);
         let declared = live.conversation.declared;
         let result = self.server.identity.initialize_result(revision, declared);
