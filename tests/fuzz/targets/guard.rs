@@ -39,7 +39,8 @@ fuzz_target!(|data: &[u8]| {
         let named = target.as_ref().map_or_else(|| hosts[0], |target| target.as_str().as_bytes());
         assert!(is_here(named) || is_at(named, "named.example"), "{:?}", String::from_utf8_lossy(named));
         for origin in &origins {
-            let page = page(origin).is_some_and(is_here) || origin.eq_ignore_ascii_case(b"https://page.example")
+            let page = page(origin).is_some_and(is_here)
+                || origin.eq_ignore_ascii_case(b"https://page.example")
                 || origin.eq_ignore_ascii_case(b"https://page.example:443");
             assert!(page || is_spelled_otherwise(origin), "{:?}", String::from_utf8_lossy(origin));
         }
