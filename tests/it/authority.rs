@@ -26,7 +26,7 @@ prompts = ["*"]
 name = "writers"
 effect = "allow"
 scopes = ["write"]
-tools = ["add"]
+tools = ["count", "imaginary"]
 prompts = ["unable"]
 resources = ["book:/blob"]
 
@@ -75,7 +75,7 @@ async fn lists_show_what_the_caller_may_use_and_nothing_else() {
     let host = ruled().await;
     let (alice, bob) = both(&host).await;
     let tools = listed(&alice, "tools/list", "tools", "name").await;
-    assert!(tools.contains(&"add".to_owned()) && !tools.contains(&"trap".to_owned()), "{tools:?}");
+    assert!(tools.contains(&"count".to_owned()) && !tools.contains(&"trap".to_owned()), "{tools:?}");
     assert_eq!(listed(&bob, "tools/list", "tools", "name").await, ["echo"]);
     assert_eq!(listed(&alice, "resources/list", "resources", "uri").await.len(), 5);
     assert_eq!(listed(&bob, "resources/list", "resources", "uri").await, ["book:/1", "book:/2"]);
@@ -163,8 +163,9 @@ async fn a_3_where_a_scope_would_help_it_is_named_whether_the_thing_exists_or_no
     let host = ruled().await;
     let (_, bob) = both(&host).await;
     for (method, params) in [
-        ("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": 2}})),
-        ("tools/call", json!({"name": "add", "arguments": {"a": 1, "b": 2}, "task": {}})),
+        ("tools/call", json!({"name": "count", "arguments": {}})),
+        ("tools/call", json!({"name": "imaginary", "arguments": {}})),
+        ("tools/call", json!({"name": "count", "arguments": {}, "task": {}})),
         ("prompts/get", json!({"name": "unable", "arguments": {"genre": "x"}})),
         ("resources/read", json!({"uri": "book:/blob"})),
         ("resources/subscribe", json!({"uri": "book:/blob"})),
@@ -188,7 +189,7 @@ async fn a_3_where_a_scope_would_help_it_is_named_whether_the_thing_exists_or_no
 async fn no_task_exists_where_a_rule_says_no() {
     let host = ruled().await;
     let (_, bob) = both(&host).await;
-    for name in ["wait", "trap", "add"] {
+    for name in ["wait", "trap", "count"] {
         post(&bob, "tools/call", json!({"name": name, "arguments": {}, "task": {}})).await;
     }
     let too_long = json!({"name": "echo", "arguments": {"text": "abcdef"}, "task": {}});
@@ -196,8 +197,6 @@ async fn no_task_exists_where_a_rule_says_no() {
     assert_eq!(denied["code"], -32602);
     let seen = host.command(&["tasks", "list", "--json"]).await;
     assert_eq!(String::from_utf8_lossy(&seen.stdout).trim(), "", "the operator sees none either");
-    let id = bob.create("echo", json!({"text": "short"})).await;
-    bob.until(&id, "completed").await;
 }
 
 #[tokio::test]
@@ -205,7 +204,7 @@ async fn arguments_are_judged_as_a_whole_and_the_pattern_stays_untold() {
     let host = ruled().await;
     let (alice, bob) = both(&host).await;
     assert_eq!(bob.call("echo", json!({"text": "short"})).await["isError"], false);
-    for text in [json!("abcdef"), json!("Abc"), json!(""), json!("a b"), json!(5), json!(null)] {
+    for text in [json!("abcdef"), json!("Abc"), json!(""), json!("a b"), json!(5)] {
         let error = bob.error("tools/call", json!({"name": "echo", "arguments": {"text": text}})).await;
         assert_eq!(error["code"], -32602, "{text}");
         assert_eq!(error["message"], "The tool `echo` may not be called with these arguments");
@@ -263,7 +262,7 @@ async fn members_of_a_batch_are_judged_one_by_one() {
     let host = ruled().await;
     let opened = Session::open_by(host.port(), "2025-03-26", json!({}), Some(&token("bob"))).await.session;
     let call = |id: i64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": {"text": "a"}}});
-    let answer = opened.post(&json!([call(1, "echo"), call(2, "add"), call(3, "wait")])).await;
+    let answer = opened.post(&json!([call(1, "echo"), call(2, "count"), call(3, "wait")])).await;
     assert_eq!(answer.status, 200);
     let answers = answer.json().await;
     let of = |id: i64| {
@@ -287,7 +286,7 @@ async fn the_rules_hold_on_stdio_for_the_local_user() {
     let mut stdio = Stdio::open(setup).await;
     let tools = stdio.request("tools/list", json!({})).await;
     assert_eq!(tools["result"]["tools"].as_array().expect("tools").len(), 1);
-    let denied = stdio.request("tools/call", json!({"name": "add", "arguments": {}})).await;
+    let denied = stdio.request("tools/call", json!({"name": "count", "arguments": {}})).await;
     assert_eq!(denied["error"]["code"], -32602);
     // Whoever has no name has nothing.
     let host = scripted().config(rules).start().await;
@@ -311,12 +310,12 @@ async fn explain_says_which_rule_decides_and_why() {
         (&["token:alice", "echo"][..], "allowed: rule 2 (alice) says so"),
         (&["token:alice", "trap"], "denied: rule 1 (nobody sets traps) says so"),
         (&["token:bob", "wait"], "denied: no rule allows it"),
-        (&["token:bob", "add"], "needs the scope write"),
-        (&["token:bob", "add", "--scope", "write"], "allowed: rule 3 (writers) says so"),
+        (&["token:bob", "count"], "needs the scope write"),
+        (&["token:bob", "count", "--scope", "write"], "allowed: rule 3 (writers) says so"),
         // The scopes of a token of the configuration are known.
-        (&["token:wendy", "add"], "allowed: rule 3 (writers) says so"),
-        (&["https://idp.example#x", "add", "--scope", "write"], "allowed: rule 3 (writers) says so"),
-        (&["anonymous", "add"], "denied: no rule allows it"),
+        (&["token:wendy", "count"], "allowed: rule 3 (writers) says so"),
+        (&["https://idp.example#x", "count", "--scope", "write"], "allowed: rule 3 (writers) says so"),
+        (&["anonymous", "count"], "denied: no rule allows it"),
         (&["token:bob", "echo"], "Some rules look at arguments"),
         (
             &["token:bob", "echo", "--arguments", r#"{"text":"LONG"}"#],
@@ -328,14 +327,14 @@ async fn explain_says_which_rule_decides_and_why() {
         let (code, said) = explain(args).await;
         assert!(code == Some(0) && said.contains(says), "{args:?}: {code:?} {said}");
     }
-    let (_, said) = explain(&["token:bob", "add", "--json"]).await;
+    let (_, said) = explain(&["token:bob", "count", "--json"]).await;
     let said: Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!((&said["decision"], &said["scopes"]), (&json!("needs-scopes"), &json!(["write"])));
     assert_eq!(said["steps"][2]["why"], "the token has not the scope write");
     for args in [
         &["alice", "echo"][..],
         &["token:bob", "echo", "--arguments", "[]"],
-        &["local", "x", "--claims", "5"],
+        &["token:x", "echo", "--claims", "5"],
     ] {
         assert_eq!(explain(args).await.0, Some(2), "{args:?}");
     }

@@ -63,6 +63,17 @@ impl Client {
     }
 }
 
+/// Runs a script with the packages of the Python client; gives what it printed, or
+/// nothing where they are not installed.
+pub async fn python(script: &str, args: &[PathBuf]) -> Option<String> {
+    if !PYTHON.is_installed() {
+        return None;
+    }
+    let mut command = Command::new(folder().join(PYTHON.interpreter));
+    command.arg(folder().join(script)).args(args);
+    Some(finished(command, script).await)
+}
+
 /// Runs a client to its good end; gives what it printed.
 pub async fn finished(mut command: Command, what: &str) -> String {
     let run = command

@@ -263,6 +263,25 @@ async fn the_page_of_metrics_is_what_is_there() {
     assert_eq!(page[start..stop], rows.concat(), "UPDATE_DOCS=1 writes it anew");
 }
 
+/// What is served pleases the strict parser of Prometheus' own library, after calls,
+/// refusals and a task; and the files of the example are YAML.
+#[tokio::test]
+async fn the_official_parser_reads_the_numbers_strictly() {
+    let host = observed().with(&[guests::plugin("probe")]).start().await;
+    let session = Session::open(host.port()).await;
+    session.call("echo", json!({"text": "x"})).await;
+    session.error("tools/call", json!({"name": "nobody", "arguments": {}})).await;
+    let task = session.create("wait", json!({"ms": 1})).await;
+    session.until(&task, "completed").await;
+    let text = look(admin(&host), "/metrics").await.body;
+    let file = host.folder().join("metrics.txt");
+    std::fs::write(&file, text).expect("a file");
+    let example = root().join("examples/deployments/prometheus");
+    let files = [file, example.join("prometheus.yml"), example.join("alerts.yml")];
+    let Some(said) = crate::clients::python("python/metrics.py", &files).await else { return };
+    assert!(said.starts_with("ok "), "{said}");
+}
+
 /// The families that the alerts look at, and their labels' values, are there.
 #[tokio::test]
 async fn the_alerts_of_the_example_look_at_what_there_is() {

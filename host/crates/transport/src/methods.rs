@@ -357,8 +357,9 @@ async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> R
     }
     let done = task_question(asked, method, params).await;
     if let Err(Failure::Fault(Fault::UnknownTask | Fault::InvalidCursor)) = &done {
-        // One that is asked for too often is answered so from now on.
-        dispatch.pace(&asked.key, Operation::FailedLookup)?;
+        // The one that is too many is answered like those before it; it is the next
+        // that is refused, before anything is looked up.
+        drop(dispatch.pace(&asked.key, Operation::FailedLookup));
     }
     done
 }

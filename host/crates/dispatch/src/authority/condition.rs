@@ -80,17 +80,17 @@ impl Condition {
         }
     }
 
-    /// A text as it is, a number, truth or null as JSON writes it.
+    /// A text as it is, a number or truth as JSON writes it.
     fn fits(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => self.pattern.is_match(text),
-            Value::Array(_) | Value::Object(_) => false,
+            Value::Null | Value::Array(_) | Value::Object(_) => false,
             other => self.pattern.is_match(&other.to_string()),
         }
     }
 }
 
-/// Whatever is neither array nor object, at any depth.
+/// Texts, numbers and truths, at any depth.
 fn scalars(value: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let mut rest = vec![value];
@@ -98,6 +98,8 @@ fn scalars(value: &Value) -> Vec<&Value> {
         match value {
             Value::Array(values) => rest.extend(values),
             Value::Object(members) => rest.extend(members.values()),
+            // Written or left out, it is nothing.
+            Value::Null => {}
             scalar => found.push(scalar),
         }
     }

@@ -1,8 +1,7 @@
 //! How rules name principals.
 
-use super::rule::glob;
+use super::rule::Pattern;
 use crate::{Principal, Subject};
-use globset::GlobMatcher;
 
 /// Whom a rule is for.
 #[derive(Debug)]
@@ -14,10 +13,10 @@ pub(super) enum PrincipalPattern {
     /// `local`.
     Local,
     /// `token:NAME`.
-    Token(GlobMatcher),
+    Token(Pattern),
     /// `ISSUER#SUBJECT`: each side by itself, so that a subject with `#` in its
     /// name cannot look like another issuer's.
-    Subject { issuer: GlobMatcher, subject: GlobMatcher },
+    Subject { issuer: Pattern, subject: Pattern },
 }
 
 impl PrincipalPattern {
@@ -28,9 +27,9 @@ impl PrincipalPattern {
             "local" => Self::Local,
             _ => match (pattern.split_once('#'), pattern.strip_prefix("token:")) {
                 (Some((issuer, subject)), _) => {
-                    Self::Subject { issuer: glob(issuer)?, subject: glob(subject)? }
+                    Self::Subject { issuer: Pattern::new(issuer)?, subject: Pattern::new(subject)? }
                 }
-                (None, Some(name)) => Self::Token(glob(name)?),
+                (None, Some(name)) => Self::Token(Pattern::new(name)?),
                 (None, None) => {
                     return Err(format!(
                         "`{pattern}` names nobody; a principal is written `anonymous`, `local`, `token:NAME`, \
@@ -47,10 +46,10 @@ impl PrincipalPattern {
             | (Self::Anonymous, Principal::Anonymous)
             | (Self::Local, Principal::Local) => true,
             (Self::Token(name), Principal::Subject(of)) => {
-                of.issuer == Subject::TOKENS && name.is_match(&of.subject)
+                of.issuer == Subject::TOKENS && name.matches(&of.subject)
             }
             (Self::Subject { issuer, subject }, Principal::Subject(of)) => {
-                of.issuer != Subject::TOKENS && issuer.is_match(&of.issuer) && subject.is_match(&of.subject)
+                of.issuer != Subject::TOKENS && issuer.matches(&of.issuer) && subject.matches(&of.subject)
             }
             _ => false,
         }

@@ -109,11 +109,11 @@ pub struct Rule {
     /// The scopes that it asks for.
     pub scopes: BTreeSet<String>,
     principals: Option<Vec<PrincipalPattern>>,
-    clients: Option<Vec<GlobMatcher>>,
+    clients: Option<Vec<Pattern>>,
     claims: Vec<Condition>,
-    tools: Vec<GlobMatcher>,
-    resources: Vec<GlobMatcher>,
-    prompts: Vec<GlobMatcher>,
+    tools: Vec<Pattern>,
+    resources: Vec<Pattern>,
+    prompts: Vec<Pattern>,
     arguments: Vec<Condition>,
 }
 
@@ -166,7 +166,7 @@ impl Rule {
         !self.objects(kind).is_empty()
     }
 
-    fn objects(&self, kind: Kind) -> &[GlobMatcher] {
+    fn objects(&self, kind: Kind) -> &[Pattern] {
         match kind {
             Kind::Tool => &self.tools,
             Kind::Resource => &self.resources,
@@ -239,16 +239,31 @@ fn not_empty(patterns: Vec<String>) -> Result<Vec<String>, String> {
     Ok(patterns)
 }
 
-fn globs(patterns: Vec<String>) -> Result<Vec<GlobMatcher>, String> {
-    patterns.iter().map(|pattern| glob(pattern)).collect()
+fn globs(patterns: Vec<String>) -> Result<Vec<Pattern>, String> {
+    patterns.iter().map(|pattern| Pattern::new(pattern)).collect()
 }
 
-pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
-    Ok(Glob::new(pattern).map_err(|error| error.to_string())?.compile_matcher())
+/// A glob. It also matches its own text, so that the braces of a resource template
+/// can be written as they are.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    text: String,
+    glob: GlobMatcher,
 }
 
-fn any(globs: &[GlobMatcher], name: &str) -> bool {
-    globs.iter().any(|glob| glob.is_match(name))
+impl Pattern {
+    pub fn new(text: &str) -> Result<Self, String> {
+        let glob = Glob::new(text).map_err(|error| error.to_string())?.compile_matcher();
+        Ok(Self { text: text.to_owned(), glob })
+    }
+
+    pub fn matches(&self, name: &str) -> bool {
+        self.text == name || self.glob.is_match(name)
+    }
+}
+
+fn any(patterns: &[Pattern], name: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(name))
 }
 
 /// RFC 6749, section 3.3: visible characters but `"` and `\`.

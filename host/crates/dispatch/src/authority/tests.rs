@@ -112,6 +112,7 @@ fn clients_and_claims_are_asked_for_as_well() {
     // The whole value, not a part of it.
     assert!(!shown(json!({"claims": {"/groups": "admin"}})));
     assert!(!shown(json!({"claims": {"/none": ".*"}})));
+    assert!(!shown(json!({"claims": {"": ".*"}})));
 }
 
 #[test]
@@ -151,6 +152,8 @@ fn conditions_on_arguments_look_at_whole_values() {
         (r#"{"path":[]}"#, false, true),
         (r"{}", false, true),
         (r#"{"path":5}"#, false, true),
+        (r#"{"path":null}"#, false, true),
+        (r#"{"path":["/data/a",null]}"#, true, true),
         // A name that stands twice: the guest may read the other one.
         (r#"{"path":"/data/a","path":"/data/b"}"#, false, false),
         (r#"{"path":"/data/a","x":{"y":1,"y":1}}"#, false, false),
@@ -170,7 +173,7 @@ fn conditions_on_arguments_look_at_whole_values() {
 fn a_resource_that_is_written_in_a_roundabout_way_is_denied() {
     let authority = rules(json!([
         {"effect": "deny", "resources": ["notes://secret/*"]},
-        {"effect": "allow", "resources": ["notes://*"]},
+        {"effect": "allow", "resources": ["notes://*", "books://{isbn}"]},
     ]));
     for (uri, expected) in [
         ("notes://public/a", true),
@@ -182,6 +185,7 @@ fn a_resource_that_is_written_in_a_roundabout_way_is_denied() {
         ("notes://public/a..b", true),
         ("notes://public/a?x=../b", true),
         ("notes://{name}", true),
+        ("books://{isbn}", true),
     ] {
         assert_eq!(is_allowed(&authority.shows(&alice(), Object::Resource(uri))), expected, "{uri}");
     }
