@@ -58,9 +58,15 @@ fn greet(config: &Config, assembled: &Assembled, address: std::net::SocketAddr) 
     let url = format!("http://{address}/mcp");
     eprintln!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
     eprint!("{}", assembled.greeting(config));
-    eprintln!("  connect   claude mcp add --transport http toolyard {url}");
+    let (flag, member) = match assembled.server.auth.is_required() {
+        true => {
+            (" --header \"Authorization: Bearer TOKEN\"", ",\"headers\":{\"Authorization\":\"Bearer TOKEN\"}")
+        }
+        false => ("", ""),
+    };
+    eprintln!("  connect   claude mcp add --transport http toolyard {url}{flag}");
     eprintln!(
-        "            or in a client's configuration: {{\"mcpServers\":{{\"toolyard\":{{\"type\":\"http\",\"url\":\"{url}\"}}}}}}"
+        "            or in a client's configuration: {{\"mcpServers\":{{\"toolyard\":{{\"type\":\"http\",\"url\":\"{url}\"{member}}}}}}}"
     );
     eprintln!("  stop      Ctrl-C");
 }

@@ -9,7 +9,9 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolyard_dispatch::{After, Caller, Dispatch, Fault, NoOutlet, Summary, Task};
+use toolyard_dispatch::{
+    After, Caller, Dispatch, Fault, NoOutlet, Owner, Summary, Task, fingerprint, name_of,
+};
 
 /// The options of `tasks`.
 #[derive(Debug, Args)]
@@ -163,7 +165,7 @@ async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Resul
             summary.status.as_str().to_owned(),
             summary.tool.clone(),
             summary.created_at.to_string(),
-            summary.owner.key(),
+            owner(&summary.owner),
             summary.status_message.clone().unwrap_or_default(),
         ]);
     }
@@ -185,7 +187,7 @@ fn as_json(summary: &Summary) -> serde_json::Value {
         "statusMessage": summary.status_message,
         "tool": summary.tool,
         "digest": summary.digest.to_string(),
-        "owner": summary.owner.key(),
+        "owner": owner(&summary.owner),
         "createdAt": summary.created_at.to_string(),
         "lastUpdatedAt": summary.updated_at.to_string(),
         "ttl": summary.ttl_ms,
@@ -207,5 +209,14 @@ fn show(task: &Task, json: bool) {
     for (name, member) in value.as_object().into_iter().flatten() {
         let text = member.as_str().map_or_else(|| member.to_string(), str::to_owned);
         println!("{name:>14}  {text}");
+    }
+}
+
+/// Whose a task is. The id of a session is all that an anonymous client has to
+/// show, so what stands here opens nothing; it is that of the audit log.
+fn owner(owner: &Owner) -> String {
+    match owner {
+        Owner::Session(id) => format!("anonymous {}", fingerprint(id)),
+        Owner::Local | Owner::Subject { .. } => name_of(owner),
     }
 }

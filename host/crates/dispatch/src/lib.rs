@@ -53,6 +53,7 @@ pub use settings::Settings;
 pub use stop::Stop;
 pub use toolyard_protocol::tools::{CallParams, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
+pub use toolyard_task::audit::{fingerprint, name_of};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
