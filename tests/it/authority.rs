@@ -5,8 +5,9 @@ use crate::questions::scripted;
 use serde_json::{Value, json};
 use toolyard_tests::host::{Setup, command};
 use toolyard_tests::http::{Answer, Connection};
+use toolyard_tests::identity_provider::Key;
 use toolyard_tests::tokens::{stanza, token};
-use toolyard_tests::{Host, Session, Stdio, guests};
+use toolyard_tests::{Host, IdentityProvider, Session, Stdio, guests};
 
 const RULES: &str = r#"
 [[rules]]
@@ -338,4 +339,46 @@ async fn explain_says_which_rule_decides_and_why() {
     ] {
         assert_eq!(explain(args).await.0, Some(2), "{args:?}");
     }
+}
+
+#[tokio::test]
+async fn a_3_a_6_rules_read_the_issuer_the_claims_and_the_scopes_of_a_token() {
+    let key = Key::ec("one");
+    let provider = IdentityProvider::with(&[&key]).await;
+    let issuer = provider.issuer();
+    let rules = format!(
+        "[[rules]]\neffect = \"allow\"\nprincipals = [\"{issuer}#*\"]\nclaims = {{ \"/groups\" = \"finance\" }}\n\
+         tools = [\"echo\"]\n\
+         [[rules]]\neffect = \"allow\"\nprincipals = [\"{issuer}#alice\"]\nscopes = [\"long\"]\ntools = [\"wait\"]\n"
+    );
+    let setup = Setup::new().with(&[guests::plugin("probe")]).config(&(provider.config() + &rules));
+    let host = setup.start().await;
+    let token = |subject: &str, more: Value| {
+        let mut claims = provider.claims(subject);
+        for (name, value) in more.as_object().expect("claims") {
+            claims[name] = value.clone();
+        }
+        key.sign(&claims)
+    };
+    let open =
+        async |subject: &str, more: Value| Session::open_with(host.port(), &token(subject, more)).await;
+    let finance = open("carol", json!({"groups": ["staff", "finance"]})).await;
+    assert_eq!(listed(&finance, "tools/list", "tools", "name").await, ["echo"]);
+    let staff = open("dave", json!({"groups": ["staff"]})).await;
+    assert_eq!(listed(&staff, "tools/list", "tools", "name").await, [""; 0]);
+    // Alice lacks a scope, and is told where to get it; nobody else is.
+    let alice = open("alice", json!({})).await;
+    let wait = || json!({"name": "wait", "arguments": {"ms": 1}});
+    let answer = post(&alice, "tools/call", wait()).await;
+    assert_eq!(answer.status, 403);
+    let challenge = answer.header("www-authenticate").to_owned();
+    for part in ["error=\"insufficient_scope\"", "scope=\"long\"", "resource_metadata=\"https://"] {
+        assert!(challenge.contains(part), "{challenge}");
+    }
+    assert_eq!(staff.error("tools/call", wait()).await["message"], "Unknown tool: wait");
+    // With a better token she goes on in the same session, and sees more.
+    let better = alice.bearing(Some(&token("alice", json!({"scope": "tools long"}))));
+    assert_eq!(better.call("wait", json!({"ms": 1})).await["isError"], false);
+    assert_eq!(listed(&better, "tools/list", "tools", "name").await, ["wait"]);
+    assert_eq!(post(&alice, "tools/call", wait()).await.status, 403, "the old token is no better for that");
 }

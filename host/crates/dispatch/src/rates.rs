@@ -20,6 +20,8 @@ use toolyard_task::rate::Per;
 /// Principals that are counted one by one. Over it, strangers are counted together
 /// until the sweep has found room.
 const MOST_KEYS: usize = 100_000;
+/// How often room is made for more.
+const MAKE_ROOM_EVERY: Duration = Duration::from_secs(1);
 /// How often excesses of one principal and kind are reported.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
@@ -154,6 +156,8 @@ pub(crate) struct Paces {
     blocked: Mutex<HashMap<RateKey, Instant>>,
     reported: Option<Keyed<(RateKey, Operation)>>,
     local: bool,
+    /// When room was made because there were too many.
+    made_room: Mutex<Option<Instant>>,
 }
 
 impl Paces {
@@ -174,6 +178,7 @@ impl Paces {
             blocked: Mutex::default(),
             reported: Quota::with_period(REPORT_EVERY).map(Keyed::hashmap),
             local: rates.local,
+            made_room: Mutex::default(),
         }
     }
 
@@ -183,13 +188,12 @@ impl Paces {
         if matches!(who, RateKey::Local) && !self.local {
             return Ok(());
         }
-        let crowded = limiter.len() >= MOST_KEYS;
-        if crowded {
-            limiter.retain_recent();
-        }
         // Who has a token is known, so nobody makes those up.
         let who = match who {
-            RateKey::Peer(_) if crowded && limiter.len() >= MOST_KEYS => &RateKey::Crowd,
+            RateKey::Peer(_) if limiter.len() >= MOST_KEYS => {
+                self.make_room();
+                &RateKey::Crowd
+            }
             who => who,
         };
         limiter.check_key(who).map_err(|not_until| wait(&not_until))
@@ -202,24 +206,30 @@ impl Paces {
     }
 
     fn block(&self, who: &RateKey, wait: Duration) {
-        let now = Instant::now();
         let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
-        if blocked.len() >= MOST_KEYS {
-            blocked.retain(|_, until| *until > now);
-        }
         if blocked.len() < MOST_KEYS {
-            blocked.insert(who.clone(), now + wait);
+            blocked.insert(who.clone(), Instant::now() + wait);
+            return;
         }
+        drop(blocked);
+        self.make_room();
     }
 
     /// Whether an excess is to be reported: the first in a while.
     fn is_news(&self, who: &RateKey, operation: Operation) -> bool {
         self.reported.as_ref().is_some_and(|reported| {
-            if reported.len() >= MOST_KEYS {
-                reported.retain_recent();
-            }
             reported.len() < MOST_KEYS && reported.check_key(&(who.clone(), operation)).is_ok()
         })
+    }
+
+    /// Tidies before it is time, but not once for each stranger: it takes a while,
+    /// and they are many.
+    fn make_room(&self) {
+        let mut made = self.made_room.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.is_none_or(|made| made.elapsed() >= MAKE_ROOM_EVERY) {
+            self.tidy();
+            *made = Some(Instant::now());
+        }
     }
 
     /// Forgets those whose counts have run out.

@@ -29,7 +29,7 @@ fn a_plain_claim_is_told_which_bound_it_met() {
 }
 
 #[test]
-fn those_in_line_start_in_order_and_owners_take_turns() {
+fn t_42_those_in_line_start_in_order_and_owners_take_turns() {
     let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
     let first = admission.admit(claim("z", "x")).expect("room");
     let a1 = admission.line_up(claim("a", "x"));

@@ -66,6 +66,23 @@ fn t_42_the_user_of_this_machine_is_held_to_rates_only_if_that_is_set() {
 }
 
 #[test]
+fn t_42_strangers_without_end_are_counted_together() {
+    let paces = paces(Rates::default());
+    let stranger = |number: usize| {
+        let address = std::net::Ipv6Addr::from_bits((0x2001_0db8_0000_0000 + number as u128) << 64);
+        RateKey::of(&Arc::new(Principal::Anonymous), Some(address.into()))
+    };
+    for number in 0..MOST_KEYS {
+        assert!(paces.count(&stranger(number), Operation::Call).is_ok());
+    }
+    // No room is left, and who is there has used too much to be forgotten.
+    let more = (0..5).filter(|more| paces.count(&stranger(MOST_KEYS + more), Operation::Call).is_ok());
+    assert_eq!(more.count(), 2, "one rate for all of them");
+    assert!(paces.limiters[&Operation::Call].len() <= MOST_KEYS + 1);
+    assert_eq!(let_through(&paces, &subject("alice", "one")), 2, "who is known is counted alone");
+}
+
+#[test]
 fn t_42_each_kind_of_operation_has_a_rate_of_its_own() {
     let all = Rates {
         requests: rate("2/h"),
