@@ -382,3 +382,29 @@ async fn a_3_a_6_rules_read_the_issuer_the_claims_and_the_scopes_of_a_token() {
     assert_eq!(listed(&better, "tools/list", "tools", "name").await, ["wait"]);
     assert_eq!(post(&alice, "tools/call", wait()).await.status, 403, "the old token is no better for that");
 }
+
+/// The first block of TOML after this heading.
+fn toml_after<'a>(page: &'a str, heading: &str) -> &'a str {
+    let rest = &page[page.find(heading).expect("the heading")..];
+    let (_, rest) = rest.split_once("```toml\n").expect("a block");
+    rest.split_once("```").expect("its end").0
+}
+
+#[tokio::test]
+async fn the_configurations_on_the_pages_are_valid() {
+    let page = |name: &str| std::fs::read_to_string(guests::root().join(name)).expect("the page");
+    let readme = page("README.md").replace("6d4c\u{2026}", &"0".repeat(64));
+    let rules = page("host/docs/authority.md");
+    for (config, args, says) in [
+        (toml_after(&rules, "## Rules"), ["local", "jq"], "allowed: rule 4 says so"),
+        (toml_after(&readme, "## Let others in"), ["token:ci", "read_note"], "allowed: rule 2 says so"),
+        (toml_after(&readme, "## Let others in"), ["token:ci", "jq"], "denied: no rule allows it"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("toolyard.toml"), config).expect("a configuration");
+        let args: Vec<String> = ["explain"].iter().chain(&args).map(|text| (*text).to_owned()).collect();
+        let output = command("rules", folder.path(), &args).output().await.expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(says), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -6,7 +6,7 @@ use crate::config::{Config, Flags};
 use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use toolyard_dispatch::authority::{Authority, Decision, Effect, Object, Step};
+use toolyard_dispatch::authority::{Authority, Decision, Effect, Miss, Object, Step};
 use toolyard_dispatch::{Principal, RawJson, Subject};
 
 /// The options of `rules`.
@@ -168,7 +168,9 @@ fn as_text(
         out.push_str(&format!("{table}\n"));
     }
     let by_arguments = matches!(decision, Decision::Allowed(_)) && asked.arguments.is_none();
-    if by_arguments && authority.looks_at_arguments() {
+    if by_arguments
+        && steps.iter().any(|step| step.miss != Some(Miss::Object) && step.rule.looks_at_arguments())
+    {
         out.push_str("Some rules look at arguments; --arguments JSON takes them into account.\n");
     }
     out

@@ -124,12 +124,6 @@ impl Authority {
         &self.rules
     }
 
-    /// Whether any rule looks at arguments.
-    #[must_use]
-    pub const fn looks_at_arguments(&self) -> bool {
-        self.looks_at_arguments
-    }
-
     /// Whether the principal may use the object with some arguments or other:
     /// whether it is shown in lists. A condition on arguments counts as met in a
     /// rule that allows, and as not met in one that denies.

@@ -161,6 +161,12 @@ impl Rule {
         })
     }
 
+    /// Whether it has conditions on arguments.
+    #[must_use]
+    pub fn looks_at_arguments(&self) -> bool {
+        !self.arguments.is_empty()
+    }
+
     /// Whether it is about anything of this kind.
     pub(super) fn speaks_of(&self, kind: Kind) -> bool {
         !self.objects(kind).is_empty()
