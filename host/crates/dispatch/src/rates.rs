@@ -184,10 +184,10 @@ impl Paces {
 
     /// Counts one; how long to wait if it is one too many.
     fn count(&self, who: &RateKey, operation: Operation) -> Result<(), Duration> {
-        let Some(limiter) = self.limiters.get(&operation) else { return Ok(()) };
         if matches!(who, RateKey::Local) && !self.local {
             return Ok(());
         }
+        let Some(limiter) = self.limiters.get(&operation) else { return Ok(()) };
         // Who has a token is known, so nobody makes those up.
         let who = match who {
             RateKey::Peer(_) if limiter.len() >= MOST_KEYS => {

@@ -68,6 +68,8 @@ pub struct Metrics {
     /// The handles of `requests`, in the order of `METHODS`.
     by_method: [Counter; METHODS.len()],
     answers: Family<Labels<2>, Counter>,
+    /// The handles of `answers`, in the order of `VERBS` and `CLASSES`.
+    by_answer: [[Counter; CLASSES.len()]; VERBS.len()],
     refusals: Family<Labels<2>, Counter>,
     pub(crate) connections: Gauge,
     pub(crate) streams: Gauge,
@@ -78,10 +80,13 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let requests = Family::<Labels<1>, Counter>::default();
+        let answers = Family::<Labels<2>, Counter>::default();
+        let answer = |verb, class| answers.get_or_create_owned(&[(METHOD, verb), (STATUS, class)]);
         Self {
+            by_answer: VERBS.map(|verb| CLASSES.map(|class| answer(verb, class))),
             by_method: METHODS.map(|method| requests.get_or_create_owned(&[(METHOD, method)])),
             requests,
-            answers: Family::default(),
+            answers,
             refusals: Family::default(),
             connections: Gauge::default(),
             streams: Gauge::default(),
@@ -114,11 +119,6 @@ impl Drop for Open {
 impl Metrics {
     /// Registers what is counted here.
     pub fn register(&self, registry: &mut Registry) {
-        for verb in VERBS {
-            for class in CLASSES {
-                drop(self.answers.get_or_create(&[(METHOD, verb), (STATUS, class)]));
-            }
-        }
         for reason in REASONS {
             drop(self.refusals.get_or_create(&[(REASON, reason), (LIMIT, "")]));
         }
@@ -149,9 +149,9 @@ impl Metrics {
 
     /// A request of HTTP was answered.
     pub(crate) fn answered(&self, method: &Method, status: StatusCode, counted: bool) {
-        let verb = VERBS.into_iter().find(|verb| *verb == method.as_str()).unwrap_or(OTHER);
-        let class = CLASSES[usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1];
-        self.answers.get_or_create(&[(METHOD, verb), (STATUS, class)]).inc();
+        let verb = VERBS.into_iter().position(|verb| verb == method.as_str()).unwrap_or(VERBS.len() - 1);
+        let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
+        self.by_answer[verb][class].inc();
         if !counted && let Some(reason) = told_by_status(status) {
             self.refused(reason, "");
         }
