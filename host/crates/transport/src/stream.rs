@@ -58,6 +58,23 @@ pub(crate) enum Next {
     Released(u64, Duration),
 }
 
+impl State {
+    /// Appends a message, unless the stream has ended.
+    fn append(&mut self, message: Bytes, bounds: LogBounds) {
+        if self.ended.is_some() {
+            return;
+        }
+        let number = self.next;
+        self.next += 1;
+        self.log_bytes += message.len();
+        self.log.push_back((number, message));
+        while self.log.len() > 1 && (self.log.len() > bounds.events || self.log_bytes > bounds.bytes) {
+            let dropped = self.log.pop_front().map_or(0, |(_, message)| message.len());
+            self.log_bytes -= dropped;
+        }
+    }
+}
+
 impl Stream {
     pub fn new(id: u64, bounds: LogBounds) -> Arc<Self> {
         let state = State {
@@ -80,30 +97,19 @@ impl Stream {
     /// Appends a message. The oldest are dropped over the bounds, but never the
     /// latest.
     pub fn push(&self, message: Bytes) {
-        let mut state = self.lock();
-        if state.ended.is_some() {
-            return;
-        }
-        let number = state.next;
-        state.next += 1;
-        state.log_bytes += message.len();
-        state.log.push_back((number, message));
-        while state.log.len() > 1
-            && (state.log.len() > self.bounds.events || state.log_bytes > self.bounds.bytes)
-        {
-            let dropped = state.log.pop_front().map_or(0, |(_, message)| message.len());
-            state.log_bytes -= dropped;
-        }
-        drop(state);
+        self.lock().append(message, self.bounds);
         self.changed.notify_waiters();
     }
 
-    /// Appends the last message, if any, and ends the stream.
+    /// Appends the last message, if any, and ends the stream: in one step, so that
+    /// nobody who sees an only message takes it for the first of several.
     pub fn end(&self, last: Option<Bytes>) {
+        let mut state = self.lock();
         if let Some(last) = last {
-            self.push(last);
+            state.append(last, self.bounds);
         }
-        self.lock().ended.get_or_insert_with(Instant::now);
+        state.ended.get_or_insert_with(Instant::now);
+        drop(state);
         self.changed.notify_waiters();
     }
 
