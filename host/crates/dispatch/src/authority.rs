@@ -14,7 +14,7 @@ mod rule;
 
 use crate::Principal;
 use condition::Arguments;
-pub use rule::{Effect, Miss, Rule, RuleSpec};
+pub use rule::{Effect, Miss, Rule, RuleSpec, is_scope};
 use std::collections::BTreeSet;
 use toolyard_protocol::RawJson;
 
@@ -84,8 +84,6 @@ pub struct RuleError {
 #[derive(Debug, Default)]
 pub struct Authority {
     rules: Vec<Rule>,
-    /// Whether any rule looks at arguments.
-    looks_at_arguments: bool,
 }
 
 /// One rule, and why it did not match, if it did not.
@@ -113,9 +111,8 @@ impl Authority {
                 what: format!("there are more than {MOST_RULES} rules, the most"),
             });
         }
-        let looks_at_arguments = written.iter().any(|rule| !rule.arguments.is_empty());
         let rules = written.into_iter().enumerate().map(|(place, spec)| Rule::new(spec, place));
-        Ok(Self { rules: rules.collect::<Result<_, _>>()?, looks_at_arguments })
+        Ok(Self { rules: rules.collect::<Result<_, _>>()? })
     }
 
     /// The rules.
@@ -136,8 +133,10 @@ impl Authority {
     #[must_use]
     pub fn allows(&self, principal: &Principal, object: Object<'_>, arguments: &RawJson) -> Decision {
         // Read only where it matters: they may be megabytes.
-        let arguments =
-            if self.looks_at_arguments { Arguments::given(arguments) } else { Arguments::Unknown };
+        let arguments = match self.rules.iter().any(Rule::looks_at_arguments) {
+            true => Arguments::given(arguments),
+            false => Arguments::Unknown,
+        };
         self.decide(principal, object, &arguments)
     }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
+use toolyard_task::audit::subject_name;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Owner, SessionId};
 
@@ -40,7 +41,7 @@ pub struct Subject {
 impl Subject {
     /// The issuer of the tokens in the configuration. Other issuers are URLs, so
     /// none can have this name.
-    pub const TOKENS: &'static str = "token";
+    pub const TOKENS: &'static str = toolyard_task::audit::TOKENS;
 }
 
 impl Principal {
@@ -91,12 +92,10 @@ impl fmt::Display for Principal {
     }
 }
 
-/// `token:NAME` for a token of the configuration, else `ISSUER#SUBJECT`: the URL
-/// of an issuer has no fragment, so no two subjects are written alike.
+/// As the audit log writes it.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let between = if self.issuer == Self::TOKENS { ':' } else { '#' };
-        write!(f, "{}{between}{}", self.issuer, self.subject)
+        f.write_str(&subject_name(&self.issuer, &self.subject))
     }
 }
 

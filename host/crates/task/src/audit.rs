@@ -22,7 +22,7 @@ const NAME: usize = 128;
 /// The longest name of a principal (characters).
 const PRINCIPAL: usize = 512;
 /// How the issuer of the tokens in the configuration is called.
-const TOKENS: &str = "token";
+pub const TOKENS: &str = "token";
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -315,11 +315,16 @@ pub fn name_of(owner: &Owner) -> String {
     match owner {
         Owner::Local => "local".to_owned(),
         Owner::Session(_) => "anonymous".to_owned(),
-        Owner::Subject { issuer, subject } => {
-            let between = if issuer == TOKENS { ':' } else { '#' };
-            clip(&format!("{issuer}{between}{subject}"), PRINCIPAL)
-        }
+        Owner::Subject { issuer, subject } => clip(&subject_name(issuer, subject), PRINCIPAL),
     }
+}
+
+/// `token:NAME` for a token of the configuration, else `ISSUER#SUBJECT`: the URL of
+/// an issuer has no fragment, so no two subjects are written alike.
+#[must_use]
+pub fn subject_name(issuer: &str, subject: &str) -> String {
+    let between = if issuer == TOKENS { ':' } else { '#' };
+    format!("{issuer}{between}{subject}")
 }
 
 /// What tells one session from another without being good for anything else: the

@@ -20,10 +20,10 @@ mod tokens;
 pub use address::Address;
 pub use algorithm::Algorithm;
 pub use bearer::{Malformed, bearer};
-pub use challenge::is_scope;
 pub use jwks::{BadKeySet, KeySet};
 pub use jwt::{Rules, Why};
 pub use settings::{IssuerSettings, KeySource, KeyTimes, Settings, TokenSettings};
+pub use toolyard_dispatch::authority::is_scope;
 
 use bytes::Bytes;
 use challenge::Challenges;

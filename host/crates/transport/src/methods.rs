@@ -102,10 +102,10 @@ pub(crate) fn answer(
     request: Request,
     outlet: Arc<dyn Outlet>,
 ) -> Result<impl Future<Output = Answer> + Send + 'static, Box<Refusal>> {
+    server.metrics.asked(&request.method);
     match operation(&request.method).map_or(Ok(()), |kind| server.dispatch.pace(&request.key, kind)) {
         Ok(()) => Ok(answer_now(server, conversation, request, outlet)),
         Err(fault) => {
-            server.metrics.asked(&request.method);
             server.metrics.faulted(&fault);
             Err(Box::new(Refusal::of(&request.id, fault)))
         }
@@ -131,7 +131,6 @@ async fn answer_now(
     request: Request,
     outlet: Arc<dyn Outlet>,
 ) -> Answer {
-    server.metrics.asked(&request.method);
     let taken = match conversation.take(&request.id) {
         Ok(taken) => taken,
         Err(why) => {

@@ -272,7 +272,9 @@ fn any(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.matches(name))
 }
 
-/// RFC 6749, section 3.3: visible characters but `"` and `\`.
-fn is_scope(text: &str) -> bool {
+/// Whether this is a scope as RFC 6749, section 3.3, has them: no spaces, quotes,
+/// backslashes.
+#[must_use]
+pub fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }

@@ -2,6 +2,7 @@
 
 use super::{Denied, Settings};
 use http::HeaderValue;
+use toolyard_dispatch::authority::is_scope;
 
 /// The challenges, most of them made once.
 pub(super) struct Challenges {
@@ -64,12 +65,6 @@ fn write(parts: &[(&str, &str)], scopes: &[String], metadata: Option<&str>) -> O
     }
     all.extend(metadata.map(|url| format!("resource_metadata=\"{url}\"")));
     HeaderValue::try_from(format!("Bearer {}", all.join(", ")).trim_end()).ok()
-}
-
-/// Whether this is a scope as RFC 6749 has them: no spaces, quotes, backslashes.
-#[must_use]
-pub fn is_scope(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
 
 #[cfg(test)]
