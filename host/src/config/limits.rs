@@ -105,8 +105,6 @@ limits! {
         "How long a question that a tool asks waits for the client's answer.";
     question_settle: Duration = "questions.settle", "1500ms",
         "How long a question of a task waits for the client to ask for the task's result, before it goes out on any open stream.";
-    questions_per_call: u32 = "questions.per-call", "64",
-        "Questions that one call may ask, all together.";
     question_related_task: bool = "questions.related-task", "true",
         "Whether questions of a task name it, as the protocol wants; some clients that run tasks themselves mistake it for one of theirs and never answer.";
     memory: ByteSize = "guest.memory", "64MiB",
@@ -121,8 +119,30 @@ limits! {
         "Elements of one table of a guest; a manifest may set another (`limits.table`).";
     hostcall: ByteSize = "guest.hostcall", "32MiB",
         "Bytes that one call between guest and host may carry; a manifest may set another (`limits.hostcall`).";
-    capture: ByteSize = "guest.capture", "64KiB",
-        "What is kept for the log of what one run writes to stdout and stderr.";
+    instances: u32 = "guest.instances", "100",
+        "Core instances that a component may be made of; a manifest may set another (`limits.instances`).";
+    handles: u32 = "guest.handles", "256",
+        "Handles of one run at once, such as open files, streams and sockets; a manifest may set another (`limits.handles`).";
+    stdio: ByteSize = "guest.stdio", "64KiB",
+        "What is kept for the log of what one run writes to stdout and stderr; a manifest may set another (`limits.stdio`).";
+    log: ByteSize = "guest.log", "64KiB",
+        "What one run may write to this host's log by log messages; a manifest may set another (`limits.log`).";
+    log_rate: u32 = "guest.log-rate", "50",
+        "Log messages a second of one run that leave for the client; a manifest may set another (`limits.log-rate`).";
+    progress_rate: u32 = "guest.progress-rate", "20",
+        "Progress messages a second of one run that leave for the client; a manifest may set another (`limits.progress-rate`).";
+    questions: u32 = "guest.questions", "64",
+        "Questions that one run may ask; a manifest may set another (`limits.questions`).";
+    http_requests: u32 = "guest.http-requests", "1000",
+        "HTTP requests that one run may send; a manifest may set another (`limits.http-requests`).";
+    http_concurrent: u32 = "guest.http-concurrent", "8",
+        "HTTP requests of one run under way at once; a manifest may set another (`limits.http-concurrent`).";
+    http_request: ByteSize = "guest.http-request", "8MiB",
+        "The body of an HTTP request that a run sends; a manifest may set another (`limits.http-request`).";
+    http_response: ByteSize = "guest.http-response", "32MiB",
+        "The body of a response to it; a manifest may set another (`limits.http-response`).";
+    http_time: Duration = "guest.http-time", "60s",
+        "How long such an exchange may take, from the look-up of the name to the end of the response; a manifest may set another (`limits.http-time`).";
     compile_time: Duration = "plugins.compile-time", "2min",
         "How long the compilation of one component may take.";
     compile_memory: ByteSize = "plugins.compile-memory", "2GiB",

@@ -199,7 +199,6 @@ fn settings() -> Settings {
         live_tasks: 20_000,
         question_ms: 60_000,
         question_settle_ms: 0,
-        questions_per_call: 64,
         related_task: true,
         retry_after_ms: 1_000,
         page: 200,

@@ -11,7 +11,7 @@ use toolyard_dispatch::{
     Stores, Timestamp, ToolCall,
 };
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{Report, Spent, ToolSpec};
+use toolyard_task::tool::{Report, ReportBounds, Spent, ToolSpec};
 use toolyard_task::wire::{TaskSupport, ToolDescription};
 use toolyard_task::{Digest, RunContext, RunEnd, Tool};
 use uuid::Uuid;
@@ -78,7 +78,9 @@ fn catalog() -> Arc<Catalog> {
         poll_interval_ms: None,
         immediate_response: None,
         concurrency: None,
+        queue: None,
         rate: None,
+        reports: ReportBounds::default(),
     }));
     Arc::new(Catalog::new([tool]).expect("one tool collides with none"))
 }
@@ -95,7 +97,6 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         live_tasks: 20_000,
         question_ms: 60_000,
         question_settle_ms: 0,
-        questions_per_call: 64,
         related_task: true,
         retry_after_ms: 1_000,
         page: 200,

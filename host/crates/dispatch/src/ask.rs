@@ -56,7 +56,7 @@ impl Run {
             question.check_client(&client).map_err(AskError::Unsupported)?;
             checked.push((key, question));
         }
-        self.asked().add(&checked, self.dispatch.settings.questions_per_call as usize)?;
+        self.asked().add(&checked, self.work.bounds().questions as usize)?;
         let answers = match self.task {
             Some((id, fence)) => self.ask_in_task(id, fence, checked).await?,
             None => {

@@ -29,7 +29,7 @@ impl Asked {
         if self.questions.len() + new > most {
             // M-5: a loop of samplings ends, too.
             return Err(AskError::Invalid(format!(
-                "a call asks at most {most} questions (questions.per-call)"
+                "a call asks at most {most} questions (`limits.questions`)"
             )));
         }
         let reused = |(key, question): &&(String, Checked)| {

@@ -2,33 +2,28 @@
 
 use std::time::Duration;
 use tokio::time::Instant;
+use toolyard_task::tool::ReportBounds;
 use toolyard_task::wire::Progress;
 
-/// At most 20 progress messages a second leave the host (`host.progress`).
-const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 /// At most four status messages a second are stored (`host.status`).
 const STATUS_EVERY: Duration = Duration::from_millis(250);
-/// What one run may write to the host's log by `host.log`, in bytes.
-pub(crate) const LOG_BYTES: usize = 64 << 10;
-/// What one run may log to its client.
-pub(crate) const LOGS_A_SECOND: u32 = 50;
 
 /// What the guest reported and what is still held back.
-#[derive(Default)]
 pub(crate) struct Reports {
+    bounds: ReportBounds,
     /// The last progress that was accepted; the next must be greater (P-1).
     reached: Option<f64>,
     progress: Option<Progress>,
     progress_sent: Option<Instant>,
     status: Option<String>,
     status_stored: Option<Instant>,
-    logged: usize,
+    logged: u64,
     /// When the second began in which log messages are counted, and how many
     /// there were.
     log_second: Option<(Instant, u32)>,
 }
 
-/// Whether a log message still fits the second that it falls into (G-2).
+/// Whether a log message still fits what may be logged (G-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MayLog {
     /// It does.
@@ -40,6 +35,19 @@ pub(crate) enum MayLog {
 }
 
 impl Reports {
+    pub const fn new(bounds: ReportBounds) -> Self {
+        Self {
+            bounds,
+            reached: None,
+            progress: None,
+            progress_sent: None,
+            status: None,
+            status_stored: None,
+            logged: 0,
+            log_second: None,
+        }
+    }
+
     /// Takes progress in; what does not rise is dropped (P-1). Says whether it was
     /// taken.
     pub fn progress(&mut self, progress: Progress) -> bool {
@@ -59,7 +67,7 @@ impl Reports {
     /// The progress that may leave now; any that is held, if it is the last chance.
     pub fn take_progress(&mut self, last_chance: bool) -> Option<Progress> {
         let now = Instant::now();
-        let due = last_chance || self.progress_sent.is_none_or(|sent| sent + PROGRESS_EVERY <= now);
+        let due = last_chance || self.progress_sent.is_none_or(|sent| sent + self.progress_every() <= now);
         let progress = if due { self.progress.take() } else { None };
         if progress.is_some() {
             self.progress_sent = Some(now);
@@ -78,11 +86,26 @@ impl Reports {
         status
     }
 
-    /// Counts so many bytes for our own log; gives how many there were before.
-    pub fn count_log(&mut self, bytes: usize) -> usize {
-        let before = self.logged;
-        self.logged = before.saturating_add(bytes);
-        before
+    /// The bounds that are kept.
+    pub const fn bounds(&self) -> ReportBounds {
+        self.bounds
+    }
+
+    fn progress_every(&self) -> Duration {
+        Duration::from_secs(1) / self.bounds.progress_per_second.max(1)
+    }
+
+    /// Counts so many bytes for our own log, and says whether they may be written
+    /// there.
+    pub fn count_log(&mut self, bytes: usize) -> MayLog {
+        let most = self.bounds.log_bytes;
+        let fitted = self.logged <= most;
+        self.logged = self.logged.saturating_add(bytes as u64);
+        match (fitted, self.logged <= most) {
+            (true, true) => MayLog::Yes,
+            (true, false) => MayLog::NoMore,
+            (false, _) => MayLog::No,
+        }
     }
 
     /// Whether a log message may go to the client.
@@ -93,8 +116,8 @@ impl Reports {
         };
         self.log_second = Some((began, count));
         match count {
-            count if count <= LOGS_A_SECOND => MayLog::Yes,
-            count if count == LOGS_A_SECOND + 1 => MayLog::NoMore,
+            count if count <= self.bounds.logs_per_second => MayLog::Yes,
+            count if count == self.bounds.logs_per_second.saturating_add(1) => MayLog::NoMore,
             _ => MayLog::No,
         }
     }
@@ -102,7 +125,7 @@ impl Reports {
     /// When the next of what is held back may leave.
     pub fn due(&self) -> Option<Instant> {
         let next = |last: Option<Instant>, every| last.map_or_else(Instant::now, |last| last + every);
-        let progress = self.progress.as_ref().map(|_| next(self.progress_sent, PROGRESS_EVERY));
+        let progress = self.progress.as_ref().map(|_| next(self.progress_sent, self.progress_every()));
         let status = self.status.as_ref().map(|_| next(self.status_stored, STATUS_EVERY));
         [progress, status].into_iter().flatten().min()
     }
@@ -118,7 +141,7 @@ mod tests {
 
     #[test]
     fn p_1_what_does_not_rise_is_dropped_and_the_latest_wins() {
-        let mut reports = Reports::default();
+        let mut reports = Reports::new(ReportBounds::default());
         assert!(reports.progress(told(0.0)), "zero counts, too");
         assert!(!reports.progress(told(0.0)) && !reports.progress(told(-1.0)));
         assert!(reports.progress(told(1.0)) && reports.progress(told(1.5)));
@@ -129,9 +152,9 @@ mod tests {
 
     #[test]
     fn g_2_a_second_holds_so_many_log_messages_and_the_next_begins_anew() {
-        let mut reports = Reports::default();
+        let mut reports = Reports::new(ReportBounds::default());
         let now = Instant::now();
-        for _ in 0..LOGS_A_SECOND {
+        for _ in 0..ReportBounds::default().logs_per_second {
             assert_eq!(reports.may_log(now), MayLog::Yes);
         }
         assert_eq!(reports.may_log(now), MayLog::NoMore);

@@ -3,7 +3,7 @@
 use crate::asked::Asked;
 use crate::metrics::Measured;
 use crate::outlet::{Notice, Outlet};
-use crate::reports::{LOG_BYTES, LOGS_A_SECOND, MayLog, Reports};
+use crate::reports::{MayLog, Reports};
 use crate::runs::Work;
 use crate::stop::Stop;
 use crate::trace::{CallEnd, Recording};
@@ -81,11 +81,11 @@ impl Run {
             session: client.session,
             capabilities: client.capabilities,
             deadline: None,
+            reports: Mutex::new(Reports::new(work.bounds())),
             work,
             trace: None,
             recording: None,
             asked: Mutex::default(),
-            reports: Mutex::default(),
             reported: Notify::new(),
         }
     }
@@ -213,24 +213,30 @@ impl Run {
     fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
         let of = self.work.name();
         let shown = logger.as_deref().unwrap_or_default();
-        let (before, passed) = {
+        let (ours, theirs, bounds) = {
             let mut reports = self.lock();
-            let before = reports.count_log(data.as_bytes().len() + shown.len() + 1);
-            (before, reports.may_log(Instant::now()))
+            let ours = reports.count_log(data.as_bytes().len() + shown.len() + 1);
+            (ours, reports.may_log(Instant::now()), reports.bounds())
         };
-        if before < LOG_BYTES {
-            tracing::info!(target: "guest", of, level = level.as_str(), logger = shown, "{}", data.as_str());
-            if before + data.as_bytes().len() >= LOG_BYTES {
-                tracing::info!(target: "guest", of, "this run has logged {LOG_BYTES} bytes; the rest is left out");
+        match ours {
+            MayLog::Yes => {
+                tracing::info!(target: "guest", of, level = level.as_str(), logger = shown, "{}", data.as_str());
             }
+            MayLog::NoMore => tracing::warn!(
+                target: "guest", of,
+                "this run logs more than {} bytes (`limits.log`); the rest is left out", bounds.log_bytes
+            ),
+            MayLog::No => {}
         }
-        match passed {
+        match theirs {
             MayLog::Yes => self.notify(Notice::Log { level, logger, data }),
             MayLog::NoMore => self.notify(Notice::Log {
                 level: LogLevel::Warning,
                 logger: Some("toolyard".to_owned()),
                 data: RawJson::of(&format!(
-                    "The tool logs more than {LOGS_A_SECOND} messages a second; the rest of this second is left out."
+                    "The tool logs more than {} messages a second (`limits.log-rate`); the rest of this second \
+                     is left out.",
+                    bounds.logs_per_second
                 )),
             }),
             MayLog::No => {}

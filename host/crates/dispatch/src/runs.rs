@@ -9,6 +9,7 @@ use crate::stop::Stop;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toolyard_task::tool::ReportBounds;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Provider, Task, TaskId};
 
@@ -27,6 +28,14 @@ impl Work {
         match self {
             Self::Tool(tool) => tool.spec().name(),
             Self::Provider(provider) => &provider.spec().plugin,
+        }
+    }
+
+    /// How much a run of it may say.
+    pub fn bounds(&self) -> ReportBounds {
+        match self {
+            Self::Tool(tool) => tool.spec().reports,
+            Self::Provider(provider) => provider.spec().reports,
         }
     }
 

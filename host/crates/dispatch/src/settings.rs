@@ -23,8 +23,6 @@ pub struct Settings {
     /// How long a question of a task waits for a client to ask for the task's
     /// result, before it goes out on any stream (milliseconds).
     pub question_settle_ms: u64,
-    /// Questions of one call, all together.
-    pub questions_per_call: u32,
     /// Whether the questions of a task name it (T-38).
     pub related_task: bool,
     /// What a busy answer names as the time to try again (milliseconds).

@@ -4,8 +4,8 @@ use crate::engine::Engine;
 use crate::error::{LoadError, Refusal};
 use crate::folder;
 use crate::grant::FolderGrant;
+use crate::limits::Limits;
 use crate::plugins::File;
-use crate::settings::Limits;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::Path;
@@ -120,7 +120,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let plugin = file.plugin()?;
     let code = &plugin.base.code;
     let manifest = &plugin.base.manifest;
-    let folders = plugin.base.folders.to_vec();
+    let folders = plugin.base.grants.folders.clone();
     let reaches_out = |name: &&String| {
         folders.is_empty() && name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/")
     };
@@ -149,7 +149,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         exports: code.surface.exports.clone(),
         ungranted,
         folders,
-        limits: manifest.limits.clone(),
+        limits: (*manifest.limits).clone(),
         env: manifest.env.iter().map(|(name, _)| name.clone()).collect(),
         has_manifest,
         enabled: manifest.enabled,

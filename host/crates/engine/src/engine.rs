@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::epoch::Ticker;
 use crate::error::StartError;
 use crate::host::{self, Run};
-use crate::limits::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
+use crate::limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
 use crate::settings::Settings;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

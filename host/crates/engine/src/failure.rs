@@ -2,8 +2,8 @@
 //! value and its key in the manifest, or how the guest crashed. Paths of the
 //! host and addresses are never part of it.
 
-use crate::limits::Denied;
-use crate::settings::Limits;
+use crate::limiter::Denied;
+use crate::limits::Limits;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::time::Duration;

@@ -6,9 +6,10 @@ use crate::bindings::toolyard::plugin::types as wit;
 use crate::bindings::toolyard::plugin::{host, types};
 use crate::failure::Failure;
 use crate::form::Forms;
-use crate::grant::FolderGrant;
+use crate::grant::Grants;
 use crate::inputs;
-use crate::limits::Limiter;
+use crate::limiter::Limiter;
+use crate::limits::Limits;
 use crate::schema::Bounds;
 use crate::stdio::GuestOutput;
 use std::sync::{Arc, Mutex};
@@ -19,8 +20,6 @@ use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
-/// Handles of WASI resources that a run may hold.
-const MAX_RESOURCES: usize = 1_024;
 /// Random bytes that a guest may ask for at once.
 const MAX_RANDOM: u64 = 1 << 20;
 
@@ -42,13 +41,11 @@ pub(crate) struct About {
     /// A tool, or a function of the contract.
     pub function: Arc<str>,
     pub is_tool: bool,
-    pub env: Arc<[(String, String)]>,
-    pub folders: Arc<[FolderGrant]>,
-    pub stdio_bytes: usize,
+    pub grants: Arc<Grants>,
+    pub limits: Arc<Limits>,
     /// How large the schemas of forms may be.
     pub schemas: Bounds,
     pub began: Instant,
-    pub wall: Duration,
 }
 
 impl Run {
@@ -56,10 +53,10 @@ impl Run {
     /// If a folder that is granted cannot be opened.
     pub fn new(limiter: Limiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
         let mut run = Self { limiter, context, about, wasi: None, table: ResourceTable::new() };
-        if !run.about.folders.is_empty() {
+        if !run.about.grants.folders.is_empty() {
             run.wasi = Some(Box::new(wasi_context(&run.about)?));
         }
-        run.table.set_max_capacity(MAX_RESOURCES);
+        run.table.set_max_capacity(run.about.limits.handles as usize);
         Ok(run)
     }
 }
@@ -82,10 +79,10 @@ impl WasiView for Run {
 
 /// No network, no arguments, no input.
 fn bare_context(about: &About) -> WasiCtxBuilder {
-    let budget = Arc::new(Mutex::new(about.stdio_bytes));
+    let budget = Arc::new(Mutex::new(usize::try_from(about.limits.stdio).unwrap_or(usize::MAX)));
     let output = |stream| GuestOutput::new(&about.plugin, &about.function, stream, &budget);
     let mut wasi = WasiCtx::builder();
-    wasi.envs(&about.env)
+    wasi.envs(&about.grants.env)
         .stdout(output("stdout"))
         .stderr(output("stderr"))
         .max_random_size(MAX_RANDOM)
@@ -97,7 +94,7 @@ fn bare_context(about: &About) -> WasiCtxBuilder {
 
 fn wasi_context(about: &About) -> Result<WasiCtx, Failure> {
     let mut wasi = bare_context(about);
-    for folder in about.folders.iter() {
+    for folder in &about.grants.folders {
         wasi.preopened_dir(&folder.host, &folder.guest, folder.mode.permissions()).map_err(|error| {
             let (host, error) = (folder.host.display(), format!("{error:#}"));
             tracing::warn!(plugin = %about.plugin, %host, error, "a granted folder cannot be opened");
@@ -144,7 +141,7 @@ impl host::Host for Run {
     async fn sleep(&mut self, milliseconds: u64) -> wasmtime::Result<()> {
         // No run outlives its wall-clock limit, so no sleep needs to, but it must
         // not end before the limit is noticed.
-        let time = Duration::from_millis(milliseconds).min(self.about.wall.saturating_mul(2));
+        let time = Duration::from_millis(milliseconds).min(self.about.limits.wall.saturating_mul(2));
         if !time.is_zero() {
             tokio::time::sleep(time).await;
         }
@@ -186,7 +183,7 @@ impl host::Host for Run {
 
     fn call_info(&mut self) -> wasmtime::Result<String> {
         let info = self.context.info();
-        let left = self.about.wall.saturating_sub(self.about.began.elapsed());
+        let left = self.about.limits.wall.saturating_sub(self.about.began.elapsed());
         let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64);
         let limit = Timestamp(now).plus(left.as_millis() as u64);
         let deadline = info.deadline.map_or(limit, |deadline| deadline.min(limit));

@@ -9,10 +9,10 @@ use crate::error::Refusal;
 use crate::exports::{Exports, ListedPrompts, ListedTools};
 use crate::failure::Failure;
 use crate::host::{About, Run};
-use crate::limits::{Denied, Limiter};
+use crate::limiter::{Denied, Limiter};
+use crate::limits::Limits;
 use crate::meter::{self, Meter};
 use crate::plugin::Base;
-use crate::settings::Limits;
 use async_trait::async_trait;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -75,9 +75,10 @@ enum Driven<T> {
 }
 
 /// Runs one exported function of a plugin, with all that its manifest grants and
-/// under all that it limits.
+/// under `limits`.
 pub(crate) async fn invoke<P, R>(
     base: &Base,
+    limits: &Arc<Limits>,
     export: &ComponentExportIndex,
     subject: Subject,
     params: P,
@@ -94,7 +95,6 @@ where
     let Some(_slot) = engine.admit(base.code.memories) else {
         return Ended::Busy(busy(engine));
     };
-    let limits = &base.manifest.limits;
     let meter = Arc::new(Meter::new(limits.cpu));
     let _account = Account { meter: &meter, context };
     let (function, is_tool): (Arc<str>, bool) = match subject {
@@ -105,12 +105,10 @@ where
         plugin: base.file.clone(),
         function: function.clone(),
         is_tool,
-        env: base.manifest.env.clone(),
-        folders: base.folders.clone(),
-        stdio_bytes: engine.settings.stdio_bytes,
+        grants: base.grants.clone(),
+        limits: limits.clone(),
         schemas: engine.settings.schema_bounds(),
         began: meter.born(),
-        wall: limits.wall,
     };
     let state = match Run::new(Limiter::new(limits), context.clone(), about) {
         Ok(state) => state,
@@ -222,23 +220,21 @@ fn unlisted(function: &'static str, broken: &Broken, limits: &Limits) -> Refusal
     Refusal::List { function, why }
 }
 
-type Ungranted = (Limits, Arc<Meter>, Run, Arc<dyn RunContext>);
+type Ungranted = (Arc<Limits>, Arc<Meter>, Run, Arc<dyn RunContext>);
 
 /// A run that nobody asked for: nothing is granted to it and nobody hears it.
 fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<Ungranted, Refusal> {
     let time = engine.settings.list_time;
-    let limits = Limits { cpu: time, wall: time, ..engine.settings.limits.clone() };
+    let limits = Arc::new(Limits { cpu: time, wall: time, ..engine.settings.limits.clone() });
     let meter = Arc::new(Meter::new(limits.cpu));
     let about = About {
         plugin: plugin.clone(),
         function: function.into(),
         is_tool: false,
-        env: Arc::new([]),
-        folders: Arc::new([]),
-        stdio_bytes: engine.settings.stdio_bytes,
+        grants: Arc::default(),
+        limits: limits.clone(),
         schemas: engine.settings.schema_bounds(),
         began: meter.born(),
-        wall: limits.wall,
     };
     let context: Arc<dyn RunContext> = Arc::new(Nobody);
     let state = Run::new(Limiter::new(&limits), context.clone(), about)

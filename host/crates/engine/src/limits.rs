@@ -1,106 +1,196 @@
-//! Memory and tables of one run, bounded over all its instances.
-//!
-//! wasmtime asks before each growth. A refusal makes `memory.grow` return -1,
-//! which most guests answer with a trap; so the refusal is remembered, and a trap
-//! that follows is reported as the limit that caused it.
+//! What one run may use: one table of limits, from which the manifest's keys, the
+//! listing of `toolyard tools --limits` and the sentences of errors are made.
 
-use crate::settings::Limits;
-use wasmtime::ResourceLimiter;
+use bytesize::ByteSize;
+use jiff::SignedDuration;
+use std::time::Duration;
+use toolyard_task::tool::ReportBounds;
 
-/// Core instances of one component (Python needs 20).
-pub(crate) const MAX_INSTANCES: usize = 200;
-/// Linear memories of one component (QuickJS needs 3).
-pub(crate) const MAX_MEMORIES: usize = 32;
-/// Tables of one component.
-pub(crate) const MAX_TABLES: usize = 64;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const SECOND: u64 = 1_000;
+/// No run is longer than this, in milliseconds.
+const YEAR: u64 = 365 * 24 * 3600 * SECOND;
 
-/// What was refused first.
+/// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Denied {
-    Memory,
-    Table,
+pub enum Unit {
+    /// Bytes; written as `"64MiB"`.
+    Bytes,
+    /// Things; written as a number.
+    Count,
+    /// Milliseconds; written as `"30s"`.
+    Time,
 }
 
-/// Counts what a run has and refuses what is above its limits.
-pub(crate) struct Limiter {
-    memory: Counter,
-    table: Counter,
-    pub denied: Option<Denied>,
-}
-
-struct Counter {
-    used: u64,
-    most: u64,
-}
-
-impl Counter {
-    /// What is granted stays counted even if the growth fails after all, which
-    /// only a machine out of memory brings about: taking it back would trust
-    /// that each failure was preceded by a grant.
-    fn grow(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> bool {
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            // Fails by itself, by the memory's own declaration.
-            return true;
+impl Unit {
+    /// A figure of this unit, for people.
+    #[must_use]
+    pub fn show(self, figure: u64) -> String {
+        match self {
+            Self::Bytes => ByteSize::b(figure).display().iec().to_string(),
+            Self::Count => figure.to_string(),
+            Self::Time => i64::try_from(figure).map_or_else(
+                |_| format!("{figure}ms"),
+                |ms| format!("{:#}", SignedDuration::from_millis(ms)),
+            ),
         }
-        let wanted = self.used.saturating_add(desired.saturating_sub(current) as u64);
-        if wanted > self.most {
-            return false;
-        }
-        self.used = wanted;
-        true
     }
 }
 
-impl Limiter {
-    pub fn new(limits: &Limits) -> Self {
-        let counter = |most| Counter { used: 0, most };
-        Self { memory: counter(limits.memory), table: counter(limits.table), denied: None }
+/// One row of the table.
+#[derive(Debug)]
+pub struct LimitRow {
+    /// The key in `[limits]` of a manifest.
+    pub key: &'static str,
+    /// What it counts.
+    pub unit: Unit,
+    /// The least that a manifest may set.
+    pub least: u64,
+    /// The most that it may set.
+    pub most: u64,
+    /// What it bounds.
+    pub sentence: &'static str,
+    get: fn(&Limits) -> u64,
+    set: fn(&mut Limits, u64),
+}
+
+impl LimitRow {
+    /// The figure that `limits` has for it.
+    #[must_use]
+    pub fn of(&self, limits: &Limits) -> u64 {
+        (self.get)(limits)
     }
 
-    /// The linear memory that was granted so far; it is never taken back.
-    pub fn memory(&self) -> u64 {
-        self.memory.used
+    /// The same for people, such as `64.0 MiB`.
+    #[must_use]
+    pub fn shown(&self, limits: &Limits) -> String {
+        self.unit.show(self.of(limits))
+    }
+
+    pub(crate) fn set(&self, limits: &mut Limits, figure: u64) {
+        (self.set)(limits, figure);
     }
 }
 
-impl ResourceLimiter for Limiter {
-    fn memory_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let granted = self.memory.grow(current, desired, maximum);
-        if !granted {
-            self.denied.get_or_insert(Denied::Memory);
+impl Limits {
+    /// Those of them that are kept where the run is heard.
+    pub(crate) const fn reports(&self) -> ReportBounds {
+        ReportBounds {
+            log_bytes: self.log,
+            logs_per_second: self.log_rate,
+            progress_per_second: self.progress_rate,
+            questions: self.questions,
         }
-        Ok(granted)
+    }
+}
+
+/// A value of the table, as a bare number.
+trait Figure {
+    fn from_raw(raw: u64) -> Self;
+    fn raw(&self) -> u64;
+}
+
+impl Figure for u64 {
+    fn from_raw(raw: u64) -> Self {
+        raw
     }
 
-    fn table_growing(
-        &mut self,
-        current: usize,
-        desired: usize,
-        maximum: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        let granted = self.table.grow(current, desired, maximum);
-        if !granted {
-            self.denied.get_or_insert(Denied::Table);
+    fn raw(&self) -> u64 {
+        *self
+    }
+}
+
+impl Figure for u32 {
+    fn from_raw(raw: u64) -> Self {
+        Self::try_from(raw).unwrap_or(Self::MAX)
+    }
+
+    fn raw(&self) -> u64 {
+        u64::from(*self)
+    }
+}
+
+impl Figure for Duration {
+    fn from_raw(raw: u64) -> Self {
+        Self::from_millis(raw)
+    }
+
+    fn raw(&self) -> u64 {
+        u64::try_from(self.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+macro_rules! limits {
+    ($($field:ident: $type:ty = $key:literal, $unit:ident, $default:expr, $least:expr => $most:expr, $sentence:literal;)*) => {
+        /// What one run may use. A manifest may set each of them for its plugin, and
+        /// for single tools of it.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Limits {
+            $(#[doc = $sentence] pub $field: $type,)*
         }
-        Ok(granted)
-    }
 
-    fn instances(&self) -> usize {
-        MAX_INSTANCES
-    }
+        impl Limits {
+            /// The table, in the order in which it is shown.
+            pub const ROWS: &[LimitRow] = &[
+                $(LimitRow {
+                    key: $key,
+                    unit: Unit::$unit,
+                    least: $least,
+                    most: $most,
+                    sentence: $sentence,
+                    get: |limits| limits.$field.raw(),
+                    set: |limits, raw| limits.$field = <$type as Figure>::from_raw(raw),
+                },)*
+            ];
+        }
 
-    fn tables(&self) -> usize {
-        MAX_TABLES
-    }
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($field: <$type as Figure>::from_raw($default),)* }
+            }
+        }
+    };
+}
 
-    fn memories(&self) -> usize {
-        MAX_MEMORIES
-    }
+limits! {
+    memory: u64 = "memory", Bytes, 64 * MIB, 64 * KIB => 4 * GIB,
+        "Linear memory, over all memories of the run.";
+    table: u64 = "table", Count, 100_000, 1 => 100_000,
+        "Elements of tables, over all tables of the run.";
+    instances: u32 = "instances", Count, 100, 1 => 200,
+        "Core instances that the component is made of.";
+    cpu: Duration = "cpu", Time, 30 * SECOND, 1 => YEAR,
+        "Processor time: time in which the guest is computing, summed.";
+    wall: Duration = "wall", Time, 600 * SECOND, 1 => YEAR,
+        "Time from the beginning of the run to its end.";
+    output: u64 = "output", Bytes, 8 * MIB, KIB => GIB,
+        "The encoded result.";
+    hostcall: u64 = "hostcall", Bytes, 16 * MIB, KIB => GIB,
+        "What one call of a function of the host may pass to it.";
+    handles: u32 = "handles", Count, 256, 8 => 65_536,
+        "Handles at once: open files, folders, streams, sockets, requests.";
+    stdio: u64 = "stdio", Bytes, 64 * KIB, 0 => GIB,
+        "What is kept of standard output and error; the rest is swallowed.";
+    log: u64 = "log", Bytes, 64 * KIB, 0 => GIB,
+        "What `host.log` may write to the host's own log; the rest is left out.";
+    log_rate: u32 = "log-rate", Count, 50, 0 => 10_000,
+        "Log messages a second that leave for the client; the rest is left out.";
+    progress_rate: u32 = "progress-rate", Count, 20, 1 => 1_000,
+        "Progress messages a second that leave for the client; the latest wins.";
+    questions: u32 = "questions", Count, 64, 0 => 1_000,
+        "Questions to the client.";
+    http_requests: u32 = "http-requests", Count, 1_000, 0 => 1_000_000,
+        "Outgoing HTTP requests.";
+    http_concurrent: u32 = "http-concurrent", Count, 8, 1 => 1_000,
+        "Outgoing HTTP requests at once.";
+    http_request: u64 = "http-request", Bytes, 8 * MIB, 0 => 4 * GIB,
+        "The body of one outgoing HTTP request.";
+    http_response: u64 = "http-response", Bytes, 32 * MIB, KIB => 4 * GIB,
+        "The body of one response to it.";
+    http_time: Duration = "http-time", Time, 60 * SECOND, 1 => YEAR,
+        "One exchange, from the name's resolution to the end of the response.";
 }
 
 #[cfg(test)]
@@ -108,17 +198,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_counts_over_all_memories_and_what_the_memory_itself_forbids_does_not() {
-        let limits = Limits { memory: 100, ..Limits::default() };
-        let mut limiter = Limiter::new(&limits);
-        let grow = |limiter: &mut Limiter, from, to| {
-            limiter.memory_growing(from, to, Some(90)).expect("never fails")
-        };
-        assert!(grow(&mut limiter, 0, 95), "fails later, by the memory's maximum");
-        assert!(grow(&mut limiter, 0, 60));
-        assert_eq!(limiter.denied, None);
-        assert!(!grow(&mut limiter, 0, 41), "a second memory");
-        assert_eq!(limiter.denied, Some(Denied::Memory));
-        assert!(grow(&mut limiter, 0, 40));
+    fn every_default_lies_between_its_bounds_and_every_row_sets_its_own_figure() {
+        let defaults = Limits::default();
+        for row in Limits::ROWS {
+            assert!((row.least..=row.most).contains(&row.of(&defaults)), "{}", row.key);
+            let mut changed = defaults.clone();
+            row.set(&mut changed, row.least.max(7));
+            assert_eq!(row.of(&changed), row.least.max(7), "{}", row.key);
+            for other in Limits::ROWS.iter().filter(|other| other.key != row.key) {
+                assert_eq!(other.of(&changed), other.of(&defaults), "{} sets {}", row.key, other.key);
+            }
+        }
+    }
+
+    #[test]
+    fn figures_are_shown_in_their_unit() {
+        assert_eq!(Unit::Bytes.show(64 * MIB), "64.0 MiB");
+        assert_eq!(Unit::Count.show(3), "3");
+        assert_eq!(Unit::Time.show(90_500), "1m 30s 500ms");
     }
 }

@@ -9,10 +9,10 @@ use crate::engine::Engine;
 use crate::error::{ManifestError, Refusal};
 use crate::exports::{Exports, Tools};
 use crate::folder::manifest_name;
-use crate::grant::{self, FolderGrant};
+use crate::grant::{self, Grants};
 use crate::host::Run;
 use crate::invoke;
-use crate::limits::{MAX_MEMORIES, MAX_TABLES};
+use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
 use crate::manifest::{Manifest, ToolOverride};
 use crate::prompt;
 use crate::provider::GuestProvider;
@@ -49,8 +49,8 @@ pub(crate) struct Base {
     pub file: Arc<str>,
     pub code: Arc<Code>,
     pub manifest: Arc<Manifest>,
-    /// What the manifest's `[fs]` came to.
-    pub folders: Arc<[FolderGrant]>,
+    /// What the manifest grants, found on this machine.
+    pub grants: Arc<Grants>,
 }
 
 /// A component under its manifest.
@@ -141,8 +141,9 @@ impl Plugin {
                 return Err(no_such_tool(file, name, &code).into());
             }
         }
-        let folders = grant::find(&manifest_name(file), place, &manifest.folders)?.into();
-        let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, folders });
+        let folders = grant::find(&manifest_name(file), place, &manifest.folders)?;
+        let grants = Arc::new(Grants { env: manifest.env.clone(), folders });
+        let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, grants });
         let nothing = ToolOverride::default();
         let tools = base.code.exports.tools.iter().flat_map(|exports| {
             base.code.declared.iter().filter_map(|declared| {
@@ -188,6 +189,7 @@ fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
         plugin: base.file.to_string(),
         digest: digest.clone(),
         concurrency: base.manifest.concurrency,
+        reports: base.manifest.limits.reports(),
         prompts: shown,
         has_prompts: exports.prompts.is_some(),
         has_resources: exports.resources.is_some(),
@@ -217,6 +219,7 @@ fn tool(
         execution: describe::execution(task_support),
         ..given.clone()
     };
+    let limits = said.limits.clone().unwrap_or_else(|| manifest.limits.clone());
     let spec = ToolSpec {
         description,
         task_support,
@@ -225,11 +228,13 @@ fn tool(
         poll_interval_ms: manifest.poll_interval.map(|time| time.as_millis() as u64),
         immediate_response: manifest.immediate_response.clone(),
         concurrency: manifest.concurrency,
+        queue: manifest.queue,
         rate: said.rate,
+        reports: limits.reports(),
     };
     let guest_name = given.name.as_str().into();
     let (declared, call, base) = (declared.clone(), exports.call, base.clone());
-    Ok(Arc::new(GuestTool { spec, guest_name, declared, call, base }))
+    Ok(Arc::new(GuestTool { spec, guest_name, declared, call, limits, base }))
 }
 
 fn no_such_tool(file: &str, name: &str, code: &Code) -> ManifestError {

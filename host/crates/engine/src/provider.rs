@@ -144,7 +144,7 @@ impl Order<'_> {
         let limits = &base.manifest.limits;
         let subject = Subject::Function(self.function);
         let fail = |failure: Failure| RpcError::internal(failure.sentence(&self.subject, limits));
-        match invoke::invoke::<P, R>(base, export, subject, params, self.context).await {
+        match invoke::invoke::<P, R>(base, limits, export, subject, params, self.context).await {
             Ended::Stopped => RetrievalEnd::Stopped,
             Ended::Busy(error) => RetrievalEnd::Failed(error),
             Ended::Failed(failure) => RetrievalEnd::Failed(fail(failure)),

@@ -1,6 +1,7 @@
 //! What the host decides about the engine. A library reads neither environment
 //! nor configuration: the host fills these structs.
 
+use crate::limits::Limits;
 use crate::schema::Bounds;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,36 +28,6 @@ pub enum Compiler {
     },
 }
 
-/// What one run may use. A manifest may set each of them for its plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// Linear memory in bytes, over all memories of the run.
-    pub memory: u64,
-    /// Processor time: time that the guest is being polled, summed.
-    pub cpu: Duration,
-    /// Time from the first poll to the end.
-    pub wall: Duration,
-    /// The encoded result in bytes.
-    pub output: u64,
-    /// Elements over all tables of the run.
-    pub table: u64,
-    /// Bytes that one call between guest and host may copy out of the guest.
-    pub hostcall: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            memory: 64 * MIB,
-            cpu: Duration::from_secs(30),
-            wall: Duration::from_secs(600),
-            output: 8 * MIB,
-            table: 100_000,
-            hostcall: 16 * MIB,
-        }
-    }
-}
-
 /// What the host decides about the engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -71,9 +42,6 @@ pub struct Settings {
     /// How many runs may be under way at once, if the machine allows it; see
     /// [`Engine::capacity`](crate::Engine::capacity).
     pub max_runs: u32,
-    /// What a guest may write to its standard output and error in one run, in
-    /// bytes; the rest is swallowed.
-    pub stdio_bytes: usize,
     /// How long the compilation of one component may take.
     pub compile_time: Duration,
     /// How much memory it may use, in bytes ([`Compiler::Child`] only).
@@ -99,7 +67,6 @@ impl Default for Settings {
             compiler: Compiler::InProcess,
             limits: Limits::default(),
             max_runs: 1_000,
-            stdio_bytes: 64 * KIB as usize,
             compile_time: Duration::from_secs(60),
             compile_memory: 2 * GIB,
             max_component_bytes: 64 * MIB,

@@ -7,6 +7,7 @@ use crate::exports::{CallParams, Called};
 use crate::failure::Failure;
 use crate::guest_error;
 use crate::invoke::{self, Ended, Subject};
+use crate::limits::Limits;
 use crate::plugin::Base;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub(crate) struct GuestTool {
     pub guest_name: Arc<str>,
     pub declared: Arc<Declared>,
     pub call: ComponentExportIndex,
+    pub limits: Arc<Limits>,
     pub base: Arc<Base>,
 }
 
@@ -49,8 +51,9 @@ impl Tool for GuestTool {
 async fn run(tool: Arc<GuestTool>, arguments: RawJson, context: Arc<dyn RunContext>) -> RunEnd {
     let params: CallParams<'_> = (&tool.guest_name, arguments.as_str());
     let subject = Subject::Tool(tool.guest_name.clone());
-    let ended = invoke::invoke::<_, Called>(&tool.base, &tool.call, subject, params, &context).await;
-    let limits = &tool.base.manifest.limits;
+    let ended =
+        invoke::invoke::<_, Called>(&tool.base, &tool.limits, &tool.call, subject, params, &context).await;
+    let limits = &*tool.limits;
     // Made only for what needs it: a good result says nothing of its tool.
     let name = || format!("tool `{}`", tool.spec.name());
     let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));

@@ -1,7 +1,7 @@
 //! What a plugin offers besides tools: resources, prompts, completion.
 
 use crate::id::Digest;
-use crate::tool::RunContext;
+use crate::tool::{ReportBounds, RunContext};
 use crate::wire::{PromptDescription, RawJson, Reference, RpcError};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub struct ProviderSpec {
     pub digest: Digest,
     /// How many runs of the plugin may be under way at once.
     pub concurrency: Option<u32>,
+    /// How much a run of it may say.
+    pub reports: ReportBounds,
     /// The prompts, under the names that clients use; listed once a component
     /// version, as tools are.
     pub prompts: Vec<PromptDescription>,

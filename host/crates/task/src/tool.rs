@@ -52,8 +52,33 @@ pub struct ToolSpec {
     pub immediate_response: Option<String>,
     /// How many runs of this tool's plugin may be under way at once.
     pub concurrency: Option<u32>,
+    /// How many tasks of this tool's plugin may wait for their turn; the host's own
+    /// bounds hold in any case.
+    pub queue: Option<u32>,
     /// How often it may be called, by all callers together.
     pub rate: Option<Rate>,
+    /// How much a run of it may say.
+    pub reports: ReportBounds,
+}
+
+/// How much a run may say. Kept by whoever hears it; each error or notice names the
+/// key of the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportBounds {
+    /// Bytes of log messages that go to the host's own log (`limits.log`).
+    pub log_bytes: u64,
+    /// Log messages a second that go to the client (`limits.log-rate`).
+    pub logs_per_second: u32,
+    /// Progress messages a second (`limits.progress-rate`).
+    pub progress_per_second: u32,
+    /// Questions to the client (`limits.questions`).
+    pub questions: u32,
+}
+
+impl Default for ReportBounds {
+    fn default() -> Self {
+        Self { log_bytes: 64 << 10, logs_per_second: 50, progress_per_second: 20, questions: 64 }
+    }
 }
 
 impl ToolSpec {

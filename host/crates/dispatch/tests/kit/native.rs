@@ -11,7 +11,7 @@ use toolyard_dispatch::{
     Timestamp, ToolCall,
 };
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::ToolSpec;
+use toolyard_task::tool::{ReportBounds, ToolSpec};
 use toolyard_task::wire::{RequestedTtl, ToolDescription};
 use toolyard_task::{Digest, RunContext, RunEnd, TaskStore, Tool};
 
@@ -83,7 +83,9 @@ pub fn tool(
             poll_interval_ms: None,
             immediate_response: None,
             concurrency: None,
+            queue: None,
             rate: None,
+            reports: ReportBounds::default(),
         },
         body: Arc::new(body),
     })

@@ -12,7 +12,6 @@ pub const SETTINGS: Settings = Settings {
     live_tasks: 1000,
     question_ms: 60_000,
     question_settle_ms: 0,
-    questions_per_call: 64,
     related_task: true,
     retry_after_ms: 1000,
     page: 100,

@@ -1,4 +1,6 @@
 use super::*;
+use crate::grant::FolderMode;
+use toolyard_task::wire::{RawJson, TaskSupport};
 
 fn parse(text: &str) -> Result<Manifest, ManifestError> {
     Manifest::parse("p.toml", text, &Limits::default())
@@ -24,6 +26,9 @@ memory = "128MiB"
 cpu = "1s"
 wall = "10min"
 concurrency = 3
+queue = 5
+handles = 40
+http-time = "5s"
 output = "1MiB"
 table = 10_000
 hostcall = "2MiB"
@@ -41,6 +46,7 @@ enabled = true
 task-support = "required"
 title = "Fetch"
 description = "Fetches."
+limits = { cpu = "2s", questions = 0 }
 annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }] }
 [tools."odd name"]
 "#;
@@ -48,7 +54,7 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
     assert!(!manifest.enabled);
     assert_eq!(manifest.prefix.as_deref(), Some("web"));
     assert_eq!(
-        manifest.limits,
+        *manifest.limits,
         Limits {
             memory: 128 << 20,
             cpu: Duration::from_secs(1),
@@ -56,14 +62,17 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
             output: 1 << 20,
             table: 10_000,
             hostcall: 2 << 20,
+            handles: 40,
+            http_time: Duration::from_secs(5),
+            ..Limits::default()
         }
     );
-    assert_eq!(manifest.concurrency, Some(3));
-    assert_eq!(*manifest.env, [("LANG".to_owned(), "C".to_owned())]);
+    assert_eq!((manifest.concurrency, manifest.queue), (Some(3), Some(5)));
+    assert_eq!(manifest.env, [("LANG".to_owned(), "C".to_owned())]);
     let [data, out] = &manifest.folders[..] else { panic!("{manifest:?}") };
     assert_eq!((data.guest.as_str(), data.path.as_str(), data.mode), ("/data", "./data", FolderMode::Read));
     assert_eq!((out.guest.as_str(), out.path.as_str(), out.mode), ("/out/x", "/srv/out", FolderMode::Write));
-    assert_eq!(data.line, Some(15));
+    assert_eq!(data.line, Some(18));
     assert_eq!(manifest.poll_interval, Some(Duration::from_millis(1500)));
     assert_eq!(manifest.immediate_response.as_deref(), Some("Started."));
     let fetch = &manifest.tools["fetch"];
@@ -72,7 +81,9 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
         fetch.annotations.as_ref().map(RawJson::as_str),
         Some(r#"{"n":[1,16,2.5,"x",{"y":"1979-05-27"}],"readOnlyHint":true}"#)
     );
-    assert!(manifest.tools.contains_key("odd name"));
+    let own = Limits { cpu: Duration::from_secs(2), questions: 0, ..(*manifest.limits).clone() };
+    assert_eq!(fetch.limits.as_deref(), Some(&own), "what it does not say is as for its plugin");
+    assert!(manifest.tools["odd name"].limits.is_none());
     assert_eq!(parse("").expect("empty"), Manifest::absent(&Limits::default()));
 }
 
@@ -89,7 +100,6 @@ fn what_is_not_carried_out_yet_is_said_and_not_ignored() {
     for (text, key) in [
         ("[http]\nallow = []", "`http`"),
         ("[secrets]\nK = { env = \"K\" }", "`secrets`"),
-        ("[tools.x.limits]\nmemory = \"1MiB\"", "`tools.x.limits`"),
         ("[task]\ninline-for = \"1s\"", "`task.inline-for`"),
         ("[task]\ndurability = \"resume\"", "`task.durability`"),
     ] {
@@ -117,6 +127,9 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("[fs]\n\"/d\" = { path = \".\", mode = \"rw\" }", 2, &["`fs./d.mode`", "\"read\""]);
     refused("[fs]\n\"/d\" = { path = \".\", modes = \"read\" }", 2, &["`fs./d.modes`", "`mode`"]);
     refused("[fs]\n\"/d\" = \"./data\"", 2, &["`fs./d`", "a table"]);
+    refused("[limits]\nhandles = 1", 2, &["`limits.handles`", "from 8 to 65536"]);
+    refused("[tools.x.limits]\nconcurrency = 1", 2, &["`tools.x.limits.concurrency`", "`[limits]`"]);
+    refused("[tools.x.limits]\ncpus = \"1s\"", 2, &["`tools.x.limits.cpus`", "`cpu`"]);
     refused("[tools]\nx = 1", 2, &["`tools.x`", "table"]);
     refused("[tools.x]\ntask-support = \"maybe\"", 2, &["forbidden"]);
     refused("limits = \"x\"\n=", 2, &["TOML"]);

@@ -1,0 +1,52 @@
+//! `[tools.NAME]`: what the operator says of single tools.
+
+use super::limits;
+use super::read::Section;
+use crate::error::ManifestError;
+use crate::limits::Limits;
+use std::sync::Arc;
+use toolyard_task::Rate;
+use toolyard_task::wire::{RawJson, TaskSupport};
+
+/// What it says of one tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ToolOverride {
+    pub enabled: Option<bool>,
+    pub task_support: Option<TaskSupport>,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub annotations: Option<RawJson>,
+    pub rate: Option<Rate>,
+    /// Its own, where any differs from the plugin's.
+    pub limits: Option<Arc<Limits>>,
+}
+
+/// Reads the section of one tool of a plugin with these limits.
+pub(super) fn said(section: &Section<'_>, plugin: &Limits) -> Result<ToolOverride, ManifestError> {
+    const KEYS: &[&str] =
+        &["enabled", "task-support", "description", "annotations", "title", "rate", "limits"];
+    let mut tool = ToolOverride::default();
+    for entry in section.entries() {
+        match entry.key() {
+            "enabled" => tool.enabled = Some(entry.boolean()?),
+            "task-support" => {
+                tool.task_support = Some(match entry.text()? {
+                    "forbidden" => TaskSupport::Forbidden,
+                    "optional" => TaskSupport::Optional,
+                    "required" => TaskSupport::Required,
+                    _ => return Err(entry.expected("\"forbidden\", \"optional\" or \"required\"")),
+                });
+            }
+            "title" => tool.title = Some(entry.text_of(1 << 10)?),
+            "description" => tool.description = Some(entry.text_of(64 << 10)?),
+            "annotations" => tool.annotations = Some(RawJson::of(&entry.section()?.json())),
+            "rate" => {
+                let rate = entry.text()?.parse();
+                tool.rate = Some(rate.map_err(|_| entry.expected("a rate such as \"10/s\" or \"600/min\""))?);
+            }
+            "limits" => tool.limits = Some(Arc::new(limits::of_tool(&entry.section()?, plugin)?)),
+            _ => return Err(entry.unknown(KEYS)),
+        }
+    }
+    Ok(tool)
+}
