@@ -14,8 +14,8 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolyard_dispatch::authority::Authority;
-use toolyard_dispatch::{Bounds, Clock, Dispatch, Policy, Rates, Settings, Stores};
-use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins, Snapshot};
+use toolyard_dispatch::{Bounds, Clock, Dispatch, Policy, Rates, Settings, Stores, Weights};
+use toolyard_engine::{Compiler, Engine, Limits, Outsiders, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
 use toolyard_transport::{Implementation, Server, ServerIdentity};
@@ -270,14 +270,38 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
             http_time: limits.http_time,
         },
         max_runs: limits.running,
+        guest_memory: limits.guest_memory.map(|size| size.as_u64()),
+        require_digest: config.require_digest.clone(),
+        others_may_write: limits.others_may_write,
         compile_time: limits.compile_time,
         compile_memory: limits.compile_memory.as_u64(),
         max_component_bytes: limits.component.as_u64(),
         rescan: limits.rescan,
         ..toolyard_engine::Settings::default()
     };
+    guard_plugins(config)?;
     make_private_folder(&config.data)?;
     Ok(Engine::start(&settings)?)
+}
+
+/// Whoever can write to the plugin folder decides what runs here and what is granted
+/// to it.
+fn guard_plugins(config: &Config) -> anyhow::Result<()> {
+    let folder = config.plugins.display();
+    let outsiders = toolyard_engine::outsiders(&config.plugins)
+        .with_context(|| format!("the plugin folder {folder} cannot be looked at"))?;
+    match outsiders {
+        None => {}
+        Some(Outsiders::Everybody) if !config.limits.others_may_write => anyhow::bail!(
+            "the plugin folder {folder}: {}, and could add tools and grant them anything; \
+             take that away (`chmod o-w`), or set `plugins.others-may-write = true` if it is meant",
+            Outsiders::Everybody
+        ),
+        Some(outsiders) => tracing::warn!(
+            "the plugin folder {folder}: {outsiders}, who can add tools and grant them anything"
+        ),
+    }
+    Ok(())
 }
 
 /// The data folder holds other people's arguments and results: nobody else may
@@ -393,7 +417,8 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
         sessions: limits.rate_sessions,
         local: limits.rate_local,
     };
-    Ok(Policy::new(Authority::new(config.rules.clone())?, &rates))
+    let weights = Weights::new(&config.weights).map_err(anyhow::Error::msg)?;
+    Ok(Policy::new(Authority::new(config.rules.clone())?, &rates).weighing(weights))
 }
 
 fn wire_settings(config: &Config) -> toolyard_transport::Settings {

@@ -12,9 +12,11 @@ use clap::Args;
 use http::Http;
 use limits::{Limits, TABLE};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toolyard_dispatch::authority::{Authority, RuleSpec};
+use toolyard_dispatch::{WeightSpec, Weights};
 use toolyard_transport::http::guard::Door;
 
 /// The flags that most commands share. Each has an environment variable and a
@@ -93,6 +95,10 @@ pub struct Config {
     pub door: Door,
     /// Who may use what.
     pub rules: Vec<RuleSpec>,
+    /// Whose runs get how much of the processors.
+    pub weights: Vec<WeightSpec>,
+    /// The digests of the components that may be loaded; any may, if absent.
+    pub require_digest: Option<BTreeSet<String>>,
 }
 
 /// The listener for whoever looks after the host.
@@ -117,8 +123,10 @@ pub struct Trace {
 const DEFAULT_FILE: &str = "toolyard.toml";
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 12] = [
+const PLAIN_KEYS: [&str; 14] = [
     "plugins",
+    "plugins.folder",
+    "plugins.require-digest",
     "data",
     "store",
     "listen",
@@ -131,6 +139,9 @@ const PLAIN_KEYS: [&str; 12] = [
     "trace.endpoint",
     "trace.service",
 ];
+
+/// Those of them that are lists of words.
+const LISTS: [&str; 2] = ["plugins.require-digest", "admin.names"];
 
 impl Config {
     /// Reads the file and the environment and puts the flags on top.
@@ -178,10 +189,12 @@ struct Tables {
     http: Http,
     #[serde(default)]
     rules: Vec<RuleSpec>,
+    #[serde(default)]
+    weights: Vec<WeightSpec>,
 }
 
 /// The names of these tables.
-const TABLES: [&str; 3] = ["auth", "http", "rules"];
+const TABLES: [&str; 4] = ["auth", "http", "rules", "weights"];
 
 impl Written {
     fn take_file(&mut self, text: &str) -> anyhow::Result<()> {
@@ -202,6 +215,12 @@ impl Written {
                 toml::Value::String(text) => self.take(&key, text)?,
                 toml::Value::Integer(number) => self.take(&key, &number.to_string())?,
                 toml::Value::Boolean(truth) => self.take(&key, &truth.to_string())?,
+                // What is a list of words may be written as one.
+                toml::Value::Array(items) if LISTS.contains(&key.as_str()) => {
+                    let words: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
+                    let words = words.with_context(|| format!("`{key}`: expected a list of texts"))?;
+                    self.take(&key, &words.join(" "))?;
+                }
                 other => bail!("`{key}`: expected text, a number, true or false, not {}", other.type_str()),
             }
         }
@@ -240,7 +259,10 @@ impl Written {
     fn meaning(mut self, flags: &Flags, listen: Option<&str>, base: &Path) -> anyhow::Result<Config> {
         let mut text = |key: &str| self.plain.remove(key);
         let from_file = |path: String| base.join(path);
-        let plugins = flags.plugins.clone().or_else(|| text("plugins").map(from_file));
+        let plugins = flags
+            .plugins
+            .clone()
+            .or_else(|| text("plugins.folder").or_else(|| text("plugins")).map(from_file));
         let data = flags.data.clone().or_else(|| text("data").map(from_file));
         let store = flags.store.clone().or_else(|| text("store"));
         let address = listen.map(str::to_owned).or_else(|| text("listen"));
@@ -258,10 +280,12 @@ impl Written {
         if self.limits.ttl_default > self.limits.ttl_cap {
             bail!("`tasks.ttl-default` is longer than `tasks.ttl-cap`");
         }
-        let Tables { auth, http, rules } = self.tables;
+        let require_digest = text("plugins.require-digest").map(|listed| digests(&listed)).transpose()?;
+        let Tables { auth, http, rules, weights } = self.tables;
         let listen = parse_address(address.as_deref(), &auth)?;
         // What is wrong with a rule is said before anything is started.
         Authority::new(rules.clone())?;
+        Weights::new(&weights).map_err(anyhow::Error::msg)?;
         Ok(Config {
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,
@@ -277,6 +301,8 @@ impl Written {
             trace,
             limits: self.limits,
             rules,
+            weights,
+            require_digest,
         })
     }
 }
@@ -298,6 +324,20 @@ fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {
         }
         Some(other) => bail!("`store`: expected sqlite or memory, not `{other}`"),
     }
+}
+
+/// SHA-256 digests in hexadecimal, each with or without `sha256:` before it.
+fn digests(text: &str) -> anyhow::Result<BTreeSet<String>> {
+    let digest = |word: String| {
+        let hex = word.strip_prefix("sha256:").unwrap_or(&word).to_ascii_lowercase();
+        if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            bail!(
+                "`plugins.require-digest`: expected 64 hexadecimal digits, as `toolyard tools` shows, not `{word}`"
+            );
+        }
+        Ok(hex)
+    };
+    words(text).into_iter().map(digest).collect()
 }
 
 /// What is separated by commas or spaces.

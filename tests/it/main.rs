@@ -16,6 +16,7 @@ mod notices;
 mod observed;
 mod offered;
 mod ownership;
+mod provenance;
 mod questions;
 mod rates;
 mod raw_bytes;

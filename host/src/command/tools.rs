@@ -4,9 +4,10 @@ use super::table::table;
 use super::{configure, start_log};
 use crate::assemble;
 use crate::config::Flags;
+use crate::config::limits::Limits as HostLimits;
 use clap::Args;
 use std::process::ExitCode;
-use toolyard_engine::{PluginState, Plugins};
+use toolyard_engine::{Limits, PluginReport, PluginState, Plugins, Unit};
 
 /// The options of `tools`.
 #[derive(Debug, Args)]
@@ -14,6 +15,9 @@ pub struct Options {
     /// Print JSON, one tool, plugin with more than tools, or refused file a line.
     #[arg(long)]
     json: bool,
+    /// Show what a run of each tool may use, and where that is set.
+    #[arg(long)]
+    limits: bool,
 }
 
 /// Lists what the folder offers, and what in it is not loaded and why. Fails if
@@ -25,6 +29,10 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let engine = assemble::start_engine(&config)?;
         let mut plugins = Plugins::open(engine, config.plugins.clone());
         let snapshot = plugins.load().await;
+        if options.limits {
+            print_limits(&snapshot.plugins, &config.limits, options.json);
+            return Ok(print_refused(&snapshot.plugins, options.json));
+        }
         let mut table = table(&["TOOL", "TASKS", "PLUGIN", "DIGEST", "DESCRIPTION"]);
         for tool in snapshot.catalog.tools() {
             let spec = tool.spec();
@@ -78,18 +86,110 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             }
             println!("{}  {}", spec.plugin, offers.join("; "));
         }
-        let mut code = ExitCode::SUCCESS;
-        for report in &snapshot.plugins {
-            let (PluginState::Refused { why } | PluginState::Former { why }) = &report.state else {
+        Ok(print_refused(&snapshot.plugins, options.json))
+    })
+}
+
+/// What is not loaded, and why.
+fn print_refused(plugins: &[PluginReport], json: bool) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for report in plugins {
+        let (PluginState::Refused { why } | PluginState::Former { why }) = &report.state else {
+            continue;
+        };
+        code = ExitCode::FAILURE;
+        if json {
+            println!("{}", serde_json::json!({"plugin": report.file, "refused": why}));
+        } else {
+            eprintln!("not loaded: {}: {why}", report.file);
+        }
+    }
+    code
+}
+
+/// A table for each group of tools of a plugin that have the same limits; in JSON a
+/// line for each tool.
+fn print_limits(plugins: &[PluginReport], host: &HostLimits, json: bool) {
+    for report in plugins {
+        let mut groups: Vec<(&Limits, Vec<&str>)> = Vec::new();
+        for (name, limits) in report.tools.iter().zip(&report.limits) {
+            if json {
+                println!("{}", limits_of(report, name, limits, host));
                 continue;
-            };
-            code = ExitCode::FAILURE;
-            if options.json {
-                println!("{}", serde_json::json!({"plugin": report.file, "refused": why.to_string()}));
-            } else {
-                eprintln!("not loaded: {}: {why}", report.file);
+            }
+            match groups.iter_mut().find(|(shared, _)| *shared == &**limits) {
+                Some((_, names)) => names.push(name),
+                None => groups.push((limits, vec![name])),
             }
         }
-        Ok(code)
+        for (limits, names) in groups {
+            println!("{}: {}", report.file, names.join(", "));
+            let mut table = table(&["LIMIT", "VALUE", "SET BY", "WHAT IT BOUNDS"]);
+            for row in Limits::ROWS {
+                let by = format!("limits.{}", row.key);
+                table.add_row([row.key, &row.shown(limits), &by, row.sentence]);
+            }
+            for (key, value, by, sentence) in shared(report, host) {
+                table.add_row([key, &value, by, sentence]);
+            }
+            println!("{table}\n");
+        }
+    }
+}
+
+/// What counts over several runs: its name, its value, where it is set, and a
+/// sentence.
+fn shared(
+    report: &PluginReport,
+    host: &HostLimits,
+) -> [(&'static str, String, &'static str, &'static str); 5] {
+    let own = |own: Option<u32>| own.map_or_else(|| "none".to_owned(), |own| own.to_string());
+    [
+        ("concurrency", own(report.concurrency), "limits.concurrency", "Runs of the plugin at once."),
+        ("queue", own(report.queue), "limits.queue", "Tasks of the plugin that wait for their turn."),
+        (
+            "principal",
+            host.running_per_principal.to_string(),
+            "calls.running-per-principal",
+            "Runs of one principal at once.",
+        ),
+        (
+            "waiting",
+            host.waiting_per_principal.to_string(),
+            "tasks.waiting-per-principal",
+            "Tasks of one principal that wait for their turn.",
+        ),
+        (
+            "host",
+            host.running.to_string(),
+            "calls.running",
+            "Runs of this host at once, if the machine has room.",
+        ),
+    ]
+}
+
+fn limits_of(report: &PluginReport, name: &str, limits: &Limits, host: &HostLimits) -> serde_json::Value {
+    let unit = |unit: Unit| match unit {
+        Unit::Bytes => "Bytes",
+        Unit::Time => "Ms",
+        Unit::Count => "",
+    };
+    let rows = Limits::ROWS.iter().map(|row| (camel_case(row.key) + unit(row.unit), row.of(limits).into()));
+    let mut shown: serde_json::Map<String, serde_json::Value> = rows.collect();
+    shown.insert("concurrency".to_owned(), report.concurrency.into());
+    shown.insert("queue".to_owned(), report.queue.into());
+    shown.insert("runningPerPrincipal".to_owned(), host.running_per_principal.into());
+    shown.insert("waitingPerPrincipal".to_owned(), host.waiting_per_principal.into());
+    shown.insert("running".to_owned(), host.running.into());
+    serde_json::json!({"tool": name, "plugin": report.file, "limits": shown})
+}
+
+/// `log-rate` as `logRate`.
+pub fn camel_case(key: &str) -> String {
+    let mut words = key.split('-');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| {
+        let (head, tail) = word.split_at(word.len().min(1));
+        name + &head.to_ascii_uppercase() + tail
     })
 }

@@ -83,6 +83,8 @@ limits! {
         "Calls and tasks that run at once in this host; lowered at start to what the machine can hold.";
     running_per_principal: u32 = "calls.running-per-principal", "64",
         "Calls and tasks of one principal that run at once.";
+    guest_memory: Option<ByteSize> = "calls.memory", "auto",
+        "Memory of all runs together; a call that needs more is told `busy`, a run that grows beyond it is ended. `auto` is three quarters of what the machine, or the container, has.";
     retry_after: Duration = "calls.retry-after", "1s",
         "When a client that was told `busy` is advised to try again.";
     rate_requests: Option<Rate> = "rates.requests", "12000/min",
@@ -149,6 +151,8 @@ limits! {
         "How much memory the compilation of one component may take.";
     component: ByteSize = "plugins.component", "64MiB",
         "The largest component file that is loaded.";
+    others_may_write: bool = "plugins.others-may-write", "false",
+        "Whether a plugin folder, a component or a manifest may be used that everybody on this machine can change.";
     rescan: Duration = "plugins.rescan", "2s",
         "How often the plugin folder is looked at even if no event came.";
     message: ByteSize = "wire.message", "8MiB",

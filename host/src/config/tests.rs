@@ -139,8 +139,11 @@ fn the_page_of_settings_is_the_table() {
         "\nBeside these: `plugins`, `data`, `store`, `listen`, `log` (flags of the same names, variables\n\
          `TOOLYARD_PLUGINS` and so on); `server.name`, `server.title`, `server.instructions`, which are what\n\
          clients are told of this server; `admin.listen` and `admin.names` ([metrics](metrics.md)); and\n\
-         `trace.endpoint` and `trace.service` ([tracing](tracing.md)). In the file only: `[auth]` and `[http]`\n\
-         ([authentication.md](authentication.md)), and `[[rules]]` ([authority.md](authority.md)).\n",
+         `trace.endpoint` and `trace.service` ([tracing](tracing.md)). A file with a table `[plugins]` names the\n\
+         folder there, `plugins.folder`; `plugins.require-digest` lists the SHA-256 digests of the components that\n\
+         may be loaded, as `toolyard tools` shows them. In the file only: `[auth]` and `[http]`\n\
+         ([authentication.md](authentication.md)), `[[rules]]` ([authority.md](authority.md)), and `[[weights]]`\n\
+         ([security.md](security.md)).\n",
     );
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/settings.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {

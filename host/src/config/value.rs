@@ -91,6 +91,18 @@ impl Value for ByteSize {
     }
 }
 
+/// A size that the machine decides about unless the operator does.
+impl Value for Option<ByteSize> {
+    const KIND: &'static str = "size or auto";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "auto" => Ok(None),
+            size => ByteSize::read(size).map(Some).map_err(|expected| format!("{expected}, or auto")),
+        }
+    }
+}
+
 impl Value for PathBuf {
     const KIND: &'static str = "path";
 

@@ -13,7 +13,7 @@ use toolyard_dispatch::{
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{Report, ReportBounds, Spent, ToolSpec};
 use toolyard_task::wire::{TaskSupport, ToolDescription};
-use toolyard_task::{Digest, RunContext, RunEnd, Tool};
+use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
 use uuid::Uuid;
 
 const RESULT: &str = r#"{"content":[{"type":"text","text":"42"}],"isError":false}"#;
@@ -30,7 +30,7 @@ impl Tool for Idle {
         Ok(())
     }
 
-    fn run(self: Arc<Self>, _: RawJson, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
         // As the engine does.
         context.report(Report::Spent(Spent { memory: Some(1 << 20), ..Spent::default() }));
         let end = RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None };

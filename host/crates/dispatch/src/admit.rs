@@ -1,10 +1,14 @@
 //! How much runs at once. A run holds a [`Slot`]; who finds none is told so at
-//! once (a plain call) or stands in line (a task). The line is bounded by the
-//! quota of the store, which counts what waits.
+//! once (a plain call) or stands in line (a task). A slot is given only together with
+//! the room that the machine must have for the run, so that none fails for want of
+//! it later. The lines are bounded by the quota of the store, which counts what
+//! waits, and by the plugins' own bounds.
 
+use crate::runs::Work;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
+use toolyard_task::{Room, Shortage};
 
 /// The bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,14 +22,12 @@ pub struct Bounds {
 }
 
 /// Who wants a slot, and for what.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Claim {
     /// The key of the owner.
-    pub owner: String,
-    /// The plugin.
-    pub plugin: String,
-    /// How many runs the plugin may have.
-    pub plugin_limit: Option<u32>,
+    pub owner: Arc<str>,
+    /// What shall run.
+    pub work: Work,
 }
 
 /// Which bound was met.
@@ -34,6 +36,10 @@ pub(crate) enum Full {
     Host,
     Principal,
     Plugin,
+    /// As many tasks of the plugin wait as may.
+    Queue(u32),
+    /// The machine has no room.
+    Room(Shortage),
 }
 
 /// Counts the runs.
@@ -45,16 +51,22 @@ pub(crate) struct Admission {
 #[derive(Default)]
 struct State {
     running: u32,
-    owners: HashMap<String, Counts>,
-    plugins: HashMap<String, u32>,
+    owners: HashMap<Arc<str>, Counts>,
+    plugins: HashMap<String, OfPlugin>,
     /// Owners that have somebody in line, in turn.
-    turns: VecDeque<String>,
+    turns: VecDeque<Arc<str>>,
 }
 
 #[derive(Default)]
 struct Counts {
     running: u32,
     waiting: VecDeque<Waiting>,
+}
+
+#[derive(Default)]
+struct OfPlugin {
+    running: u32,
+    waiting: u32,
 }
 
 struct Waiting {
@@ -66,6 +78,7 @@ struct Waiting {
 pub(crate) struct Slot {
     admission: Arc<Admission>,
     claim: Claim,
+    room: Option<Room>,
 }
 
 /// A place in line. Dropping it leaves the line.
@@ -73,13 +86,20 @@ pub(crate) struct Ticket(oneshot::Receiver<Slot>);
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Slot").field(&self.claim).finish()
+        f.debug_struct("Slot").field("owner", &self.claim.owner).field("of", &self.claim.work.name()).finish()
     }
 }
 
 impl std::fmt::Debug for Ticket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Ticket")
+    }
+}
+
+impl Slot {
+    /// The room for the run. It must be gone when the slot is given back.
+    pub fn room(&mut self) -> Room {
+        self.room.take().unwrap_or(Room::UNBOUNDED)
     }
 }
 
@@ -99,18 +119,23 @@ impl Admission {
     /// first.
     pub fn admit(self: &Arc<Self>, claim: Claim) -> Result<Slot, Full> {
         let mut state = self.lock();
-        if let Some(full) = state.full(&self.bounds, &claim) {
-            return Err(full);
-        }
+        let room = state.room(&self.bounds, &claim)?;
         state.take(&claim);
-        Ok(Slot { admission: self.clone(), claim })
+        drop(state);
+        Ok(Slot { admission: self.clone(), claim, room: Some(room) })
     }
 
-    /// A place in line.
-    pub fn line_up(self: &Arc<Self>, claim: Claim) -> Ticket {
+    /// A place in line, or which bound stands against it.
+    pub fn line_up(self: &Arc<Self>, claim: Claim) -> Result<Ticket, Full> {
         let (grant, ticket) = oneshot::channel();
         let mut state = self.lock();
         let owner = claim.owner.clone();
+        if let Some(most) = claim.work.queue()
+            && state.queue_is_full(&claim, most)
+        {
+            return Err(Full::Queue(most));
+        }
+        state.plugins.entry(claim.work.plugin().to_owned()).or_default().waiting += 1;
         let counts = state.owners.entry(owner.clone()).or_default();
         counts.waiting.push_back(Waiting { claim, grant });
         if !state.turns.contains(&owner) {
@@ -119,7 +144,7 @@ impl Admission {
         let granted = self.grant(&mut state);
         drop(state);
         deliver(granted);
-        Ticket(ticket)
+        Ok(Ticket(ticket))
     }
 
     /// How many run.
@@ -136,10 +161,9 @@ impl Admission {
         while passed < state.turns.len() && state.running < self.bounds.running {
             let Some(owner) = state.turns.pop_front() else { break };
             match state.next_of(&self.bounds, &owner) {
-                Some(waiting) => {
-                    state.take(&waiting.claim);
-                    let slot = Slot { admission: self.clone(), claim: waiting.claim };
-                    granted.push((waiting.grant, slot));
+                Some((Waiting { claim, grant }, room)) => {
+                    state.take(&claim);
+                    granted.push((grant, Slot { admission: self.clone(), claim, room: Some(room) }));
                     passed = 0;
                 }
                 None => passed += 1,
@@ -147,7 +171,7 @@ impl Admission {
             if state.owners.get(&owner).is_some_and(|counts| !counts.waiting.is_empty()) {
                 state.turns.push_back(owner);
             } else {
-                state.tidy(&owner);
+                state.forget(&owner);
                 passed = passed.saturating_sub(1);
             }
         }
@@ -168,22 +192,34 @@ fn deliver(granted: Vec<(oneshot::Sender<Slot>, Slot)>) {
 }
 
 impl State {
-    fn full(&self, bounds: &Bounds, claim: &Claim) -> Option<Full> {
+    /// Room for a run of this claim, if all bounds allow it.
+    fn room(&self, bounds: &Bounds, claim: &Claim) -> Result<Room, Full> {
         if self.running >= bounds.running {
-            return Some(Full::Host);
+            return Err(Full::Host);
         }
         if self.owners.get(&claim.owner).is_some_and(|counts| counts.running >= bounds.running_per_principal)
         {
-            return Some(Full::Principal);
+            return Err(Full::Principal);
         }
-        let of_plugin = self.plugins.get(&claim.plugin).copied().unwrap_or_default();
-        claim.plugin_limit.is_some_and(|limit| of_plugin >= limit).then_some(Full::Plugin)
+        if let Some(limit) = claim.work.concurrency()
+            && self.plugins.get(claim.work.plugin()).is_some_and(|of_plugin| of_plugin.running >= limit)
+        {
+            return Err(Full::Plugin);
+        }
+        claim.work.room().map_err(Full::Room)
     }
 
     fn take(&mut self, claim: &Claim) {
         self.running += 1;
         self.owners.entry(claim.owner.clone()).or_default().running += 1;
-        *self.plugins.entry(claim.plugin.clone()).or_default() += 1;
+        // Most plugins are there already; those need no copy of their name.
+        match self.plugins.get_mut(claim.work.plugin()) {
+            Some(of_plugin) => of_plugin.running += 1,
+            None => {
+                let of_plugin = OfPlugin { running: 1, waiting: 0 };
+                self.plugins.insert(claim.work.plugin().to_owned(), of_plugin);
+            }
+        }
     }
 
     fn give_back(&mut self, claim: &Claim) {
@@ -191,26 +227,66 @@ impl State {
         if let Some(counts) = self.owners.get_mut(&claim.owner) {
             counts.running -= 1;
         }
-        if let Some(count) = self.plugins.get_mut(&claim.plugin) {
-            *count -= 1;
-            if *count == 0 {
-                self.plugins.remove(&claim.plugin);
-            }
+        if let Some(of_plugin) = self.plugins.get_mut(claim.work.plugin()) {
+            of_plugin.running -= 1;
         }
-        self.tidy(&claim.owner);
+        self.tidy(claim);
     }
 
-    /// The first in this owner's line whose bounds allow it to run; those who
-    /// left the line are taken out.
-    fn next_of(&mut self, bounds: &Bounds, owner: &str) -> Option<Waiting> {
-        let counts = self.owners.get_mut(owner)?;
-        counts.waiting.retain(|waiting| !waiting.grant.is_closed());
+    /// Whether as many tasks of the claim's plugin wait as may. Those who left the
+    /// line do not count.
+    fn queue_is_full(&mut self, claim: &Claim, most: u32) -> bool {
+        let waiting =
+            |state: &Self| state.plugins.get(claim.work.plugin()).map_or(0, |plugin| plugin.waiting);
+        if waiting(self) >= most {
+            let owners: Vec<Arc<str>> = self.owners.keys().cloned().collect();
+            owners.iter().for_each(|owner| self.clear_out(owner));
+        }
+        waiting(self) >= most
+    }
+
+    /// Takes those out of an owner's line who left it.
+    fn clear_out(&mut self, owner: &str) {
+        let Some(counts) = self.owners.get_mut(owner) else { return };
+        let (gone, waiting): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut counts.waiting).into_iter().partition(|waiting| waiting.grant.is_closed());
+        counts.waiting = waiting;
+        for Waiting { claim, .. } in &gone {
+            self.left(claim);
+        }
+    }
+
+    /// The first in this owner's line whose bounds allow it to run, and its room;
+    /// those who left the line are taken out.
+    fn next_of(&mut self, bounds: &Bounds, owner: &str) -> Option<(Waiting, Room)> {
+        self.clear_out(owner);
         let counts = self.owners.get(owner)?;
-        let index = counts.waiting.iter().position(|waiting| self.full(bounds, &waiting.claim).is_none())?;
-        self.owners.get_mut(owner)?.waiting.remove(index)
+        let (index, room) = counts.waiting.iter().enumerate().find_map(|(index, waiting)| {
+            let room = self.room(bounds, &waiting.claim).ok()?;
+            Some((index, room))
+        })?;
+        let waiting = self.owners.get_mut(owner)?.waiting.remove(index)?;
+        self.left(&waiting.claim);
+        Some((waiting, room))
     }
 
-    fn tidy(&mut self, owner: &str) {
+    /// Somebody left the line.
+    fn left(&mut self, claim: &Claim) {
+        if let Some(of_plugin) = self.plugins.get_mut(claim.work.plugin()) {
+            of_plugin.waiting -= 1;
+        }
+    }
+
+    fn tidy(&mut self, claim: &Claim) {
+        let plugin = claim.work.plugin();
+        if self.plugins.get(plugin).is_some_and(|of_plugin| of_plugin.running == 0 && of_plugin.waiting == 0)
+        {
+            self.plugins.remove(plugin);
+        }
+        self.forget(&claim.owner);
+    }
+
+    fn forget(&mut self, owner: &str) {
         if self.owners.get(owner).is_some_and(|counts| counts.running == 0 && counts.waiting.is_empty()) {
             self.owners.remove(owner);
         }
@@ -219,6 +295,8 @@ impl State {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        // What the next in line needs may be in it.
+        self.room = None;
         let mut state = self.admission.lock();
         state.give_back(&self.claim);
         let granted = self.admission.grant(&mut state);

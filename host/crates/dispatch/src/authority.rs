@@ -14,6 +14,7 @@ mod rule;
 
 use crate::Principal;
 use condition::Arguments;
+pub(crate) use principals::PrincipalPattern;
 pub use rule::{Effect, Miss, Rule, RuleSpec, is_scope};
 use std::collections::BTreeSet;
 use toolyard_protocol::RawJson;

@@ -21,6 +21,7 @@ use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::audit::{By, Entry, name_of};
 use toolyard_task::store::{CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::Era;
+use toolyard_task::tool::Share;
 use toolyard_task::{Event, Fence, Outcome, Owner, RunEnd, Task, TaskId, Tool};
 
 /// A call, as a transport hands it over.
@@ -99,12 +100,15 @@ impl Dispatch {
             // The model can mend this, so it is a result (TL-9).
             return Ok(CallReply::Result(text_result(&wrong, true)));
         }
-        let slot = self.admission.admit(tool_claim(caller, &**tool)).map_err(|full| self.busy(full))?;
-        let client = client(caller, call.outlet, call.params.progress_token);
-        let mut run = Run::new(self.clone(), Work::Tool(tool.clone()), call.stop, client);
+        let work = Work::Tool(tool.clone());
+        let share = self.share(caller);
+        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
+        let client = client(caller, share, call.outlet, call.params.progress_token);
+        let mut run = Run::new(self.clone(), work, call.stop, client);
         (run.trace, run.recording) = self.trace(call.params.trace, &tool);
         let run = Arc::new(run);
-        let drive = run.clone().drive_tool(tool, call.params.arguments);
+        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
         let end = self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped);
         match end {
             RunEnd::Result { result, .. } => Ok(CallReply::Result(result)),
@@ -124,7 +128,9 @@ impl Dispatch {
         drive: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let mut drive = Box::pin(drive);
-        if let Some(end) = (&mut drive).now_or_never() {
+        if run.work.is_quick()
+            && let Some(end) = (&mut drive).now_or_never()
+        {
             drop(slot);
             return Some(end);
         }
@@ -158,18 +164,20 @@ impl Dispatch {
             Fault::InvalidParams(wrong)
         })?;
         let incarnation = self.incarnation().await?;
-        let claim = tool_claim(caller, &**tool);
+        let work = Work::Tool(tool.clone());
+        let share = self.share(caller);
+        let claim = Claim { owner: share.account.clone(), work: work.clone() };
         let place = match self.admission.admit(claim.clone()) {
             Ok(slot) => Place::Slot(slot),
-            Err(_) => Place::InLine(self.admission.line_up(claim)),
+            Err(_) => Place::InLine(self.admission.line_up(claim).map_err(|full| self.busy(full))?),
         };
         let waiting = matches!(place, Place::InLine(_));
         let fence = Fence { incarnation, attempt: 1 };
         let task = self.new_task(caller, &**tool, &call.params, ttl, fence, waiting);
-        let client = client(caller, call.task_outlet, call.params.progress_token);
+        let client = client(caller, share, call.task_outlet, call.params.progress_token);
         // A task is stopped as a task, not by the request that made it (C-3).
         let stop = Arc::new(Stop::default());
-        let mut run = Run::new(self.clone(), Work::Tool(tool.clone()), stop, client);
+        let mut run = Run::new(self.clone(), work, stop, client);
         run.task = Some((task.id, fence));
         run.deadline = Some(task.expires_at());
         run.traced_as(task.id, self.trace(call.params.trace, &tool));
@@ -248,7 +256,7 @@ impl Dispatch {
         guard: &RunGuard,
     ) {
         let (id, fence, expires_at) = (task.id, task.fence, task.expires_at());
-        let slot = match place {
+        let mut slot = match place {
             Place::Slot(slot) => slot,
             Place::InLine(ticket) => {
                 let slot = tokio::select! {
@@ -266,7 +274,7 @@ impl Dispatch {
                 }
             }
         };
-        let end = run.drive_tool(tool, task.arguments).await;
+        let end = run.drive_tool(tool, task.arguments, slot.room()).await;
         let (outcome, message) = match end {
             RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
             RunEnd::Error(error) => {
@@ -311,6 +319,14 @@ impl Dispatch {
         }
     }
 
+    /// On whose account a caller's runs compute.
+    pub(crate) fn share(&self, caller: &Caller) -> Share {
+        Share {
+            account: caller.owner.as_ref().unwrap_or(&Owner::Local).key().into(),
+            weight: self.policy().weights.of(&caller.principal),
+        }
+    }
+
     const fn quota(&self) -> Quota {
         let bounds = &self.settings.admission;
         Quota {
@@ -334,6 +350,13 @@ impl Dispatch {
                 "as many calls of this plugin are running as its manifest allows".to_owned(),
                 "limits.concurrency",
             ),
+            Full::Queue(most) => (
+                format!(
+                    "{most} tasks of this plugin are waiting for their turn, as many as its manifest allows"
+                ),
+                "limits.queue",
+            ),
+            Full::Room(shortage) => (shortage.to_string(), shortage.setting()),
         };
         Fault::Busy { what, limit, retry_after_ms: self.settings.retry_after_ms }
     }
@@ -353,22 +376,15 @@ impl Dispatch {
     }
 }
 
-fn tool_claim(caller: &Caller, tool: &dyn Tool) -> Claim {
-    claim(caller, &tool.spec().plugin, tool.spec().concurrency)
-}
-
-/// What a run of this plugin takes of the host's room.
-pub(crate) fn claim(caller: &Caller, plugin: &str, plugin_limit: Option<u32>) -> Claim {
-    Claim {
-        owner: caller.owner.as_ref().unwrap_or(&Owner::Local).key(),
-        plugin: plugin.to_owned(),
-        plugin_limit,
-    }
-}
-
 /// The client of a run, from who calls.
-pub(crate) fn client(caller: &Caller, outlet: Arc<dyn Outlet>, progress_token: Option<RawJson>) -> Client {
+pub(crate) fn client(
+    caller: &Caller,
+    share: Share,
+    outlet: Arc<dyn Outlet>,
+    progress_token: Option<RawJson>,
+) -> Client {
     Client {
+        share,
         outlet,
         session: caller.session.clone(),
         capabilities: caller.capabilities.clone(),

@@ -37,6 +37,7 @@ mod stop;
 mod task_list;
 mod trace;
 mod wake;
+mod weights;
 
 pub use admit::Bounds;
 pub use call::{CallReply, ToolCall};
@@ -60,6 +61,7 @@ pub use toolyard_task::task::{Era, Summary};
 pub use toolyard_task::tool::{Spent, ToolSpec};
 pub use toolyard_task::{AuditStore, Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId};
 pub use trace::{CallEnd, EndedCall, Traces};
+pub use weights::{WeightSpec, Weights};
 
 use arc_swap::ArcSwap;
 use std::sync::{Arc, OnceLock};
@@ -90,6 +92,7 @@ pub struct Stores {
 pub struct Policy {
     authority: authority::Authority,
     paces: rates::Paces,
+    weights: Weights,
 }
 
 impl Policy {
@@ -97,7 +100,13 @@ impl Policy {
     /// allowed.
     #[must_use]
     pub fn new(authority: authority::Authority, rates: &Rates) -> Self {
-        Self { authority, paces: rates::Paces::new(rates) }
+        Self { authority, paces: rates::Paces::new(rates), weights: Weights::default() }
+    }
+
+    /// The same, with these weights of principals.
+    #[must_use]
+    pub fn weighing(self, weights: Weights) -> Self {
+        Self { weights, ..self }
     }
 }
 

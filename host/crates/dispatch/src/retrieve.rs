@@ -1,8 +1,9 @@
 //! Resources, prompts and completion: each request is a run of one plugin, or of
 //! several one after the other (R-2 to R-5, PR-2 to PR-4, CO-1 to CO-3).
 
+use crate::admit::Claim;
 use crate::authority::{Kind, Object};
-use crate::call::{claim, client};
+use crate::call::client;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
 use crate::query::Caller;
@@ -301,13 +302,14 @@ impl Dispatch {
         if self.closing.is_set() {
             return Err(Fault::Closing);
         }
-        let spec = provider.spec();
-        let claim = claim(request.caller, &spec.plugin, spec.concurrency);
-        let slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
-        let client = client(request.caller, request.outlet.clone(), request.progress_token.clone());
-        let run = Run::new(self.clone(), Work::Provider(provider.clone()), request.stop.clone(), client);
+        let work = Work::Provider(provider.clone());
+        let share = self.share(request.caller);
+        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
+        let client = client(request.caller, share, request.outlet.clone(), request.progress_token.clone());
+        let run = Run::new(self.clone(), work, request.stop.clone(), client);
         let run = Arc::new(run);
-        let work = provider.clone().serve(retrieval, run.clone());
+        let work = provider.clone().serve(retrieval, slot.room(), run.clone());
         match self.to_end(&run, slot, run.clone().drive(work)).await {
             Some(Driven::Done(RetrievalEnd::Done(retrieved))) => Ok(retrieved),
             Some(Driven::Done(RetrievalEnd::Failed(error))) => Err(Fault::Answered(error)),

@@ -19,10 +19,10 @@ use tokio::time::Instant;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Spent};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Share, Spent};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, RunContext, RunEnd, SessionId, TaskId};
+use toolyard_task::{Event, Fence, Room, RunContext, RunEnd, SessionId, TaskId};
 
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);
@@ -31,6 +31,8 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(60);
 pub(crate) struct Client {
     /// Where notices and questions go.
     pub outlet: Arc<dyn Outlet>,
+    /// On whose account it computes.
+    pub share: Share,
     /// The session that may answer them.
     pub session: Option<SessionId>,
     /// What the client can do: an object.
@@ -47,6 +49,7 @@ pub(crate) struct Run {
     pub task: Option<(TaskId, Fence)>,
     pub progress_token: Option<RawJson>,
     pub outlet: Arc<dyn Outlet>,
+    pub share: Share,
     pub session: Option<SessionId>,
     pub capabilities: RawJson,
     pub deadline: Option<Timestamp>,
@@ -78,6 +81,7 @@ impl Run {
             task: None,
             progress_token: client.progress_token,
             outlet: client.outlet,
+            share: client.share,
             session: client.session,
             capabilities: client.capabilities,
             deadline: None,
@@ -91,11 +95,11 @@ impl Run {
     }
 
     /// Runs a tool to its end, or until it is stopped.
-    pub async fn drive_tool(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson) -> RunEnd {
+    pub async fn drive_tool(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
         if let Some(recording) = &self.recording {
             recording.started();
         }
-        let work = tool.tool().run(arguments, self.clone());
+        let work = tool.tool().run(arguments, room, self.clone());
         let end = match self.clone().drive(work).await {
             Driven::Done(RunEnd::Error(error)) => self.shown(error),
             Driven::Done(end) => end,
@@ -300,6 +304,10 @@ impl RunContext for Run {
             }
         }
         self.reported.notify_one();
+    }
+
+    fn share(&self) -> Share {
+        self.share.clone()
     }
 
     fn info(&self) -> CallInfo {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_task::tool::ReportBounds;
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Provider, Task, TaskId};
+use toolyard_task::{Provider, Room, Shortage, Task, TaskId};
 
 /// What a run runs.
 #[derive(Clone)]
@@ -28,6 +28,47 @@ impl Work {
         match self {
             Self::Tool(tool) => tool.spec().name(),
             Self::Provider(provider) => &provider.spec().plugin,
+        }
+    }
+
+    /// The file that it comes from.
+    pub fn plugin(&self) -> &str {
+        match self {
+            Self::Tool(tool) => &tool.spec().plugin,
+            Self::Provider(provider) => &provider.spec().plugin,
+        }
+    }
+
+    /// How many runs of its plugin there may be at once.
+    pub fn concurrency(&self) -> Option<u32> {
+        match self {
+            Self::Tool(tool) => tool.spec().concurrency,
+            Self::Provider(provider) => provider.spec().concurrency,
+        }
+    }
+
+    /// How many tasks of its plugin may wait.
+    pub fn queue(&self) -> Option<u32> {
+        match self {
+            Self::Tool(tool) => tool.spec().queue,
+            // Only tools are called as tasks.
+            Self::Provider(_) => None,
+        }
+    }
+
+    /// Room for a run of it.
+    pub fn room(&self) -> Result<Room, Shortage> {
+        match self {
+            Self::Tool(tool) => tool.room(),
+            Self::Provider(provider) => provider.room(),
+        }
+    }
+
+    /// Whether a run of it may begin on a thread that serves clients.
+    pub fn is_quick(&self) -> bool {
+        match self {
+            Self::Tool(tool) => tool.is_quick(),
+            Self::Provider(provider) => provider.is_quick(),
         }
     }
 

@@ -59,7 +59,7 @@ fn catalog(runtime: &tokio::runtime::Runtime) -> Arc<Catalog> {
 
 /// Polls until it ends, which is once unless this thread lost its core meanwhile.
 fn call(tool: &Arc<dyn Tool>, arguments: &RawJson, context: &Arc<dyn RunContext>) -> RunEnd {
-    let mut run = tool.clone().run(arguments.clone(), context.clone());
+    let mut run = tool.clone().run(arguments.clone(), tool.room().expect("room"), context.clone());
     let end = loop {
         if let Some(end) = (&mut run).now_or_never() {
             break end;

@@ -1,26 +1,20 @@
-//! One wasmtime engine for the process: its configuration, its pool, and the
-//! count of what the pool can still give.
+//! One wasmtime engine for the process: its configuration and its pool.
 
 use crate::cache::Cache;
 use crate::epoch::Ticker;
 use crate::error::StartError;
+use crate::gate::Gate;
 use crate::host::{self, Run};
 use crate::limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
+use crate::rooms::{Rooms, Share};
 use crate::settings::Settings;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use wasmtime::component::Linker;
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// Memory mappings of one run (`engine.md`, section d), rounded up.
-const MAPS_PER_RUN: u32 = 8;
-/// Mappings that are left for everything else: code, threads, files.
-const MAPS_RESERVED: u32 = 4_096;
-/// More memories of 4 GiB and their guards than this do not fit the address
-/// space for certain.
-const MOST_MEMORIES: u32 = 16_000;
-/// Slots beyond what runs are admitted to, for `list-tools` of new components.
-const SPARE: u32 = 16;
+/// How many components are loaded at once; each asks what its component offers, in
+/// instances beyond those that runs are admitted to.
+const LOADS_AT_ONCE: u32 = 8;
 
 /// The engine: one for the process.
 pub struct Engine {
@@ -29,16 +23,9 @@ pub struct Engine {
     pub(crate) ticker: Ticker,
     pub(crate) settings: Settings,
     pub(crate) cache: Cache,
-    capacity: u32,
+    pub(crate) rooms: Arc<Rooms>,
+    pub(crate) gate: Arc<Gate>,
     pooled: bool,
-    instances: AtomicU32,
-    memories: AtomicU32,
-}
-
-/// A run's share of the pool, given back when dropped.
-pub(crate) struct Slot<'a> {
-    engine: &'a Engine,
-    memories: u32,
 }
 
 impl Engine {
@@ -49,10 +36,10 @@ impl Engine {
     /// code cannot be used.
     pub fn start(settings: &Settings) -> Result<Arc<Self>, StartError> {
         let cache = Cache::open(settings.cache.as_deref())?;
-        let runs = runs_possible(settings.max_runs.max(1));
+        let most = Share::on_this_machine(settings.max_runs, settings.guest_memory);
         let wasmtime_error = |error: wasmtime::Error| StartError::Wasmtime(format!("{error:#}"));
         let mut config = config();
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(runs)));
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&most)));
         let (wasm, pooled) = match wasmtime::Engine::new(&config) {
             Ok(wasm) => (wasm, true),
             Err(error) => {
@@ -71,19 +58,17 @@ impl Engine {
             ticker,
             settings: settings.clone(),
             cache,
-            capacity: runs,
+            rooms: Rooms::new(most),
+            gate: Gate::new(settings.turns),
             pooled,
-            instances: AtomicU32::new(0),
-            memories: AtomicU32::new(0),
         }))
     }
 
     /// How many runs can be under way at once: what was wished for, bounded by
-    /// the memory mappings and the address space that a process may have. A run
-    /// above it ends with a JSON-RPC error that says so.
+    /// the memory mappings and the address space that a process may have.
     #[must_use]
     pub fn capacity(&self) -> u32 {
-        self.capacity
+        self.rooms.most().runs
     }
 
     /// Whether instances come from a pool.
@@ -95,19 +80,18 @@ impl Engine {
     /// How many runs are under way.
     #[must_use]
     pub fn running(&self) -> u32 {
-        self.instances.load(Ordering::Relaxed)
+        self.rooms.taken().runs
     }
 
-    /// A share of the pool for a run of a component with so many memories;
-    /// `None` if there is none left. So the pool itself never refuses.
-    pub(crate) fn admit(&self, memories: u32) -> Option<Slot<'_>> {
-        if self.instances.fetch_add(1, Ordering::Relaxed) >= self.capacity {
-            self.instances.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        let slot = Slot { engine: self, memories };
-        let used = self.memories.fetch_add(memories, Ordering::Relaxed);
-        (used + memories <= memories_for(self.capacity)).then_some(slot)
+    /// How much memory all runs may have together, in bytes.
+    #[must_use]
+    pub fn guest_memory(&self) -> u64 {
+        self.rooms.most().bytes
+    }
+
+    /// How many components may be loaded at once.
+    pub(crate) fn loads_at_once() -> usize {
+        std::thread::available_parallelism().map_or(1, |cores| cores.get().min(LOADS_AT_ONCE as usize))
     }
 
     /// Makes guests that are computing look at their stop signs at once.
@@ -118,14 +102,7 @@ impl Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("capacity", &self.capacity).field("pooled", &self.pooled).finish()
-    }
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        self.engine.instances.fetch_sub(1, Ordering::Relaxed);
-        self.engine.memories.fetch_sub(self.memories, Ordering::Relaxed);
+        f.debug_struct("Engine").field("capacity", &self.capacity()).field("pooled", &self.pooled).finish()
     }
 }
 
@@ -145,15 +122,16 @@ pub(crate) fn config() -> Config {
 }
 
 /// Figures from `engine.md`, "Recommended settings".
-fn pool(runs: u32) -> PoolingAllocationConfig {
-    let slots = runs + SPARE;
+fn pool(most: &Share) -> PoolingAllocationConfig {
+    let slots = most.runs + LOADS_AT_ONCE;
     let warm = std::thread::available_parallelism().map_or(2, |cores| cores.get() as u32) * 2;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(slots)
         .total_stacks(slots)
-        .total_memories(memories_for(runs) + 2 * SPARE)
-        .total_core_instances(slots.saturating_mul(20))
-        .total_tables(slots.saturating_mul(20))
+        .total_memories(most.memories + LOADS_AT_ONCE * MAX_MEMORIES as u32)
+        // A mere counter, which shall never be what runs out.
+        .total_core_instances(slots.saturating_mul(MAX_INSTANCES as u32))
+        .total_tables(most.tables + LOADS_AT_ONCE * MAX_TABLES as u32)
         .max_core_instances_per_component(MAX_INSTANCES as u32)
         .max_memories_per_component(MAX_MEMORIES as u32)
         .max_tables_per_component(MAX_TABLES as u32)
@@ -170,26 +148,6 @@ fn pool(runs: u32) -> PoolingAllocationConfig {
     pool
 }
 
-/// Most components have one memory; twice that leaves room for those that have
-/// more.
-fn memories_for(runs: u32) -> u32 {
-    (runs * 2).min(MOST_MEMORIES)
-}
-
-fn runs_possible(wished: u32) -> u32 {
-    // The default of the kernel, where it cannot be read.
-    const DEFAULT_MAPS: u32 = 65_530;
-    let maps = std::fs::read_to_string("/proc/sys/vm/max_map_count")
-        .ok()
-        .and_then(|text| text.trim().parse::<u32>().ok())
-        .unwrap_or(DEFAULT_MAPS);
-    let possible = (maps.saturating_sub(MAPS_RESERVED) / MAPS_PER_RUN).clamp(1, MOST_MEMORIES - 2 * SPARE);
-    if possible < wished {
-        tracing::info!(wished, possible, "vm.max_map_count bounds how many runs can be under way at once");
-    }
-    wished.min(possible)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,18 +159,5 @@ mod tests {
         let plain = wasmtime::Engine::new(&config()).expect("starts");
         let hash = crate::cache::compatibility;
         assert_eq!(hash(&engine.wasm), hash(&plain));
-    }
-
-    #[test]
-    fn the_pool_is_shared_out_by_instances_and_memories() {
-        let engine = Engine::start(&Settings { max_runs: 3, ..Settings::default() }).expect("starts");
-        assert_eq!(engine.capacity(), 3);
-        let first = engine.admit(4).expect("room");
-        assert!(engine.admit(3).is_none(), "six memories in all");
-        let second = engine.admit(2).expect("room");
-        let third = engine.admit(0).expect("room");
-        assert!(engine.admit(0).is_none(), "three runs in all");
-        drop((first, second, third));
-        assert_eq!((engine.running(), engine.memories.load(Ordering::Relaxed)), (0, 0));
     }
 }

@@ -48,6 +48,15 @@ pub enum Refusal {
     /// It has no bytes.
     #[error("is empty; it may still be on its way")]
     Empty,
+    /// Everybody on this machine can change it.
+    #[error(
+        "can be changed by everybody on this machine, who could grant themselves anything; take that away \
+         (`chmod o-w`), or set `plugins.others-may-write` if it is meant"
+    )]
+    Writable,
+    /// The operator requires digests, and this is none of them.
+    #[error("has the digest {0}, which is not among those that `plugins.require-digest` lists")]
+    Unlisted(String),
     /// It is larger than the limit.
     #[error("is larger than the {limit} bytes that a component may have")]
     TooLarge {

@@ -42,6 +42,10 @@ impl Denied {
         match self {
             Self::Memory => format!("memory limit of {} reached (`limits.memory`)", bytes(limits.memory)),
             Self::Table => format!("table limit of {} elements reached (`limits.table`)", limits.table),
+            Self::Host(most) => format!(
+                "the {} of memory that this host has for all guests are used up (`calls.memory`)",
+                bytes(most)
+            ),
         }
     }
 }

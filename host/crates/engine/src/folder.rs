@@ -6,8 +6,13 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The bits of a mode that let others write.
+const OTHERS_WRITE: u32 = 0o002;
+const GROUP_WRITE: u32 = 0o020;
 
 /// What the folder holds at one moment.
 pub(crate) struct Scan {
@@ -102,8 +107,60 @@ pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<Seen>> {
     Ok(Some(Seen { component, manifest: stamp(&manifest_name(name))? }))
 }
 
-/// Reads a file that was seen, if it is still the same.
-pub(crate) fn read(dir: &Dir, name: &str, seen: Stamp, most: u64) -> Result<Vec<u8>, Refusal> {
+/// Who but us and root can put things into the folder at `path`, if anybody can: a
+/// sentence, and whether that is everybody on this machine. A folder that is not
+/// there is nobody's.
+///
+/// # Errors
+/// If it cannot be looked at.
+pub fn outsiders(path: &Path) -> std::io::Result<Option<Outsiders>> {
+    let found = match std::fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mode = found.mode();
+    let owner = found.uid();
+    Ok(if mode & OTHERS_WRITE != 0 {
+        Some(Outsiders::Everybody)
+    } else if mode & GROUP_WRITE != 0 {
+        Some(Outsiders::Group(found.gid()))
+    } else if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        Some(Outsiders::Owner(owner))
+    } else {
+        None
+    })
+}
+
+/// Who else can put things into a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outsiders {
+    /// Everybody on this machine.
+    Everybody,
+    /// The members of the group of this number.
+    Group(u32),
+    /// The user of this number, to whom it belongs.
+    Owner(u32),
+}
+
+impl std::fmt::Display for Outsiders {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Everybody => f.write_str("everybody on this machine can write to it"),
+            Self::Group(group) => write!(f, "the group {group} can write to it"),
+            Self::Owner(owner) => write!(f, "it belongs to the user {owner}"),
+        }
+    }
+}
+
+/// Reads a file that was seen, if it is still the same, and if not everybody can
+/// change it or that is `trusted`.
+pub(crate) fn read(
+    dir: &Dir,
+    name: &str,
+    seen: Stamp,
+    (most, trusted): (u64, bool),
+) -> Result<Vec<u8>, Refusal> {
     match seen.kind {
         Kind::File => {}
         Kind::Symlink => return Err(Refusal::Symlink),
@@ -115,8 +172,12 @@ pub(crate) fn read(dir: &Dir, name: &str, seen: Stamp, most: u64) -> Result<Vec<
     let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
     let file = dir.open(name).map_err(unreadable)?;
     // A link that took the file's place leads to another file.
-    if Stamp::of(&file.metadata().map_err(unreadable)?).place != seen.place {
+    let found = file.metadata().map_err(unreadable)?;
+    if Stamp::of(&found).place != seen.place {
         return Err(Refusal::Unreadable("it was replaced meanwhile".to_owned()));
+    }
+    if !trusted && found.mode() & OTHERS_WRITE != 0 {
+        return Err(Refusal::Writable);
     }
     let mut bytes = Vec::with_capacity(seen.size as usize);
     file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;

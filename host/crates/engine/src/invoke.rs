@@ -12,6 +12,7 @@ use crate::host::{About, Run};
 use crate::limiter::{Denied, Limiter};
 use crate::limits::Limits;
 use crate::meter::{self, Meter};
+use crate::pace::Pace;
 use crate::plugin::Base;
 use async_trait::async_trait;
 use std::future::{Future, poll_fn};
@@ -20,14 +21,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Sleep;
-use toolyard_task::RunContext;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
-use toolyard_task::wire::{RawJson, RpcError};
+use toolyard_task::wire::RawJson;
+use toolyard_task::{Room, RunContext};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower};
 use wasmtime::{Store, Trap};
-
-/// When a client should come back after the pool was empty, in milliseconds.
-const BUSY_RETRY_MS: u64 = 250;
 
 /// What a run is of.
 pub(crate) enum Subject {
@@ -42,8 +40,6 @@ pub(crate) enum Ended<R> {
     /// The guest's function returned; which limit it had been refused more of.
     Returned(R, Option<Denied>),
     Failed(Failure),
-    /// There was no room for it.
-    Busy(RpcError),
     Stopped,
 }
 
@@ -74,16 +70,20 @@ enum Driven<T> {
     OutOfTime,
 }
 
-/// Runs one exported function of a plugin, with all that its manifest grants and
-/// under `limits`.
-pub(crate) async fn invoke<P, R>(
-    base: &Base,
-    limits: &Arc<Limits>,
-    export: &ComponentExportIndex,
-    subject: Subject,
-    params: P,
-    context: &Arc<dyn RunContext>,
-) -> Ended<R>
+/// What shall run.
+pub(crate) struct Order<'a> {
+    pub base: &'a Base,
+    pub limits: &'a Arc<Limits>,
+    /// What is known of how such runs begin.
+    pub pace: &'a Pace,
+    pub export: &'a ComponentExportIndex,
+    pub subject: Subject,
+    /// Kept until the run is over.
+    pub room: Room,
+}
+
+/// Runs one exported function of a plugin, with all that its manifest grants.
+pub(crate) async fn invoke<P, R>(order: Order<'_>, params: P, context: &Arc<dyn RunContext>) -> Ended<R>
 where
     P: ComponentNamedList + Lower + Send + Sync,
     R: ComponentNamedList + Lift + Send + Sync + 'static,
@@ -91,10 +91,8 @@ where
     if context.stopped() {
         return Ended::Stopped;
     }
+    let Order { base, limits, pace, export, subject, room: _room } = order;
     let engine = &*base.engine;
-    let Some(_slot) = engine.admit(base.code.memories) else {
-        return Ended::Busy(busy(engine));
-    };
     let meter = Arc::new(Meter::new(limits.cpu));
     let _account = Account { meter: &meter, context };
     let (function, is_tool): (Arc<str>, bool) = match subject {
@@ -110,12 +108,13 @@ where
         schemas: engine.settings.schema_bounds(),
         began: meter.born(),
     };
-    let state = match Run::new(Limiter::new(limits), context.clone(), about) {
+    let limiter = Limiter::new(limits, engine.rooms.clone(), base.code.needs.within(limits.memory).prepaid());
+    let state = match Run::new(limiter, context.clone(), about) {
         Ok(state) => state,
         Err(failure) => return Ended::Failed(failure),
     };
     let call = guest::<P, R>(engine, (&base.code.pre, export), limits, &meter, state, params);
-    match drive(engine, &meter, limits.wall, context, call).await {
+    match drive(engine, (&meter, pace), limits.wall, context, call).await {
         Driven::Stopped => Ended::Stopped,
         Driven::OutOfTime => Ended::Failed(Failure::Wall),
         Driven::Done(Ok((value, denied))) => Ended::Returned(value, denied),
@@ -177,7 +176,7 @@ where
 {
     let (limits, meter, state, context) = ungranted(engine, plugin, function)?;
     let call = guest::<(), R>(engine, export, &limits, &meter, state, ());
-    match drive(engine, &meter, limits.wall, &context, call).await {
+    match drive(engine, (&meter, &Pace::default()), limits.wall, &context, call).await {
         Driven::Done(Ok((value, _))) => Ok(value),
         Driven::Done(Err(broken)) if !meter.is_over() => Err(unlisted(function, &broken, &limits)),
         Driven::Done(Err(_)) | Driven::OutOfTime | Driven::Stopped => {
@@ -201,7 +200,7 @@ async fn check_types(
         let instance = instance.map_err(|error| Broken { error, denied, entered: false })?;
         exports.check(&mut store, instance).map_err(|error| Broken { error, denied, entered: true })
     };
-    match drive(engine, &meter, limits.wall, &context, checked).await {
+    match drive(engine, (&meter, &Pace::default()), limits.wall, &context, checked).await {
         Driven::Done(Ok(())) => Ok(()),
         Driven::Done(Err(broken)) if broken.entered => Err(Refusal::Contract(format!("{:#}", broken.error))),
         Driven::Done(Err(broken)) if !meter.is_over() => Err(unlisted(FUNCTION, &broken, &limits)),
@@ -237,7 +236,7 @@ fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Resu
         began: meter.born(),
     };
     let context: Arc<dyn RunContext> = Arc::new(Nobody);
-    let state = Run::new(Limiter::new(&limits), context.clone(), about)
+    let state = Run::new(Limiter::new(&limits, engine.rooms.clone(), 0), context.clone(), about)
         .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
     Ok((limits, meter, state, context))
 }
@@ -247,7 +246,7 @@ fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: Run) -> St
     let mut store = Store::new(&engine.wasm, state);
     store.limiter(|run| &mut run.limiter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
-    meter::arm(&mut store, meter, &context);
+    meter::arm(&mut store, &engine.gate, meter, &context);
     store
 }
 
@@ -293,7 +292,7 @@ where
 /// only during the polls.
 async fn drive<T>(
     engine: &Engine,
-    meter: &Meter,
+    (meter, pace): (&Meter, &Pace),
     wall: Duration,
     context: &Arc<dyn RunContext>,
     guest: impl Future<Output = T>,
@@ -315,12 +314,16 @@ async fn drive<T>(
             let _ticking = engine.ticker.ticking();
             meter.enter();
             let polled = guest.as_mut().poll(cx);
-            meter.leave();
+            let took = meter.leave();
+            if timer.is_none() {
+                pace.note(took);
+            }
             polled
         };
         if let Poll::Ready(output) = polled {
             return Poll::Ready(Driven::Done(output));
         }
+        meter.rest();
         if timer.is_some() {
             return Poll::Pending;
         }
@@ -329,17 +332,6 @@ async fn drive<T>(
         timer.as_mut().poll(cx).map(|()| Driven::OutOfTime)
     })
     .await
-}
-
-fn busy(engine: &Engine) -> RpcError {
-    #[derive(serde::Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Data {
-        limit: u32,
-        retry_after_ms: u64,
-    }
-    let data = Data { limit: engine.capacity(), retry_after_ms: BUSY_RETRY_MS };
-    RpcError::internal("The host is busy: all its instances are in use.").with_data(&data)
 }
 
 /// For whom a listing runs: nobody hears it and nobody answers.

@@ -1,10 +1,13 @@
-//! Memory and tables of one run, bounded over all its instances.
+//! Memory and tables of one run, bounded over all its instances, and by what the
+//! host has left for all runs together.
 //!
 //! wasmtime asks before each growth. A refusal makes `memory.grow` return -1,
 //! which most guests answer with a trap; so the refusal is remembered, and a trap
 //! that follows is reported as the limit that caused it.
 
 use crate::limits::Limits;
+use crate::rooms::Rooms;
+use std::sync::Arc;
 use wasmtime::ResourceLimiter;
 
 /// The most core instances that a component can be allowed (Python needs 20).
@@ -19,6 +22,8 @@ pub(crate) const MAX_TABLES: usize = 64;
 pub(crate) enum Denied {
     Memory,
     Table,
+    /// The memory of the host for all guests together, so many bytes.
+    Host(u64),
 }
 
 /// Counts what a run has and refuses what is above its limits.
@@ -26,6 +31,9 @@ pub(crate) struct Limiter {
     memory: Counter,
     table: Counter,
     instances: usize,
+    rooms: Arc<Rooms>,
+    /// Bytes of memory that the run's room already has.
+    prepaid: u64,
     pub denied: Option<Denied>,
 }
 
@@ -34,31 +42,38 @@ struct Counter {
     most: u64,
 }
 
+/// What a growth comes to.
+enum Growth {
+    /// So much is used after it.
+    To(u64),
+    /// It fails by itself, by the memory's or the table's own declaration.
+    Fails,
+    TooMuch,
+}
+
 impl Counter {
     /// What is granted stays counted even if the growth fails after all, which
     /// only a machine out of memory brings about: taking it back would trust
     /// that each failure was preceded by a grant.
-    fn grow(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> bool {
+    fn growth(&self, current: usize, desired: usize, maximum: Option<usize>) -> Growth {
         if maximum.is_some_and(|maximum| desired > maximum) {
-            // Fails by itself, by the memory's own declaration.
-            return true;
+            return Growth::Fails;
         }
         let wanted = self.used.saturating_add(desired.saturating_sub(current) as u64);
-        if wanted > self.most {
-            return false;
-        }
-        self.used = wanted;
-        true
+        if wanted > self.most { Growth::TooMuch } else { Growth::To(wanted) }
     }
 }
 
 impl Limiter {
-    pub fn new(limits: &Limits) -> Self {
+    /// For a run whose room has `prepaid` bytes for its memories.
+    pub fn new(limits: &Limits, rooms: Arc<Rooms>, prepaid: u64) -> Self {
         let counter = |most| Counter { used: 0, most };
         Self {
             memory: counter(limits.memory),
             table: counter(limits.table),
             instances: limits.instances as usize,
+            rooms,
+            prepaid,
             denied: None,
         }
     }
@@ -66,6 +81,29 @@ impl Limiter {
     /// The linear memory that was granted so far; it is never taken back.
     pub fn memory(&self) -> u64 {
         self.memory.used
+    }
+
+    /// What has been drawn from the host beyond what was prepaid.
+    fn drawn(&self) -> u64 {
+        self.memory.used.saturating_sub(self.prepaid)
+    }
+
+    fn grow_memory(&mut self, wanted: u64) -> Result<(), Denied> {
+        let more = wanted.saturating_sub(self.prepaid) - self.drawn();
+        if more > 0 && !self.rooms.draw(more) {
+            return Err(Denied::Host(self.rooms.most().bytes));
+        }
+        self.memory.used = wanted;
+        Ok(())
+    }
+}
+
+impl Drop for Limiter {
+    fn drop(&mut self) {
+        let drawn = self.drawn();
+        if drawn > 0 {
+            self.rooms.give_back(drawn);
+        }
     }
 }
 
@@ -76,11 +114,12 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let granted = self.memory.grow(current, desired, maximum);
-        if !granted {
-            self.denied.get_or_insert(Denied::Memory);
-        }
-        Ok(granted)
+        let granted = match self.memory.growth(current, desired, maximum) {
+            Growth::Fails => return Ok(true),
+            Growth::TooMuch => Err(Denied::Memory),
+            Growth::To(wanted) => self.grow_memory(wanted),
+        };
+        Ok(granted.map_err(|denied| self.denied.get_or_insert(denied)).is_ok())
     }
 
     fn table_growing(
@@ -89,11 +128,15 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let granted = self.table.grow(current, desired, maximum);
-        if !granted {
-            self.denied.get_or_insert(Denied::Table);
+        match self.table.growth(current, desired, maximum) {
+            Growth::Fails => return Ok(true),
+            Growth::To(wanted) => self.table.used = wanted,
+            Growth::TooMuch => {
+                self.denied.get_or_insert(Denied::Table);
+                return Ok(false);
+            }
         }
-        Ok(granted)
+        Ok(true)
     }
 
     fn instances(&self) -> usize {
@@ -112,19 +155,37 @@ impl ResourceLimiter for Limiter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rooms::Share;
+
+    fn grow(limiter: &mut Limiter, from: usize, to: usize) -> bool {
+        limiter.memory_growing(from, to, Some(90)).expect("never fails")
+    }
 
     #[test]
     fn growth_counts_over_all_memories_and_what_the_memory_itself_forbids_does_not() {
         let limits = Limits { memory: 100, ..Limits::default() };
-        let mut limiter = Limiter::new(&limits);
-        let grow = |limiter: &mut Limiter, from, to| {
-            limiter.memory_growing(from, to, Some(90)).expect("never fails")
-        };
+        let rooms = Rooms::new(Share { bytes: 1_000, ..Share::default() });
+        let mut limiter = Limiter::new(&limits, rooms, 0);
         assert!(grow(&mut limiter, 0, 95), "fails later, by the memory's maximum");
         assert!(grow(&mut limiter, 0, 60));
         assert_eq!(limiter.denied, None);
         assert!(!grow(&mut limiter, 0, 41), "a second memory");
         assert_eq!(limiter.denied, Some(Denied::Memory));
         assert!(grow(&mut limiter, 0, 40));
+    }
+
+    #[test]
+    fn growth_beyond_what_is_prepaid_is_drawn_from_the_host_and_given_back() {
+        let limits = Limits { memory: 1_000, ..Limits::default() };
+        let rooms = Rooms::new(Share { bytes: 30, ..Share::default() });
+        let mut limiter = Limiter::new(&limits, rooms.clone(), 50);
+        assert!(grow(&mut limiter, 0, 40) && grow(&mut limiter, 40, 60));
+        assert_eq!(rooms.taken().bytes, 10);
+        assert!(!grow(&mut limiter, 0, 21));
+        assert_eq!(limiter.denied, Some(Denied::Host(30)));
+        assert!(grow(&mut limiter, 0, 20));
+        assert_eq!((limiter.memory(), rooms.taken().bytes), (80, 30));
+        drop(limiter);
+        assert_eq!(rooms.taken().bytes, 0);
     }
 }

@@ -1,8 +1,9 @@
 //! The processor time of one run, and the decision at each epoch tick.
 
+use crate::gate::{Gate, Runner};
 use crate::host::Run;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
 use toolyard_task::tool::Spent;
@@ -21,6 +22,10 @@ pub(crate) struct Meter {
     over: AtomicBool,
     /// The linear memory at the end, in bytes; 0 before.
     memory: AtomicU64,
+    /// What of the processor time has been charged at the gate, in nanoseconds.
+    charged: AtomicU64,
+    /// Its place at the gate, from its first long poll on.
+    runner: OnceLock<Runner>,
 }
 
 impl Meter {
@@ -32,6 +37,8 @@ impl Meter {
             budget,
             over: AtomicBool::new(false),
             memory: AtomicU64::new(0),
+            charged: AtomicU64::new(0),
+            runner: OnceLock::new(),
         }
     }
 
@@ -64,8 +71,25 @@ impl Meter {
         self.entered.store(self.now(), Ordering::Relaxed);
     }
 
-    pub fn leave(&self) {
-        self.spent.fetch_add(self.in_this_poll(), Ordering::Relaxed);
+    /// Gives how long the poll took.
+    pub fn leave(&self) -> Duration {
+        let took = self.in_this_poll();
+        self.spent.fetch_add(took, Ordering::Relaxed);
+        Duration::from_nanos(took)
+    }
+
+    /// The guest waits in the host, so that it needs no turn.
+    pub fn rest(&self) {
+        if let Some(runner) = self.runner.get() {
+            runner.rest();
+        }
+    }
+
+    /// What the guest has computed and was not charged for yet.
+    fn charge(&self, in_this_poll: u64) -> Duration {
+        let computed = self.spent.load(Ordering::Relaxed).saturating_add(in_this_poll);
+        let charged = self.charged.swap(computed, Ordering::Relaxed);
+        Duration::from_nanos(computed.saturating_sub(charged))
     }
 
     fn in_this_poll(&self) -> u64 {
@@ -88,8 +112,14 @@ impl Meter {
 }
 
 /// Makes the store's guest look up at each tick: stopped or out of processor
-/// time, it is interrupted; else it lets others run.
-pub(crate) fn arm(store: &mut Store<Run>, meter: &Arc<Meter>, context: &Arc<dyn RunContext>) {
+/// time, it is interrupted; else it waits for its next turn.
+pub(crate) fn arm(
+    store: &mut Store<Run>,
+    gate: &Arc<Gate>,
+    meter: &Arc<Meter>,
+    context: &Arc<dyn RunContext>,
+) {
+    let gate = gate.clone();
     let meter = meter.clone();
     let context = context.clone();
     store.epoch_deadline_callback(move |_: StoreContextMut<'_, Run>| {
@@ -102,7 +132,8 @@ pub(crate) fn arm(store: &mut Store<Run>, meter: &Arc<Meter>, context: &Arc<dyn 
             // its first poll wherever the ticks fall.
             return Ok(UpdateDeadline::Continue(1));
         }
-        Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+        let runner = meter.runner.get_or_init(|| gate.runner(context.share()));
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(runner.turn(meter.charge(in_this_poll)))))
     });
     store.set_epoch_deadline(1);
 }

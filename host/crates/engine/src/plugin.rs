@@ -14,8 +14,10 @@ use crate::host::Run;
 use crate::invoke;
 use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
 use crate::manifest::{Manifest, ToolOverride};
+use crate::pace::Pace;
 use crate::prompt;
 use crate::provider::GuestProvider;
+use crate::rooms::Share;
 use crate::tool::GuestTool;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -36,7 +38,8 @@ pub(crate) struct Code {
     pub surface: Surface,
     pub pre: InstancePre<Run>,
     pub exports: Exports,
-    pub memories: u32,
+    /// What a run of it needs of the machine.
+    pub needs: Share,
     pub declared: Vec<Arc<Declared>>,
     pub prompts: Vec<PromptDescription>,
     /// How long it took to compile; `None` if the code was in the cache.
@@ -80,7 +83,7 @@ impl Code {
         let key = engine.cache.key(&engine.wasm, &digest.0);
         let (kept, source) = compile::code(engine, bytes, &key)?;
         let component = kept.component;
-        let memories = resources(&component)?;
+        let needs = resources(&component)?;
         let exports = Exports::of(&component)?;
         let pre = engine
             .linker
@@ -107,12 +110,12 @@ impl Code {
             Source::Compiled(time) => Some(time),
         };
         let size = bytes.len() as u64;
-        Ok(Self { digest, size, surface, pre, exports, memories, declared, prompts, compiled_in })
+        Ok(Self { digest, size, surface, pre, exports, needs, declared, prompts, compiled_in })
     }
 }
 
-/// How many memories an instance has; refuses what the pool cannot hold.
-fn resources(component: &Component) -> Result<u32, Refusal> {
+/// What an instance needs; refuses what the pool cannot hold.
+fn resources(component: &Component) -> Result<Share, Refusal> {
     let Some(needed) = component.resources_required() else {
         return Err(Refusal::Resources("it imports core modules, so its needs are unknown".to_owned()));
     };
@@ -125,7 +128,7 @@ fn resources(component: &Component) -> Result<u32, Refusal> {
     if needed.num_tables as usize > MAX_TABLES {
         return Err(Refusal::Resources(format!("{} tables; {MAX_TABLES} are the most", needed.num_tables)));
     }
-    Ok(needed.num_memories)
+    Ok(Share::of(&needed))
 }
 
 impl Plugin {
@@ -141,6 +144,9 @@ impl Plugin {
                 return Err(no_such_tool(file, name, &code).into());
             }
         }
+        engine.rooms.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
+            Refusal::Resources(format!("more than this host has for all guests (`{}`)", shortage.setting()))
+        })?;
         let folders = grant::find(&manifest_name(file), place, &manifest.folders)?;
         let grants = Arc::new(Grants { env: manifest.env.clone(), folders });
         let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, grants });
@@ -195,7 +201,7 @@ fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
         has_resources: exports.resources.is_some(),
         has_completion: exports.complete.is_some(),
     };
-    Ok(Arc::new(GuestProvider { spec, guest_names, base: base.clone() }))
+    Ok(Arc::new(GuestProvider { spec, guest_names, pace: Pace::default(), base: base.clone() }))
 }
 
 fn tool(
@@ -234,7 +240,7 @@ fn tool(
     };
     let guest_name = given.name.as_str().into();
     let (declared, call, base) = (declared.clone(), exports.call, base.clone());
-    Ok(Arc::new(GuestTool { spec, guest_name, declared, call, limits, base }))
+    Ok(Arc::new(GuestTool { spec, guest_name, declared, call, limits, pace: Pace::default(), base }))
 }
 
 fn no_such_tool(file: &str, name: &str, code: &Code) -> ManifestError {

@@ -120,8 +120,7 @@ impl Plugins {
     }
 
     async fn load_files(&self, dir: &Arc<Dir>, scan: &Scan, ready: BTreeSet<String>) -> Vec<(String, Held)> {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let turns = Arc::new(Semaphore::new(cores));
+        let turns = Arc::new(Semaphore::new(Engine::loads_at_once()));
         // A file that was renamed is not compiled again.
         let codes: HashMap<String, Arc<Code>> = self
             .files
@@ -265,6 +264,9 @@ fn decide(
             file: file.clone(),
             digest: plugin.map(|plugin| plugin.base.code.digest.clone()),
             tools: names("tool"),
+            limits: plugin.iter().flat_map(|plugin| &plugin.tools).map(|tool| tool.limits.clone()).collect(),
+            concurrency: plugin.and_then(|plugin| plugin.base.manifest.concurrency),
+            queue: plugin.and_then(|plugin| plugin.base.manifest.queue),
             prompts: names("prompt"),
             has_resources: offers(|spec| spec.has_resources),
             has_completion: offers(|spec| spec.has_completion),
@@ -413,16 +415,25 @@ impl File {
         };
         let name = manifest_name(&self.name);
         let error = |what: String| ManifestError { file: name.clone(), line: None, what };
-        let bytes = folder::read(&self.dir, &name, seen, manifest::MAX_BYTES)
-            .map_err(|refusal| error(refusal.to_string()))?;
+        let bytes = folder::read(
+            &self.dir,
+            &name,
+            seen,
+            (manifest::MAX_BYTES, self.engine.settings.others_may_write),
+        )
+        .map_err(|refusal| error(refusal.to_string()))?;
         String::from_utf8(bytes).map(Some).map_err(|_| error("is not UTF-8".to_owned()))
     }
 
     /// The component, from memory if its bytes are known.
     pub fn code(&self) -> Result<Arc<Code>, Refusal> {
-        let most = self.engine.settings.max_component_bytes;
-        let bytes = folder::read(&self.dir, &self.name, self.seen.component, most)?;
+        let settings = &self.engine.settings;
+        let bounds = (settings.max_component_bytes, settings.others_may_write);
+        let bytes = folder::read(&self.dir, &self.name, self.seen.component, bounds)?;
         let digest = plugin::digest(&bytes);
+        if settings.require_digest.as_ref().is_some_and(|listed| !listed.contains(&digest.0)) {
+            return Err(Refusal::Unlisted(digest.0));
+        }
         if let Some(code) = self.codes.get(&digest.0) {
             return Ok(code.clone());
         }

@@ -6,7 +6,8 @@ use crate::encode::{prompt, resource};
 use crate::exports::{CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates};
 use crate::failure::Failure;
 use crate::guest_error::{call_error, rpc_error};
-use crate::invoke::{self, Ended, Subject};
+use crate::invoke::{self, Ended, Order, Subject};
+use crate::pace::Pace;
 use crate::plugin::Base;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd, Retrieved};
 use toolyard_task::wire::error::clip;
 use toolyard_task::wire::{RawJson, Reference, RpcError};
-use toolyard_task::{Provider, RunContext};
+use toolyard_task::{Provider, Room, RunContext, Shortage};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
 
 /// How much of a name or URI of the client's is repeated to it.
@@ -25,6 +26,7 @@ pub(crate) struct GuestProvider {
     pub spec: ProviderSpec,
     /// What the guest calls its prompts, by the names that clients use.
     pub guest_names: BTreeMap<String, Arc<str>>,
+    pub pace: Pace,
     pub base: Arc<Base>,
 }
 
@@ -33,12 +35,21 @@ impl Provider for GuestProvider {
         &self.spec
     }
 
+    fn room(&self) -> Result<Room, Shortage> {
+        self.base.engine.rooms.take(self.base.code.needs.within(self.base.manifest.limits.memory))
+    }
+
+    fn is_quick(&self) -> bool {
+        self.pace.is_quick()
+    }
+
     fn serve(
         self: Arc<Self>,
         request: Retrieval,
+        room: Room,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RetrievalEnd> {
-        Box::pin(async move { serve(&self, request, &context).await })
+        Box::pin(async move { serve(&self, request, room, &context).await })
     }
 
     fn interrupt(&self) {
@@ -47,7 +58,12 @@ impl Provider for GuestProvider {
 }
 
 /// What a plugin without an interface would answer is what is answered for it.
-async fn serve(provider: &GuestProvider, request: Retrieval, context: &Arc<dyn RunContext>) -> RetrievalEnd {
+async fn serve(
+    provider: &GuestProvider,
+    request: Retrieval,
+    room: Room,
+    context: &Arc<dyn RunContext>,
+) -> RetrievalEnd {
     let exports = &provider.base.code.exports;
     let done = RetrievalEnd::Done;
     match request {
@@ -57,7 +73,7 @@ async fn serve(provider: &GuestProvider, request: Retrieval, context: &Arc<dyn R
             };
             let params: PageParams<'_> = (cursor.as_deref(),);
             let subject = format!("list of resources of `{}`", provider.base.file);
-            let order = Order { provider, subject, function: "list-resources", context };
+            let order = Request { room, provider, subject, function: "list-resources", context };
             order
                 .run::<_, Page, _, _>(&resources.list, params, |page| page.0, rpc_error, resource::page)
                 .await
@@ -67,7 +83,7 @@ async fn serve(provider: &GuestProvider, request: Retrieval, context: &Arc<dyn R
                 return done(Retrieved::Templates(Vec::new()));
             };
             let subject = format!("list of resource templates of `{}`", provider.base.file);
-            let order = Order { provider, subject, function: "list-templates", context };
+            let order = Request { room, provider, subject, function: "list-templates", context };
             let encode = resource::templates;
             order.run::<_, Templates, _, _>(&resources.templates, (), |list| list.0, rpc_error, encode).await
         }
@@ -76,7 +92,7 @@ async fn serve(provider: &GuestProvider, request: Retrieval, context: &Arc<dyn R
                 return done(Retrieved::Contents(None));
             };
             let subject = format!("resource `{}`", clip(&uri, SHOWN_CHARS));
-            let order = Order { provider, subject, function: "read", context };
+            let order = Request { room, provider, subject, function: "read", context };
             let params = (uri.as_str(),);
             order
                 .run::<_, Read, _, _>(&resources.read, params, |read| read.0, rpc_error, resource::contents)
@@ -88,7 +104,8 @@ async fn serve(provider: &GuestProvider, request: Retrieval, context: &Arc<dyn R
                 return RetrievalEnd::Failed(no_prompt(&name));
             };
             let params: CallParams<'_> = (guest_name, arguments.as_str());
-            let order = Order { provider, subject: format!("prompt `{name}`"), function: "get", context };
+            let order =
+                Request { room, provider, subject: format!("prompt `{name}`"), function: "get", context };
             order.run::<_, Got, _, _>(&prompts.get, params, |got| got.0, call_error, prompt::made).await
         }
         Retrieval::Complete { reference, name, value, settled } => {
@@ -106,7 +123,7 @@ async fn serve(provider: &GuestProvider, request: Retrieval, context: &Arc<dyn R
             };
             let subject = format!("completion of `{}`", clip(&name, SHOWN_CHARS));
             let params: CompleteParams<'_> = (&reference, &name, &value, settled.as_str());
-            let order = Order { provider, subject, function: "complete", context };
+            let order = Request { room, provider, subject, function: "complete", context };
             let encode = prompt::completed;
             order.run::<_, Completed, _, _>(complete, params, |values| values.0, rpc_error, encode).await
         }
@@ -119,15 +136,16 @@ fn no_prompt(name: &str) -> RpcError {
 }
 
 /// One request to a guest.
-struct Order<'a> {
+struct Request<'a> {
     provider: &'a GuestProvider,
     /// What is asked for, in words that go into a sentence about it.
     subject: String,
     function: &'static str,
+    room: Room,
     context: &'a Arc<dyn RunContext>,
 }
 
-impl Order<'_> {
+impl Request<'_> {
     async fn run<P, R, T, E>(
         self,
         export: &ComponentExportIndex,
@@ -142,11 +160,17 @@ impl Order<'_> {
     {
         let base = &self.provider.base;
         let limits = &base.manifest.limits;
-        let subject = Subject::Function(self.function);
+        let order = Order {
+            base,
+            limits,
+            pace: &self.provider.pace,
+            export,
+            subject: Subject::Function(self.function),
+            room: self.room,
+        };
         let fail = |failure: Failure| RpcError::internal(failure.sentence(&self.subject, limits));
-        match invoke::invoke::<P, R>(base, limits, export, subject, params, self.context).await {
+        match invoke::invoke::<P, R>(order, params, self.context).await {
             Ended::Stopped => RetrievalEnd::Stopped,
-            Ended::Busy(error) => RetrievalEnd::Failed(error),
             Ended::Failed(failure) => RetrievalEnd::Failed(fail(failure)),
             Ended::Returned(returned, _) => match unwrap(returned) {
                 Err(error) => RetrievalEnd::Failed(fault(&self.subject, error)),

@@ -3,6 +3,7 @@
 
 use crate::limits::Limits;
 use crate::schema::Bounds;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +43,11 @@ pub struct Settings {
     /// How many runs may be under way at once, if the machine allows it; see
     /// [`Engine::capacity`](crate::Engine::capacity).
     pub max_runs: u32,
+    /// Memory for all runs together, in bytes; three quarters of what the machine,
+    /// or the container, has, if absent.
+    pub guest_memory: Option<u64>,
+    /// How many guests compute at once: threads of the runtime that they run on.
+    pub turns: u32,
     /// How long the compilation of one component may take.
     pub compile_time: Duration,
     /// How much memory it may use, in bytes ([`Compiler::Child`] only).
@@ -54,6 +60,11 @@ pub struct Settings {
     pub max_schema_depth: usize,
     /// How long `list-tools` may take, by the processor and by the clock.
     pub list_time: Duration,
+    /// The digests of the components that may be loaded; any may, if absent.
+    pub require_digest: Option<BTreeSet<String>>,
+    /// Whether a component or a manifest is loaded that everybody on this machine
+    /// can change.
+    pub others_may_write: bool,
     /// How often the folder is looked at even if nothing was heard of it.
     pub rescan: Duration,
     /// How long a file must keep its size and time before it is loaded.
@@ -67,12 +78,16 @@ impl Default for Settings {
             compiler: Compiler::InProcess,
             limits: Limits::default(),
             max_runs: 1_000,
+            guest_memory: None,
+            turns: std::thread::available_parallelism().map_or(2, |cores| cores.get() as u32),
             compile_time: Duration::from_secs(60),
             compile_memory: 2 * GIB,
             max_component_bytes: 64 * MIB,
             max_schema_bytes: 256 * KIB as usize,
             max_schema_depth: 32,
             list_time: Duration::from_secs(5),
+            require_digest: None,
+            others_may_write: false,
             rescan: Duration::from_secs(2),
             settle: Duration::from_millis(100),
         }

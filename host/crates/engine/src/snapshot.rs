@@ -1,5 +1,6 @@
 //! What the folder offers at one moment, for the dispatcher and for people.
 
+use crate::limits::Limits;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_task::{Catalog, Digest};
@@ -23,6 +24,12 @@ pub struct PluginReport {
     pub digest: Option<Digest>,
     /// The tools that it serves, by the names that clients use.
     pub tools: Vec<String>,
+    /// What a run of each of the tools may use, in the order of `tools`.
+    pub limits: Vec<Arc<Limits>>,
+    /// How many runs of the plugin there may be at once, where its manifest says.
+    pub concurrency: Option<u32>,
+    /// How many of its tasks may wait for their turn, where its manifest says.
+    pub queue: Option<u32>,
     /// The prompts, by the names that clients use.
     pub prompts: Vec<String>,
     /// Whether it has resources.

@@ -6,14 +6,15 @@ use crate::encode;
 use crate::exports::{CallParams, Called};
 use crate::failure::Failure;
 use crate::guest_error;
-use crate::invoke::{self, Ended, Subject};
+use crate::invoke::{self, Ended, Order, Subject};
 use crate::limits::Limits;
+use crate::pace::Pace;
 use crate::plugin::Base;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_task::tool::ToolSpec;
 use toolyard_task::wire::RawJson;
-use toolyard_task::{RunContext, RunEnd, Tool};
+use toolyard_task::{Room, RunContext, RunEnd, Shortage, Tool};
 use wasmtime::component::ComponentExportIndex;
 
 /// One tool and all that a run of it needs.
@@ -24,6 +25,7 @@ pub(crate) struct GuestTool {
     pub declared: Arc<Declared>,
     pub call: ComponentExportIndex,
     pub limits: Arc<Limits>,
+    pub pace: Pace,
     pub base: Arc<Base>,
 }
 
@@ -38,8 +40,21 @@ impl Tool for GuestTool {
         })
     }
 
-    fn run(self: Arc<Self>, arguments: RawJson, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
-        Box::pin(run(self, arguments, context))
+    fn room(&self) -> Result<Room, Shortage> {
+        self.base.engine.rooms.take(self.base.code.needs.within(self.limits.memory))
+    }
+
+    fn is_quick(&self) -> bool {
+        self.pace.is_quick()
+    }
+
+    fn run(
+        self: Arc<Self>,
+        arguments: RawJson,
+        room: Room,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd> {
+        Box::pin(run(self, arguments, room, context))
     }
 
     fn interrupt(&self) {
@@ -48,18 +63,23 @@ impl Tool for GuestTool {
 }
 
 /// Runs one call.
-async fn run(tool: Arc<GuestTool>, arguments: RawJson, context: Arc<dyn RunContext>) -> RunEnd {
+async fn run(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
     let params: CallParams<'_> = (&tool.guest_name, arguments.as_str());
-    let subject = Subject::Tool(tool.guest_name.clone());
-    let ended =
-        invoke::invoke::<_, Called>(&tool.base, &tool.limits, &tool.call, subject, params, &context).await;
+    let order = Order {
+        base: &tool.base,
+        limits: &tool.limits,
+        pace: &tool.pace,
+        export: &tool.call,
+        subject: Subject::Tool(tool.guest_name.clone()),
+        room,
+    };
+    let ended = invoke::invoke::<_, Called>(order, params, &context).await;
     let limits = &*tool.limits;
     // Made only for what needs it: a good result says nothing of its tool.
     let name = || format!("tool `{}`", tool.spec.name());
     let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));
     match ended {
         Ended::Stopped => RunEnd::Stopped,
-        Ended::Busy(error) => RunEnd::Error(error),
         Ended::Failed(failure) => fail(failure),
         Ended::Returned((Ok(mut result),), denied) => {
             if let (true, Some(denied)) = (result.is_error, denied) {

@@ -1,6 +1,7 @@
 //! What a plugin offers besides tools: resources, prompts, completion.
 
 use crate::id::Digest;
+use crate::room::{Room, Shortage};
 use crate::tool::{ReportBounds, RunContext};
 use crate::wire::{PromptDescription, RawJson, Reference, RpcError};
 use futures_util::future::BoxFuture;
@@ -13,11 +14,25 @@ pub trait Provider: Send + Sync + 'static {
     /// What is on offer.
     fn spec(&self) -> &ProviderSpec;
 
+    /// Room for one run, as [`Tool::room`](crate::Tool::room).
+    ///
+    /// # Errors
+    /// Why there is none now.
+    fn room(&self) -> Result<Room, Shortage> {
+        Ok(Room::UNBOUNDED)
+    }
+
+    /// As [`Tool::is_quick`](crate::Tool::is_quick).
+    fn is_quick(&self) -> bool {
+        true
+    }
+
     /// Serves one request. As with [`Tool::run`](crate::Tool::run), nothing
     /// happens before the first poll, and dropping the future ends the run.
     fn serve(
         self: Arc<Self>,
         request: Retrieval,
+        room: Room,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RetrievalEnd>;
 

@@ -3,6 +3,7 @@
 
 use crate::id::{Digest, TaskId};
 use crate::rate::Rate;
+use crate::room::{Room, Shortage};
 use crate::wire::{
     LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription, TraceContext,
 };
@@ -24,10 +25,30 @@ pub trait Tool: Send + Sync + 'static {
     /// What is wrong, in a sentence or several that a model can act upon.
     fn check(&self, arguments: &RawJson) -> Result<(), String>;
 
-    /// Runs the tool. Nothing happens before the first poll. A quick run ends in
-    /// its first poll; a run that yields may be moved to another thread. Dropping
-    /// the future ends the run and frees all that it holds.
-    fn run(self: Arc<Self>, arguments: RawJson, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd>;
+    /// Room for one run of it.
+    ///
+    /// # Errors
+    /// Why there is none now.
+    fn room(&self) -> Result<Room, Shortage> {
+        Ok(Room::UNBOUNDED)
+    }
+
+    /// Whether its runs are known to end, or to yield, soon after they begin. Others
+    /// must not begin on a thread that serves clients.
+    fn is_quick(&self) -> bool {
+        true
+    }
+
+    /// Runs the tool in the room that [`Tool::room`] gave for it. Nothing happens
+    /// before the first poll. A quick run ends in its first poll; a run that yields
+    /// may be moved to another thread. Dropping the future ends the run and frees all
+    /// that it holds.
+    fn run(
+        self: Arc<Self>,
+        arguments: RawJson,
+        room: Room,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd>;
 
     /// Makes runs of this tool that are computing look at
     /// [`RunContext::stopped`] at once.
@@ -214,6 +235,11 @@ pub trait RunContext: Send + Sync + 'static {
     /// wins.
     fn report(&self, report: Report);
 
+    /// On whose account the run computes.
+    fn share(&self) -> Share {
+        Share::default()
+    }
+
     /// About the call, for the guest's `call-info`.
     fn info(&self) -> CallInfo;
 
@@ -231,6 +257,22 @@ pub trait RunContext: Send + Sync + 'static {
     /// # Errors
     /// If that could not be made durable.
     async fn effects(&self) -> Result<(), AskError>;
+}
+
+/// On whose account a run computes. Runs that compute at the same time share the
+/// processors by the weights of their accounts, however many each has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// The account: the key of a principal.
+    pub account: Arc<str>,
+    /// How much of the time it gets, against the others; at least 1.
+    pub weight: u32,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { account: "".into(), weight: 1 }
+    }
 }
 
 /// About a call.

@@ -1,10 +1,70 @@
 use super::*;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd};
+use toolyard_task::tool::ReportBounds;
+use toolyard_task::{Digest, Provider, RunContext};
 
 const BOUNDS: Bounds = Bounds { running: 3, running_per_principal: 2, waiting_per_principal: 10 };
 
+/// A provider that never runs.
+struct Idle {
+    spec: ProviderSpec,
+    room: Mutex<Result<(), Shortage>>,
+}
+
+impl Provider for Idle {
+    fn spec(&self) -> &ProviderSpec {
+        &self.spec
+    }
+
+    fn room(&self) -> Result<Room, Shortage> {
+        self.room.lock().expect("free").map(|()| Room::UNBOUNDED)
+    }
+
+    fn serve(
+        self: Arc<Self>,
+        _: Retrieval,
+        _: Room,
+        _: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RetrievalEnd> {
+        Box::pin(async { RetrievalEnd::Stopped })
+    }
+
+    fn interrupt(&self) {}
+}
+
+fn idle(plugin: &str) -> Arc<Idle> {
+    let spec = ProviderSpec {
+        plugin: plugin.into(),
+        digest: Digest("00".into()),
+        concurrency: (plugin == "narrow").then_some(1),
+        reports: ReportBounds::default(),
+        prompts: Vec::new(),
+        has_prompts: false,
+        has_resources: true,
+        has_completion: false,
+    };
+    Arc::new(Idle { spec, room: Mutex::new(Ok(())) })
+}
+
 fn claim(owner: &str, plugin: &str) -> Claim {
-    Claim { owner: owner.into(), plugin: plugin.into(), plugin_limit: (plugin == "narrow").then_some(1) }
+    Claim { owner: owner.into(), work: Work::Provider(idle(plugin)) }
+}
+
+#[test]
+fn who_finds_no_room_on_the_machine_waits_until_another_ends() {
+    let admission = Admission::new(BOUNDS);
+    let other = admission.admit(claim("a", "x")).expect("room");
+    let large = idle("large");
+    *large.room.lock().expect("free") = Err(Shortage::Memory(1 << 30));
+    let claim = Claim { owner: "b".into(), work: Work::Provider(large.clone()) };
+    assert_eq!(admission.admit(claim.clone()).err(), Some(Full::Room(Shortage::Memory(1 << 30))));
+    let waits = granted(admission.line_up(claim).expect("a place")).expect_err("no room yet");
+    *large.room.lock().expect("free") = Ok(());
+    drop(other);
+    drop(granted(waits).expect("room now"));
+    assert_eq!(admission.running(), 0);
 }
 
 fn granted(ticket: Ticket) -> Result<Slot, Ticket> {
@@ -32,9 +92,9 @@ fn a_plain_claim_is_told_which_bound_it_met() {
 fn t_42_those_in_line_start_in_order_and_owners_take_turns() {
     let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
     let first = admission.admit(claim("z", "x")).expect("room");
-    let a1 = admission.line_up(claim("a", "x"));
-    let a2 = admission.line_up(claim("a", "x"));
-    let b1 = admission.line_up(claim("b", "x"));
+    let a1 = admission.line_up(claim("a", "x")).expect("a place");
+    let a2 = admission.line_up(claim("a", "x")).expect("a place");
+    let b1 = admission.line_up(claim("b", "x")).expect("a place");
     drop(first);
     let a1 = granted(a1).expect("a is first");
     let a2 = granted(a2).expect_err("one at a time");
@@ -50,8 +110,8 @@ fn t_42_those_in_line_start_in_order_and_owners_take_turns() {
 fn who_leaves_the_line_does_not_keep_the_slot() {
     let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
     let first = admission.admit(claim("z", "x")).expect("room");
-    let gone = admission.line_up(claim("a", "x"));
-    let waits = admission.line_up(claim("a", "x"));
+    let gone = admission.line_up(claim("a", "x")).expect("a place");
+    let waits = admission.line_up(claim("a", "x")).expect("a place");
     drop(gone);
     drop(first);
     drop(granted(waits).expect("the next gets it"));
@@ -63,8 +123,8 @@ fn who_leaves_the_line_does_not_keep_the_slot() {
 fn a_full_plugin_does_not_hold_up_others_of_the_same_owner() {
     let admission = Admission::new(BOUNDS);
     let narrow = admission.admit(claim("a", "narrow")).expect("room");
-    let waits = admission.line_up(claim("a", "narrow"));
-    let passes = admission.line_up(claim("a", "x"));
+    let waits = admission.line_up(claim("a", "narrow")).expect("a place");
+    let passes = admission.line_up(claim("a", "x")).expect("a place");
     let passes = granted(passes).expect("another plugin has room");
     let waits = granted(waits).expect_err("its plugin is full");
     drop(passes);

@@ -5,7 +5,7 @@ use crate::{Principal, Subject};
 
 /// Whom a rule is for.
 #[derive(Debug)]
-pub(super) enum PrincipalPattern {
+pub(crate) enum PrincipalPattern {
     /// `*`: everybody.
     Everybody,
     /// `anonymous`.

@@ -252,7 +252,7 @@ fn globs(patterns: Vec<String>) -> Result<Vec<Pattern>, String> {
 /// A glob. It also matches its own text, so that the braces of a resource template
 /// can be written as they are.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     text: String,
     glob: GlobMatcher,
 }

@@ -13,7 +13,7 @@ use toolyard_dispatch::{
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{ReportBounds, ToolSpec};
 use toolyard_task::wire::{RequestedTtl, ToolDescription};
-use toolyard_task::{Digest, RunContext, RunEnd, TaskStore, Tool};
+use toolyard_task::{Digest, Room, RunContext, RunEnd, TaskStore, Tool};
 
 pub struct TestClock(AtomicI64);
 
@@ -52,7 +52,7 @@ impl Tool for NativeTool {
         Ok(())
     }
 
-    fn run(self: Arc<Self>, _arguments: RawJson, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
         (self.body)(context)
     }
 

@@ -1,14 +1,14 @@
 //! What calls give, and what guests reach.
 
-use crate::kit::{self, Folder, Recorder, call, engine, error, ok, only, run, settings, tool};
+use crate::kit::{self, Folder, Recorder, call, engine, error, ok, only, run, settings, start, tool};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use toolyard_engine::Settings;
-use toolyard_task::RunEnd;
 use toolyard_task::tool::{Report, Spent};
 use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::{RunEnd, Shortage};
 
 #[tokio::test]
 async fn a_quick_call_ends_in_its_first_poll() {
@@ -17,7 +17,7 @@ async fn a_quick_call_ends_in_its_first_poll() {
     let mut at_once = 0;
     for n in 0..200 {
         let arguments = RawJson::parse(format!("{{\"text\":\"é{n}\"}}")).expect("JSON");
-        let mut run = echo.clone().run(arguments, Arc::new(Recorder::default()));
+        let mut run = start(&echo, arguments, Arc::new(Recorder::default()));
         let end = match (&mut run).now_or_never() {
             Some(end) => {
                 at_once += 1;
@@ -35,9 +35,11 @@ async fn a_quick_call_ends_in_its_first_poll() {
 async fn nothing_happens_before_the_first_poll() {
     let engine = engine(&settings());
     let catalog = only(&engine, "probe", "").await;
-    let run = tool(&catalog, "echo").run(RawJson::trusted("{\"text\":\"x\"}"), Arc::new(Recorder::default()));
-    assert_eq!(engine.running(), 0);
+    let run =
+        start(&tool(&catalog, "echo"), RawJson::trusted("{\"text\":\"x\"}"), Arc::new(Recorder::default()));
+    assert_eq!(engine.running(), 1, "its room is taken");
     drop(run);
+    assert_eq!(engine.running(), 0);
 }
 
 #[tokio::test]
@@ -238,7 +240,7 @@ async fn every_run_tells_once_what_it_took_however_it_ends() {
 
     // It sleeps, which is no processor time, and is dropped.
     let recorder = Arc::new(Recorder::default());
-    let mut waits = tool(&catalog, "wait").run(RawJson::trusted("{\"ms\":60000}"), recorder.clone());
+    let mut waits = start(&tool(&catalog, "wait"), RawJson::trusted("{\"ms\":60000}"), recorder.clone());
     assert!((&mut waits).now_or_never().is_none());
     assert!(recorder.spent.lock().expect("free").is_empty(), "it is not over");
     drop(waits);
@@ -251,25 +253,44 @@ async fn every_run_tells_once_what_it_took_however_it_ends() {
 }
 
 #[tokio::test]
-async fn above_capacity_a_call_is_told_to_come_back() {
+async fn above_capacity_there_is_no_room() {
     let engine = engine(&for_runs(1));
     let catalog = only(&engine, "probe", "").await;
     let mut first =
-        tool(&catalog, "wait").run(RawJson::trusted("{\"ms\":60000}"), Arc::new(Recorder::default()));
+        start(&tool(&catalog, "wait"), RawJson::trusted("{\"ms\":60000}"), Arc::new(Recorder::default()));
     assert!((&mut first).now_or_never().is_none());
     assert_eq!(engine.running(), 1);
-    match call(&catalog, "echo", "{\"text\":\"x\"}").await {
-        RunEnd::Error(error) => {
-            assert_eq!(
-                (error.code, error.data.expect("data").as_str()),
-                (-32603, "{\"limit\":1,\"retryAfterMs\":250}")
-            );
-        }
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(tool(&catalog, "echo").room().expect_err("no room"), Shortage::Runs(1));
     drop(first);
     assert_eq!(engine.running(), 0);
     ok(&call(&catalog, "echo", "{\"text\":\"x\"}").await);
+}
+
+#[tokio::test]
+async fn what_a_component_needs_is_set_aside_before_it_runs_and_growth_is_drawn_from_the_rest() {
+    // Room for the memory that one instance begins with, and little more.
+    let engine = engine(&Settings { guest_memory: Some(3 << 20), ..settings() });
+    let catalog = only(&engine, "probe", "").await;
+    let echo = tool(&catalog, "echo");
+    let first = echo.room().expect("room for one");
+    let second = echo.room();
+    let mut held = vec![first];
+    held.extend(second);
+    while let Ok(room) = echo.room() {
+        held.push(room);
+    }
+    assert_eq!(echo.room().expect_err("no more"), Shortage::Memory(3 << 20));
+    assert!(held.len() < 4, "{} instances of more than a MiB each in 3 MiB", held.len());
+    held.clear();
+    let large = format!("{{\"text\":\"{}\"}}", "x".repeat(3 << 20));
+    let said = error(&call(&catalog, "echo", &large).await);
+    assert!(
+        said.contains("3.0 MiB of memory that this host has for all guests")
+            && said.contains("`calls.memory`"),
+        "{said}"
+    );
+    ok(&call(&catalog, "echo", "{\"text\":\"x\"}").await);
+    assert_eq!(engine.running(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -280,7 +301,7 @@ async fn as_many_runs_as_the_capacity_can_be_suspended_at_once() {
     let mut waiting = Vec::new();
     for _ in 0..engine.capacity() {
         let mut run =
-            tool(&catalog, "wait").run(RawJson::trusted("{\"ms\":60000}"), Arc::new(Recorder::default()));
+            start(&tool(&catalog, "wait"), RawJson::trusted("{\"ms\":60000}"), Arc::new(Recorder::default()));
         assert!((&mut run).now_or_never().is_none());
         waiting.push(run);
     }

@@ -1,6 +1,7 @@
 //! What the tests share: guests, a folder, a context that records, waiting.
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -126,13 +127,23 @@ pub async fn call(catalog: &Catalog, name: &str, arguments: &str) -> RunEnd {
 
 pub async fn run(tool: Arc<dyn Tool>, arguments: &str, context: Arc<dyn RunContext>) -> RunEnd {
     let arguments = RawJson::parse(arguments.to_owned()).expect("JSON");
-    tokio::time::timeout(BOUND, tool.run(arguments, context)).await.expect("ends in time")
+    tokio::time::timeout(BOUND, start(&tool, arguments, context)).await.expect("ends in time")
+}
+
+/// Begins a run.
+pub fn start(
+    tool: &Arc<dyn Tool>,
+    arguments: RawJson,
+    context: Arc<dyn RunContext>,
+) -> BoxFuture<'static, RunEnd> {
+    tool.clone().run(arguments, tool.room().expect("room"), context)
 }
 
 /// Serves a request of the one provider that there is.
 pub async fn serve(catalog: &Catalog, request: Retrieval) -> RetrievalEnd {
     let [provider] = catalog.providers() else { panic!("one provider") };
-    let served = provider.clone().serve(request, Arc::new(Recorder::default()));
+    let served =
+        provider.clone().serve(request, provider.room().expect("room"), Arc::new(Recorder::default()));
     tokio::time::timeout(BOUND, served).await.expect("ends in time")
 }
 

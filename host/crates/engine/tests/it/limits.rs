@@ -1,6 +1,6 @@
 //! Each limit bites, names itself, and harms nothing else; stopping stops.
 
-use crate::kit::{BOUND, Recorder, call, engine, error, eventually, ok, only, run, settings, tool};
+use crate::kit::{BOUND, Recorder, call, engine, error, eventually, ok, only, run, settings, start, tool};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -115,7 +115,7 @@ async fn dropping_a_sleeping_guest_frees_all_that_it_holds() {
     let catalog = only(&engine, "probe", "").await;
     for (name, arguments) in [("wait", FOR_EVER), ("ask", "{\"question\":\"x\"}")] {
         let recorder = Arc::new(Recorder { hangs: true, ..Recorder::default() });
-        let mut run = tool(&catalog, name).run(RawJson::trusted(arguments), recorder);
+        let mut run = start(&tool(&catalog, name), RawJson::trusted(arguments), recorder);
         assert!((&mut run).now_or_never().is_none(), "{name}");
         assert_eq!(engine.running(), 1);
         drop(run);

@@ -59,7 +59,11 @@ async fn a_read_that_computes_for_ever_is_stopped_at_once() {
     let catalog = only(&engine, "bad_resources", "").await;
     let provider = catalog.providers()[0].clone();
     let recorder = Arc::new(Recorder::default());
-    let running = tokio::spawn(provider.clone().serve(read("a:spin"), recorder.clone()));
+    let running = tokio::spawn(provider.clone().serve(
+        read("a:spin"),
+        provider.room().expect("room"),
+        recorder.clone(),
+    ));
     eventually("it runs", || (engine.running() == 1).then_some(())).await;
     recorder.stop();
     provider.interrupt();

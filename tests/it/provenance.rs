@@ -1,0 +1,111 @@
+//! Where tools come from: what may be loaded, from whom, and what is noted of it.
+
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Output;
+use toolyard_tests::{Host, Session, guests};
+
+/// A folder with the guest `add` in it.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(folder.path().join("tools")).expect("makes");
+    std::fs::copy(guests::fixture("add"), folder.path().join("tools/add.wasm")).expect("copies");
+    folder
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("changes the mode");
+}
+
+async fn tools(folder: &Path, more: &[&str]) -> Output {
+    tokio::process::Command::new(guests::binary())
+        .args(["tools", "--json", "--plugins", "tools", "--data", "data"])
+        .args(more)
+        .current_dir(folder)
+        .output()
+        .await
+        .expect("the command runs")
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[tokio::test]
+async fn a_folder_that_everybody_can_write_to_is_refused_and_one_of_a_group_is_warned_of() {
+    let folder = folder();
+    let place = folder.path().join("tools");
+    set_mode(&place, 0o777);
+    let refused = tools(folder.path(), &[]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    for word in ["everybody on this machine can write to it", "chmod o-w", "plugins.others-may-write"] {
+        assert!(text(&refused).contains(word), "{}", text(&refused));
+    }
+    let meant = tools(folder.path(), &["--set", "plugins.others-may-write=true"]).await;
+    assert_eq!(meant.status.code(), Some(0), "{}", text(&meant));
+    set_mode(&place, 0o775);
+    let warned = tools(folder.path(), &["--log", "warn"]).await;
+    assert_eq!(warned.status.code(), Some(0), "{}", text(&warned));
+    assert!(text(&warned).contains("can write to it, who can add tools"), "{}", text(&warned));
+    set_mode(&place, 0o755);
+    let quiet = tools(folder.path(), &["--log", "warn"]).await;
+    assert!(!text(&quiet).contains("can write"), "{}", text(&quiet));
+}
+
+#[tokio::test]
+async fn files_that_everybody_can_change_are_refused() {
+    let folder = folder();
+    let component = folder.path().join("tools/add.wasm");
+    set_mode(&component, 0o666);
+    let refused = tools(folder.path(), &[]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("can be changed by everybody on this machine"), "{}", text(&refused));
+    set_mode(&component, 0o644);
+    let manifest = folder.path().join("tools/add.toml");
+    std::fs::write(&manifest, "prefix = \"x\"").expect("writes");
+    set_mode(&manifest, 0o646);
+    let refused = tools(folder.path(), &[]).await;
+    assert!(
+        text(&refused).contains("add.toml") && text(&refused).contains("grant themselves"),
+        "{}",
+        text(&refused)
+    );
+    set_mode(&manifest, 0o644);
+    assert_eq!(tools(folder.path(), &[]).await.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn only_listed_digests_are_loaded_where_digests_are_required() {
+    let folder = folder();
+    let listed: Value = serde_json::from_slice(&tools(folder.path(), &[]).await.stdout).expect("a line");
+    let digest = listed["digest"].as_str().expect("a digest");
+    assert_eq!(digest.len(), 64, "{digest}");
+    let config = folder.path().join("toolyard.toml");
+    std::fs::write(&config, format!("[plugins]\nrequire-digest = [\"sha256:{}\"]", "0".repeat(64)))
+        .expect("writes");
+    let refused = tools(folder.path(), &[]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    for word in [digest, "plugins.require-digest"] {
+        assert!(text(&refused).contains(word), "{}", text(&refused));
+    }
+    std::fs::write(&config, format!("[plugins]\nfolder = \"tools\"\nrequire-digest = [\"{digest}\"]"))
+        .expect("writes");
+    assert_eq!(tools(folder.path(), &[]).await.status.code(), Some(0));
+    std::fs::write(&config, "[plugins]\nrequire-digest = [\"abc\"]").expect("writes");
+    let wrong = tools(folder.path(), &[]).await;
+    assert!(text(&wrong).contains("64 hexadecimal digits"), "{}", text(&wrong));
+}
+
+#[tokio::test]
+async fn a_task_records_the_component_that_ran_it() {
+    let host = Host::with(&[guests::plugin("probe")]).await;
+    let session = Session::open(host.port()).await;
+    let listed = String::from_utf8(host.command(&["tools", "--json"]).await.stdout).expect("text");
+    let listed: Value = serde_json::from_str(listed.lines().next().expect("a tool")).expect("a line");
+    let id = session.create("echo", json!({"text": "x"})).await;
+    session.until(&id, "completed").await;
+    let shown = host.command(&["tasks", "show", &id, "--json"]).await;
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("a task");
+    assert!(shown["digest"].is_string() && shown["digest"] == listed["digest"], "{shown}");
+}
