@@ -103,7 +103,7 @@ async fn a_task_records_the_component_that_ran_it() {
     let session = Session::open(host.port()).await;
     let listed = String::from_utf8(host.command(&["tools", "--json"]).await.stdout).expect("text");
     let listed: Value = serde_json::from_str(listed.lines().next().expect("a tool")).expect("a line");
-    let id = session.create("echo", json!({"text": "x"})).await;
+    let id = session.create("wait", json!({"ms": 1})).await;
     session.until(&id, "completed").await;
     let shown = host.command(&["tasks", "show", &id, "--json"]).await;
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("a task");

@@ -27,9 +27,9 @@ use toolyard_store::MemoryStore;
 use toolyard_tests::guests;
 
 /// Other guests that compute meanwhile.
-const OTHERS: [u32; 2] = [0, 20];
-/// For the 99th percentile when nothing else runs.
-const AIM_MS: f64 = 5.0;
+const OTHERS: [u32; 3] = [0, 20, 100];
+/// For the 99th percentile, beside so many others.
+const AIMS_MS: [(u32, f64); 2] = [(0, 5.0), (20, 25.0)];
 /// However slow the machine, a guest starts and ends within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// An hour: longer than anybody waits.
@@ -195,7 +195,7 @@ fn settings() -> Settings {
         ttl_default_ms: 3_600_000,
         ttl_cap_ms: 86_400_000,
         poll_interval_ms: 1_000,
-        admission: Bounds { running: 1_000, running_per_principal: 64, waiting_per_principal: 1_000 },
+        admission: Bounds { running: 1_000, running_per_principal: 1_000, waiting_per_principal: 1_000 },
         live_tasks: 20_000,
         question_ms: 60_000,
         question_settle_ms: 0,
@@ -238,12 +238,12 @@ fn section(rows: &[Row]) -> Section {
             "others": others, "cancels": after_answer.count(), "p50_ms": figures[0], "p99_ms": figures[1],
             "max_ms": figures[2], "from_request_p50_ms": figures[3], "from_request_p99_ms": figures[4],
         }));
-        if *others == 0 {
+        if let Some((_, aim)) = AIMS_MS.iter().find(|(beside, _)| beside == others) {
             section.aims.push(Aim {
-                what: "cancel, idle, p99".to_owned(),
-                aim: format!("under {AIM_MS} ms"),
+                what: format!("cancel beside {others} computing guests, p99"),
+                aim: format!("under {aim} ms"),
                 reached: format!("{} ms", shown(figures[1])),
-                met: figures[1] < AIM_MS,
+                met: figures[1] < *aim,
             });
         }
     }

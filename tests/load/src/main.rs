@@ -5,6 +5,7 @@
 mod baseline;
 mod calls;
 mod cancel;
+mod crowd;
 mod disk;
 mod load;
 mod machine;
@@ -14,6 +15,7 @@ mod report;
 mod server;
 mod start;
 mod stats;
+mod suspended;
 mod tasks;
 mod wire;
 
@@ -67,6 +69,10 @@ enum Scenario {
     Tasks,
     /// From a cancellation to the end of the guest.
     Cancel,
+    /// Fast calls and polling beside guests that compute.
+    Crowd,
+    /// Thousands of tasks that wait in the host.
+    Suspended,
     /// Starting with a hundred plugins.
     Start,
     /// Plain `tools/call` over a pipe.
@@ -75,8 +81,16 @@ enum Scenario {
     Parts,
 }
 
-const ALL: [Scenario; 6] =
-    [Scenario::Calls, Scenario::Tasks, Scenario::Cancel, Scenario::Start, Scenario::Stdio, Scenario::Parts];
+const ALL: [Scenario; 8] = [
+    Scenario::Calls,
+    Scenario::Tasks,
+    Scenario::Cancel,
+    Scenario::Crowd,
+    Scenario::Suspended,
+    Scenario::Start,
+    Scenario::Stdio,
+    Scenario::Parts,
+];
 
 /// How long to measure.
 #[derive(Debug, Clone, Copy)]
@@ -174,6 +188,8 @@ async fn measure(
             let work = work.to_owned();
             vec![tokio::task::spawn_blocking(move || cancel::measure(effort, &work)).await??]
         }
+        Scenario::Crowd => vec![crowd::measure(effort, work).await?],
+        Scenario::Suspended => vec![suspended::measure(work).await?],
         Scenario::Start => vec![start::measure(effort, work).await?],
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
         Scenario::Parts => parts::collect(&options.out, options.parts_since)?.into_iter().collect(),

@@ -32,6 +32,17 @@ pub struct Cpu {
     pub children: Duration,
 }
 
+/// Memory that a process has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// What of it is in memory, in KiB.
+    pub resident_kib: u64,
+    /// The tables of its pages, in KiB.
+    pub page_tables_kib: u64,
+    /// How many mappings it has.
+    pub mappings: u64,
+}
+
 impl Cpu {
     /// What was used since `earlier`.
     #[must_use]
@@ -47,8 +58,16 @@ impl Cpu {
 impl Server {
     /// `toolyard serve` over the folders `plugins` and `data` of `folder`.
     pub async fn toolyard(folder: &Path) -> anyhow::Result<Self> {
+        Self::toolyard_with(folder, &[]).await
+    }
+
+    /// The same with these settings, each `KEY=VALUE`.
+    pub async fn toolyard_with(folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(guests::binary());
         command.arg("serve").args(["--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "data"]);
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
         Self::start(command, folder).await
     }
 
@@ -111,6 +130,22 @@ impl Server {
             anyhow::Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
         };
         Ok(Cpu { user: next()?, system: next()?, children: next()? + next()? })
+    }
+
+    /// What memory it has now.
+    pub fn memory(&self) -> anyhow::Result<Memory> {
+        let file = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", self.child.id()));
+        let status = file("status")?;
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            let figure = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+            figure.with_context(|| format!("/proc/PID/status has {name}"))
+        };
+        Ok(Memory {
+            resident_kib: field("VmRSS")?,
+            page_tables_kib: field("VmPTE")?,
+            mappings: file("maps")?.lines().count() as u64,
+        })
     }
 
     /// Asks it to end and waits for that.

@@ -4,6 +4,7 @@
 use crate::change::Changed;
 use crate::runs::RunKey;
 use crate::{Dispatch, Fault};
+use futures_util::StreamExt as _;
 use std::time::Duration;
 use toolyard_task::audit::By;
 use toolyard_task::{Event, TaskId};
@@ -12,6 +13,9 @@ use toolyard_task::{Event, TaskId};
 /// this is a net.
 const LET_GO: Duration = Duration::from_secs(5);
 
+/// Tasks that are ended at once, so that they share commits.
+const AT_ONCE: usize = 64;
+
 impl Dispatch {
     /// Takes no more calls, lets what runs go on for `grace`, then stops it. Tasks
     /// that did not end are failed with a message that says why; tasks that wait
@@ -19,22 +23,21 @@ impl Dispatch {
     pub async fn drain(&self, grace: Duration) {
         self.closing.set();
         self.tracker.close();
-        for (key, waiting) in self.runs.all() {
-            if waiting {
-                self.end(key).await;
-            }
-        }
+        let all = self.runs.all().into_iter();
+        self.end_all(all.filter(|(_, waiting)| *waiting)).await;
         tokio::select! {
             biased;
             () = self.tracker.wait() => {}
             () = tokio::time::sleep(grace) => {}
         }
-        for (key, _) in self.runs.all() {
-            self.end(key).await;
-        }
+        self.end_all(self.runs.all().into_iter()).await;
         if tokio::time::timeout(LET_GO, self.tracker.wait()).await.is_err() {
             tracing::error!(runs = self.runs.all().len(), "guests did not let go in time");
         }
+    }
+
+    async fn end_all(&self, runs: impl Iterator<Item = (RunKey, bool)>) {
+        futures_util::stream::iter(runs).for_each_concurrent(AT_ONCE, |(key, _)| self.end(key)).await;
     }
 
     async fn end(&self, key: RunKey) {
