@@ -6,7 +6,7 @@ PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 
 .DEFAULT_GOAL := help
-.PHONY: help build host plugins fixtures serve test lint clients conformance bench bench-full fuzz mutants fmt clean
+.PHONY: help build host plugins fixtures serve test lint clients conformance bench bench-full soak fuzz mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,10 @@ mutants: build fixtures ## Show that tests fail when what they test is broken; l
 
 bench: build fixtures ## The benchmarks, in minutes
 	./tests/load/bench.sh
+
+soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES); fails if anything grows
+	$(CARGO) build --release --locked --workspace
+	target/release/soak
 
 bench-full: build fixtures ## The benchmarks, longer
 	BENCH_FULL=1 ./tests/load/bench.sh

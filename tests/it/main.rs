@@ -24,6 +24,7 @@ mod recovery;
 mod refusals;
 mod reload;
 mod requestor;
+mod soak;
 mod stdio;
 mod streams;
 mod tasks;

@@ -8,6 +8,7 @@ pub mod http;
 pub mod identity_provider;
 pub mod schema;
 pub mod session;
+pub mod soak;
 pub mod stdio;
 pub mod tap;
 pub mod tokens;

@@ -1,0 +1,380 @@
+//! A long life in short: honest and hostile calls at random, plain and as tasks, some
+//! cancelled, with plugins replaced meanwhile; and what the host has of its machine
+//! each time that it has come to rest.
+
+use crate::host::{Setup, install, install_as};
+use crate::{Host, Session, eventually, guests};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Clients at once.
+const CLIENTS: u64 = 6;
+/// What each does in a round.
+const STEPS: u32 = 25;
+/// What comes first is left out: pools and caches fill.
+const WARM_UP: u32 = 2;
+/// Until a host that has nothing to do is at rest.
+const REST: Duration = Duration::from_millis(700);
+
+/// Hostile tools, by their plugins: each ends by itself, soon.
+const HOSTILE: [(&str, &[&str]); 3] = [
+    (
+        "hostile_calls",
+        &[
+            "compute",
+            "fill_memory",
+            "call_the_host",
+            "sleep_for_ever",
+            "sleep_for_nothing",
+            "poll_for_ever",
+            "write_for_ever",
+            "recurse",
+            "recurse_in_memory",
+            "grow_memory",
+            "allocate",
+            "hold_pollables",
+            "hold_streams",
+            "hold_sockets",
+            "random_bytes",
+            "unreachable",
+            "out_of_bounds",
+            "wrong_signature",
+            "exit_well",
+            "exit_badly",
+            "panic_at_length",
+            "fail_at_length",
+        ],
+    ),
+    (
+        "hostile_reports",
+        &[
+            "huge_progress",
+            "huge_status",
+            "huge_log",
+            "large_everything",
+            "no_numbers",
+            "no_text",
+            "no_memory",
+            "log_flood",
+            "progress_flood",
+            "status_flood",
+            "change_flood",
+            "task_flood",
+            "output_flood",
+        ],
+    ),
+    (
+        "hostile_results",
+        &[
+            "huge_text",
+            "large_text",
+            "huge_blob",
+            "deep_structure",
+            "deep_block",
+            "wide_structure",
+            "same_names",
+            "half_an_object",
+            "two_objects",
+            "no_text",
+            "odd_errors",
+            "lie_by_type",
+        ],
+    ),
+];
+
+/// Tight, so that much happens in little time.
+const MANIFEST: &str = "prefix = \"h\"\n[limits]\ncpu = \"150ms\"\nwall = \"400ms\"\n";
+
+/// How long it goes on.
+#[derive(Debug, Clone, Copy)]
+pub enum Length {
+    /// So many rounds after the warm-up.
+    Rounds(u32),
+    /// Until so much time is over, and at least a few rounds.
+    Time(Duration),
+}
+
+/// What a host has when it has nothing to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// Since the beginning.
+    pub at: Duration,
+    /// Calls so far.
+    pub calls: u64,
+    /// Memory, in KiB.
+    pub resident_kib: u64,
+    /// Open file descriptors.
+    pub descriptors: u64,
+    /// Memory mappings.
+    pub mappings: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Report {
+    /// Repeats it.
+    pub seed: u64,
+    /// After each round.
+    pub samples: Vec<Sample>,
+}
+
+/// Numbers that look random (splitmix64), the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.roll(from.len() as u64) as usize]
+    }
+}
+
+/// Goes on for so long; `seen` is told of each sample.
+///
+/// # Panics
+/// If an honest call does not get its answer.
+pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> Report {
+    let hostile: Vec<PathBuf> = HOSTILE.iter().map(|(name, _)| guests::fixture(name)).collect();
+    let mut setup = Setup::new()
+        .with(&[guests::plugin("probe"), guests::plugin("jq")])
+        .with(&hostile)
+        // What is kept for clients that come back is not what leaks.
+        .set("wire.replay-bytes", "16KiB")
+        .set("wire.replay-bytes-per-session", "64KiB")
+        .set("tasks.ttl-default", "5s");
+    for (name, _) in HOSTILE {
+        setup = setup.manifest(name, &MANIFEST.replace("\"h\"", &format!("\"{name}\"")));
+    }
+    let host = setup.start().await;
+    let mut dice = Dice(seed);
+    let mut report = Report { seed, samples: Vec::new() };
+    let began = Instant::now();
+    let mut calls = 0;
+    for round in 0.. {
+        let enough = match length {
+            Length::Rounds(rounds) => round >= rounds + WARM_UP,
+            Length::Time(time) => round >= WARM_UP + 6 && began.elapsed() >= time,
+        };
+        if enough {
+            break;
+        }
+        let port = host.port();
+        let clients =
+            (0..CLIENTS).map(|_| Dice(dice.roll(u64::MAX))).map(|dice| tokio::spawn(client(port, dice)));
+        let clients: Vec<_> = clients.collect();
+        reload(&host, &mut dice).await;
+        for client in clients {
+            calls += client.await.expect("a client is served");
+        }
+        tokio::time::sleep(REST).await;
+        if round >= WARM_UP {
+            let sample = look(&host, began.elapsed(), calls);
+            seen(&sample);
+            report.samples.push(sample);
+        }
+    }
+    report
+}
+
+/// One client's part in a round: a session of its own, ended at the end. Gives how
+/// many calls it made.
+async fn client(port: u16, mut dice: Dice) -> u64 {
+    let session = Session::open(port).await;
+    for step in 0..STEPS {
+        match dice.roll(8) {
+            0 => {
+                let text = format!("step {step}");
+                assert_eq!(session.call("echo", json!({"text": text})).await["content"][0]["text"], text);
+            }
+            1 => {
+                let params = json!({"filter": ".a | add", "input": {"a": [step, 1]}});
+                let result = session.call("jq", params).await;
+                assert_eq!(result["isError"], false, "{result}");
+            }
+            2 => {
+                let id = session.create("wait", json!({"ms": dice.roll(30)})).await;
+                let result = session.result("tasks/result", json!({"taskId": id})).await;
+                assert_eq!(result["isError"], false, "{result}");
+            }
+            3 => {
+                let id = session.create("spin", json!({"ms": 60_000})).await;
+                tokio::time::sleep(Duration::from_millis(dice.roll(10))).await;
+                let task = session.result("tasks/cancel", json!({"taskId": id})).await;
+                assert_eq!(task["status"], "cancelled", "{task}");
+            }
+            4 | 5 => {
+                let tool = hostile(&mut dice);
+                // Whatever it says, it says something.
+                let answer = session.request("tools/call", json!({"name": tool, "arguments": {}})).await;
+                assert!(answer["result"].is_object() || answer["error"].is_object(), "{tool}: {answer}");
+            }
+            _ => {
+                let tool = hostile(&mut dice);
+                let params = json!({"name": tool, "arguments": {}, "task": {}});
+                let created = session.request("tools/call", params).await;
+                let Some(id) = created["result"]["task"]["taskId"].as_str() else { continue };
+                if dice.roll(2) == 0 {
+                    // It may be over by then.
+                    session.request("tasks/cancel", json!({"taskId": id})).await;
+                }
+                ended(&session, id).await;
+            }
+        }
+    }
+    session.delete().await;
+    u64::from(STEPS)
+}
+
+fn hostile(dice: &mut Dice) -> String {
+    let (plugin, tools) = dice.pick(&HOSTILE);
+    format!("{plugin}_{}", dice.pick(tools))
+}
+
+async fn ended(session: &Session, id: &str) {
+    eventually("a hostile task to end", || async {
+        let task = session.request("tasks/get", json!({"taskId": id})).await;
+        // One whose ttl is over is gone.
+        let status = task["result"]["status"].as_str().unwrap_or("gone").to_owned();
+        (!matches!(status.as_str(), "working" | "input_required")).then_some(())
+    })
+    .await;
+}
+
+/// Puts a plugin into the folder anew, or a new one, or takes one out.
+async fn reload(host: &Host, dice: &mut Dice) {
+    match dice.roll(4) {
+        0 => install(&guests::plugin("jq"), &host.plugins()),
+        1 => {
+            let version = dice.pick(&["versioned_v1", "versioned_v2"]);
+            install_as(&guests::fixture(version), &host.plugins(), "versioned.wasm");
+        }
+        2 => {
+            // It may not be there.
+            let _ = std::fs::remove_file(host.plugins().join("versioned.wasm"));
+        }
+        _ => {
+            let (name, _) = dice.pick(&HOSTILE);
+            install(&guests::fixture(name), &host.plugins());
+        }
+    }
+}
+
+fn look(host: &Host, at: Duration, calls: u64) -> Sample {
+    let process = PathBuf::from(format!("/proc/{}", host.pid().as_raw_nonzero()));
+    let status = std::fs::read_to_string(process.join("status")).expect("the host runs");
+    let figure = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel says it");
+        line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
+    };
+    Sample {
+        at,
+        calls,
+        resident_kib: figure("VmRSS:"),
+        threads: figure("Threads:"),
+        descriptors: std::fs::read_dir(process.join("fd")).expect("ours").count() as u64,
+        mappings: std::fs::read_to_string(process.join("maps")).expect("ours").lines().count() as u64,
+    }
+}
+
+impl Report {
+    /// What has grown from the first third of the samples to the last, by more than
+    /// chance: a sentence for each thing.
+    #[must_use]
+    pub fn growth(&self) -> Vec<String> {
+        type Figure = fn(&Sample) -> u64;
+        let things: [(&str, Figure, u64, u64); 4] = [
+            ("resident KiB", |sample| sample.resident_kib, 10, 24 << 10),
+            ("descriptors", |sample| sample.descriptors, 0, 6),
+            ("mappings", |sample| sample.mappings, 10, 150),
+            ("threads", |sample| sample.threads, 0, 8),
+        ];
+        let third = self.samples.len().div_ceil(3);
+        let (first, last) = (&self.samples[..third], &self.samples[self.samples.len() - third..]);
+        let grown = things.into_iter().filter_map(|(name, figure, hundredths, slack)| {
+            let (before, after) = (median(first, figure), median(last, figure));
+            let most = before + before * hundredths / 100 + slack;
+            (after > most).then(|| {
+                format!("{name}: {before} at the beginning, {after} at the end; {most} are the most")
+            })
+        });
+        grown.collect()
+    }
+
+    /// A table, and what has grown.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = format!("# Soak\n\nSeed {}.\n\n", self.seed);
+        out.push_str("| seconds | calls | resident MiB | descriptors | mappings | threads |\n");
+        out.push_str("| ---: | ---: | ---: | ---: | ---: | ---: |\n");
+        // Thirty lines tell as much as a thousand.
+        for sample in self.samples.iter().step_by(self.samples.len().div_ceil(30).max(1)) {
+            let Sample { at, calls, resident_kib, descriptors, mappings, threads } = sample;
+            // Writing to a String does not fail.
+            let _ = writeln!(
+                out,
+                "| {} | {calls} | {} | {descriptors} | {mappings} | {threads} |",
+                at.as_secs(),
+                resident_kib >> 10
+            );
+        }
+        match self.growth() {
+            growth if growth.is_empty() => out.push_str("\nNothing has grown.\n"),
+            growth => {
+                let _ = writeln!(out, "\nIt has grown:\n- {}", growth.join("\n- "));
+            }
+        }
+        out
+    }
+
+    /// The same for programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let samples = self.samples.iter().map(|sample| {
+            json!({
+                "seconds": sample.at.as_secs_f64(), "calls": sample.calls, "residentKib": sample.resident_kib,
+                "descriptors": sample.descriptors, "mappings": sample.mappings, "threads": sample.threads,
+            })
+        });
+        json!({"seed": self.seed, "samples": samples.collect::<Vec<_>>(), "growth": self.growth()})
+    }
+}
+
+fn median(samples: &[Sample], figure: fn(&Sample) -> u64) -> u64 {
+    let mut figures: Vec<u64> = samples.iter().map(figure).collect();
+    figures.sort_unstable();
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(resident: impl IntoIterator<Item = u64>) -> Report {
+        let sample = |resident_kib| Sample {
+            at: Duration::ZERO,
+            calls: 0,
+            resident_kib,
+            descriptors: 30,
+            mappings: 500,
+            threads: 12,
+        };
+        Report { seed: 1, samples: resident.into_iter().map(sample).collect() }
+    }
+
+    #[test]
+    fn growth_is_told_from_chance() {
+        assert!(report([200_000, 230_000, 210_000, 190_000, 240_000, 220_000]).growth().is_empty());
+        let growth = report((0..12).map(|n| 200_000 + n * 20_000)).growth();
+        assert!(growth.len() == 1 && growth[0].starts_with("resident KiB"), "{growth:?}");
+    }
+}
