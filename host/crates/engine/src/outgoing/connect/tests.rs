@@ -1,5 +1,5 @@
 use super::*;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::net::Ipv4Addr;
@@ -13,8 +13,9 @@ struct Authority {
 }
 
 impl Authority {
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let certificate = params.self_signed(&key).expect("signed").der().clone();
@@ -68,7 +69,7 @@ async fn connected(host: &str, port: u16, roots: &Roots) -> Result<(), (String, 
 
 #[tokio::test]
 async fn the_certificate_is_for_the_name_that_was_asked_for() {
-    let authority = Authority::new();
+    let authority = Authority::new("Authority");
     let roots = authority.roots();
     let port = authority.serves("api.example.com", 2100).await;
     assert_eq!(connected("api.example.com", port, &roots).await, Ok(()));
@@ -82,13 +83,13 @@ async fn the_certificate_is_for_the_name_that_was_asked_for() {
 
 #[tokio::test]
 async fn a_certificate_that_is_over_or_from_nobody_known_is_refused() {
-    let authority = Authority::new();
+    let authority = Authority::new("Authority");
     let port = authority.serves("api.example.com", 2001).await;
     let (error, why) = connected("api.example.com", port, &authority.roots()).await.expect_err("over");
     assert!(error == "TlsCertificateError" && why.contains("xpired"), "{error} {why}");
 
     let port = authority.serves("api.example.com", 2100).await;
-    let stranger = Authority::new();
+    let stranger = Authority::new("Stranger");
     let (error, why) = connected("api.example.com", port, &stranger.roots()).await.expect_err("unknown");
     assert!(error == "TlsCertificateError" && why.contains("UnknownIssuer"), "{error} {why}");
 }
@@ -102,7 +103,7 @@ async fn what_does_not_speak_tls_is_no_secure_connection() {
         tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 200 OK\r\n\r\n").await.expect("writes");
         stream
     };
-    let roots = Authority::new().roots();
+    let roots = Authority::new("Authority").roots();
     let (_open, result) = tokio::join!(answering, connected("api.example.com", port, &roots));
     assert_eq!(result.expect_err("plain").0, "TlsProtocolError");
 }
