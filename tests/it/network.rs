@@ -1,7 +1,14 @@
 //! Outgoing HTTP, tried by a guest against a real site: what is granted passes, the rest
 //! is refused with what would have to be granted, and every limit names itself.
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 use toolyard_tests::host::Setup;
 use toolyard_tests::{Host, Session, Site, eventually, guests};
 
@@ -174,8 +181,8 @@ async fn a_response_that_is_too_large_is_cut_off_with_its_limit() {
     let net = Net::with("[http]\nallow = [\"localhost:SITE\"]\n[limits]\nhttp-response = \"64KiB\"").await;
     assert_eq!(net.get("/bytes?65536").await.0["bytes"], 65_536);
     let says = ["64.0 KiB", "`limits.http-response`"];
-    net.fails(json!({ "url": net.site.url("/bytes?65537") }), "HttpResponseBodySize", &says).await;
-    net.fails(json!({ "url": net.site.url("/endless") }), "HttpResponseBodySize", &says).await;
+    net.fails(json!({ "url": net.site.url("/bytes?65537") }), "exceeds limit: 65536", &says).await;
+    net.fails(json!({ "url": net.site.url("/endless") }), "exceeds limit: 65536", &says).await;
     eventually("the connection to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
 }
 
@@ -226,9 +233,9 @@ async fn an_exchange_ends_in_its_time() {
 #[tokio::test]
 async fn the_guests_own_patience_is_heeded() {
     let net = Net::granted().await;
-    for path in ["/silent", "/stalled"] {
+    for (path, error) in [("/silent", "ConnectionReadTimeout"), ("/stalled", "connection read timeout")] {
         let order = json!({ "url": net.site.url(path), "patience": 100 });
-        net.fails(order, "ConnectionReadTimeout", &[]).await;
+        net.fails(order, error, &[]).await;
     }
 }
 
@@ -284,4 +291,81 @@ async fn a_server_without_tls_is_no_secure_one() {
     let net = Net::granted().await;
     let url = net.site.url("/").replace("http:", "https:");
     net.fails(json!({ "url": url }), "Tls", &["has no secure connection"]).await;
+}
+
+/// An authority: what signs, and its certificate as PEM.
+fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let pem = params.self_signed(&key).expect("signed").pem();
+    (Issuer::new(params, key), pem)
+}
+
+/// A site over TLS, with a certificate of this authority for this name.
+async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str) -> u16 {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    let certificate = params.signed_by(&key, issuer).expect("signed").der().clone();
+    let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+    let config =
+        ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key.into());
+    let acceptor = TlsAcceptor::from(Arc::new(config.expect("they fit")));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // Who does not trust the certificate goes away.
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = stream.read_u8().await else { break };
+                head.push(byte);
+            }
+            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecure").await);
+            drop(stream.shutdown().await);
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn certificates_are_checked_for_the_name_against_those_that_are_trusted() {
+    let (known, pem) = authority("Known");
+    let (stranger, _) = authority("Stranger");
+    let good = secure_site(&known, "localhost").await;
+    let misnamed = secure_site(&known, "example.com").await;
+    let unknown = secure_site(&stranger, "localhost").await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let trusted = folder.path().join("trusted.pem");
+    std::fs::write(&trusted, pem).expect("writes");
+    let host = Setup::new()
+        .with(&[guests::fixture("net_try")])
+        .manifest(
+            "net_try",
+            &format!(
+                "[http]\nallow = [\"localhost:{good}\", \"localhost:{misnamed}\", \"localhost:{unknown}\"]"
+            ),
+        )
+        .variable("SSL_CERT_FILE", trusted.to_str().expect("plain"))
+        .start()
+        .await;
+    let session = Session::open(host.port()).await;
+    let mut answers = Vec::new();
+    for port in [good, misnamed, unknown] {
+        let result = session.call("request", json!({ "url": format!("https://localhost:{port}/") })).await;
+        answers.push(result["content"].to_string());
+    }
+    assert!(answers[0].contains("secure") && answers[0].contains("200"), "{}", answers[0]);
+    assert!(
+        answers[1].contains("TlsCertificateError") && answers[1].contains("no secure connection"),
+        "{}",
+        answers[1]
+    );
+    assert!(
+        answers[2].contains("TlsCertificateError") && answers[2].contains("UnknownIssuer"),
+        "{}",
+        answers[2]
+    );
 }

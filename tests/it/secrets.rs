@@ -107,9 +107,13 @@ async fn a_secret_leaves_the_host_in_nothing_that_it_says() {
 
 #[tokio::test]
 async fn a_secret_comes_from_the_environment_too() {
-    let (_host, session) = start("[secrets]\nAPI_KEY = { env = \"PATH\" }").await;
-    let path = std::env::var("PATH").expect("every shell has it");
-    assert_eq!(length(&session).await, path.len().to_string());
+    let manifest = "[secrets]\nAPI_KEY = { env = \"TOOLYARD_TESTS_KEY\" }";
+    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", manifest);
+    let host = setup.variable("TOOLYARD_TESTS_KEY", "of the environment").start().await;
+    let session = Session::open(host.port()).await;
+    assert_eq!(length(&session).await, "of the environment".len().to_string());
+    let result = session.call("leak", json!({ "how": "text" })).await;
+    assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
 }
 
 #[tokio::test]

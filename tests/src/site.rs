@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
+/// What a client begins with that wants TLS.
+const TLS_HANDSHAKE: u8 = 22;
+
 /// A running site on a port of this machine.
 pub struct Site {
     port: u16,
@@ -87,6 +90,10 @@ async fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
     while !head.ends_with(b"\r\n\r\n") {
         let Ok(byte) = stream.read_u8().await else { return };
         head.push(byte);
+        if head == [TLS_HANDSHAKE] {
+            drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await);
+            return;
+        }
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     seen.lock().expect("free").push(head.clone());

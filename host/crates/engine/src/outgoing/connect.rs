@@ -50,8 +50,10 @@ fn native() -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let why = found.errors.first().map_or_else(|| "none were found".to_owned(), ToString::to_string);
-        return Err(format!("there are no trusted certificates on this machine: {why}"));
+        // Where they were looked for is nobody's business but the operator's.
+        let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+        tracing::warn!(?errors, "no trusted certificates are found");
+        return Err("there are no trusted certificates on this machine".to_owned());
     }
     config(roots)
 }
@@ -63,24 +65,26 @@ fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Connects to the first of the addresses that answers, within `time` for all of them.
+/// Connects to the first of the addresses that answers; all of them have `time`, which
+/// whoever calls this bounds.
 pub(super) async fn tcp(addresses: &[IpAddr], port: u16, time: Duration) -> Result<TcpStream, Error> {
     let addresses = &addresses[..addresses.len().min(MOST_ADDRESSES)];
-    let mut last = Error::DestinationNotFound;
+    let Some((last, others)) = addresses.split_last() else { return Err(Error::DestinationNotFound) };
     // One that is silent must not take the time of all.
-    let share = time / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
-    for address in addresses {
-        last = match timeout(share, TcpStream::connect(SocketAddr::new(*address, port))).await {
-            Ok(Ok(stream)) => {
-                // Only a matter of speed.
-                drop(stream.set_nodelay(true));
-                return Ok(stream);
-            }
-            Ok(Err(error)) => unreached(&error),
-            Err(_) => Error::ConnectionTimeout,
-        };
+    let share = time / u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+    for address in others {
+        if let Ok(Ok(stream)) = timeout(share, TcpStream::connect(SocketAddr::new(*address, port))).await {
+            return Ok(quick(stream));
+        }
     }
-    Err(last)
+    let stream = TcpStream::connect(SocketAddr::new(*last, port)).await;
+    stream.map(quick).map_err(|error| unreached(&error))
+}
+
+fn quick(stream: TcpStream) -> TcpStream {
+    // Only a matter of speed.
+    drop(stream.set_nodelay(true));
+    stream
 }
 
 fn unreached(error: &io::Error) -> Error {

@@ -40,8 +40,8 @@ pub(super) async fn exchange(
         traffic.refused(format!("a request was not sent: {what}"));
         Error::HttpRequestUriInvalid
     })?;
-    // The answer to it is a tunnel.
-    if request.method() == Method::CONNECT {
+    // The answer to one is a tunnel, to the other the headers that were added.
+    if [Method::CONNECT, Method::TRACE].contains(request.method()) {
         return Err(Error::HttpRequestMethodInvalid);
     }
     let permit = permission::may_send(&traffic, &target, request.method()).await?;
@@ -123,12 +123,13 @@ async fn sent(
     options: &RequestOptions,
 ) -> Result<(Response<Incoming>, Option<Connection>), Error> {
     let time = traffic.limits.http_time;
-    let within = |asked: Option<Duration>| asked.unwrap_or(time).min(time);
-    let connecting = within(options.connect_timeout);
+    // The time of the exchange is over where it ends, not here.
+    let shorter = |asked: Option<Duration>| asked.filter(|asked| *asked < time);
+    let connecting = shorter(options.connect_timeout);
     let connected = async {
         let found = addresses(traffic, target).await?;
         let reachable = permit.reachable(traffic, target, found)?;
-        let stream = connect::tcp(&reachable, target.port, connecting).await?;
+        let stream = connect::tcp(&reachable, target.port, connecting.unwrap_or(time)).await?;
         let stream = connect::secure(stream, target, &traffic.network.roots).await.map_err(|insecure| {
             traffic.refused(format!("{target} has no secure connection: {}", insecure.why));
             insecure.error
@@ -137,20 +138,29 @@ async fn sent(
         builder.max_buf_size(HEAD_BYTES).max_headers(MOST_HEADERS);
         builder.handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))
     };
-    let (mut sender, connection) =
-        timeout(connecting, connected).await.unwrap_or(Err(Error::ConnectionTimeout))?;
+    let (mut sender, connection) = patient(connecting, Error::ConnectionTimeout, connected).await?;
     let response = async {
         match select(pin!(sender.send_request(request)), connection).await {
             Either::Left((response, connection)) => Ok((response, Some(connection))),
-            Either::Right((Err(error), _)) => Err(error),
+            Either::Right((Err(error), _)) => Err(broken(&error)),
             Either::Right((Ok(()), response)) => Ok((response.await, None)),
         }
     };
-    let (response, connection) = timeout(within(options.first_byte_timeout), response)
-        .await
-        .map_err(|_| Error::ConnectionReadTimeout)?
-        .map_err(|error| broken(&error))?;
+    let (response, connection) =
+        patient(shorter(options.first_byte_timeout), Error::ConnectionReadTimeout, response).await?;
     Ok((response.map_err(|error| broken(&error))?, connection))
+}
+
+/// Waits no longer than the guest wants to.
+async fn patient<T>(
+    time: Option<Duration>,
+    over: Error,
+    waited: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match time {
+        Some(time) => timeout(time, waited).await.unwrap_or(Err(over)),
+        None => waited.await,
+    }
 }
 
 async fn addresses(traffic: &Traffic, target: &Target) -> Result<Vec<IpAddr>, Error> {

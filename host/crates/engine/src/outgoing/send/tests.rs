@@ -135,10 +135,10 @@ async fn what_is_not_granted_is_not_even_resolved() {
     ] {
         assert_eq!(run.send(request(method, uri)).await, Err("HttpRequestDenied".to_owned()), "{uri}");
     }
-    assert_eq!(
-        run.send(request(Method::CONNECT, "http://localhost:1/")).await,
-        Err("HttpRequestMethodInvalid".into())
-    );
+    for method in [Method::CONNECT, Method::TRACE] {
+        let sent = run.send(request(method, "http://localhost:1/")).await;
+        assert_eq!(sent, Err("HttpRequestMethodInvalid".to_owned()));
+    }
     assert_eq!(run.get("http://user@localhost:1/").await, Err("HttpRequestUriInvalid".to_owned()));
     assert!(run.asked.lock().expect("free").is_empty());
     let why = run.traffic.refusals().join("\n");
