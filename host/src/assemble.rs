@@ -249,6 +249,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let settings = toolyard_engine::Settings {
         cache: Some(config.data.join("compiled")),
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
+        variable: |name| std::env::var_os(name),
         limits: Limits {
             memory: limits.memory.as_u64(),
             cpu: limits.cpu,

@@ -12,6 +12,7 @@ use tokio::process::{Child, Command};
 pub struct Host {
     folder: Arc<TempDir>,
     args: Vec<String>,
+    variables: Vec<(String, String)>,
     child: Child,
     port: u16,
     log: Arc<Mutex<String>>,
@@ -21,6 +22,7 @@ pub struct Host {
 pub struct Setup {
     folder: TempDir,
     args: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Setup {
@@ -32,7 +34,7 @@ impl Setup {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(folder.path().join("plugins")).expect("a plugin folder");
-        Self { folder, args: Vec::new() }
+        Self { folder, args: Vec::new(), variables: Vec::new() }
     }
 
     /// The plugin folder.
@@ -84,9 +86,16 @@ impl Setup {
         self
     }
 
+    /// Sets a variable of the host's environment.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Starts the host and waits until it serves.
     pub async fn start(self) -> Host {
-        Host::start(Arc::new(self.folder), self.args).await
+        Host::start(Arc::new(self.folder), self.args, self.variables).await
     }
 
     /// The folder and the arguments, for a process that is started otherwise.
@@ -141,8 +150,9 @@ impl Host {
         Self::with(&[guests::plugin("probe")]).await
     }
 
-    async fn start(folder: Arc<TempDir>, args: Vec<String>) -> Self {
+    async fn start(folder: Arc<TempDir>, args: Vec<String>, variables: Vec<(String, String)>) -> Self {
         let mut child = command("serve", folder.path(), &args)
+            .envs(variables.iter().cloned())
             .args(["--listen", "127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -167,7 +177,7 @@ impl Host {
                 push(&follow, &line);
             }
         });
-        Self { folder, args, child, port: port.expect("found above"), log }
+        Self { folder, args, variables, child, port: port.expect("found above"), log }
     }
 
     /// The port it serves on.
@@ -248,13 +258,14 @@ impl Host {
 
     /// Starts another host on the same folders, whether this one runs or not.
     pub async fn another(&self) -> Self {
-        Self::start(self.folder.clone(), self.args.clone()).await
+        Self::start(self.folder.clone(), self.args.clone(), self.variables.clone()).await
     }
 
     /// As [`Host::another`], with further arguments, which win.
     pub async fn another_with(&self, args: &[&str]) -> Self {
         let further = args.iter().map(|arg| (*arg).to_owned());
-        Self::start(self.folder.clone(), self.args.iter().cloned().chain(further).collect()).await
+        let args = self.args.iter().cloned().chain(further).collect();
+        Self::start(self.folder.clone(), args, self.variables.clone()).await
     }
 
     /// Runs a command of the same binary on the same folders.

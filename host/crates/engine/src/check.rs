@@ -121,8 +121,11 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let code = &plugin.base.code;
     let manifest = &plugin.base.manifest;
     let folders = plugin.base.grants.folders.clone();
+    let grants = &plugin.base.grants;
     let reaches_out = |name: &&String| {
-        folders.is_empty() && name.starts_with("wasi:filesystem/") || name.starts_with("wasi:sockets/")
+        grants.folders.is_empty() && name.starts_with("wasi:filesystem/")
+            || grants.http.rules.is_empty() && name.starts_with("wasi:http/")
+            || grants.sockets.is_empty() && name.starts_with("wasi:sockets/")
     };
     let prompts = plugin.provider.iter().flat_map(|provider| &provider.spec.prompts);
     let prompts = prompts.map(|prompt| CheckedPrompt {

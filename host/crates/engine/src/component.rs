@@ -126,7 +126,7 @@ fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
 /// Whether the linker has an interface of this name. Whether its functions fit is
 /// found when the component is linked.
 fn is_offered(name: &str) -> bool {
-    const WASI: [(&str, &[&str]); 6] = [
+    const WASI: [(&str, &[&str]); 7] = [
         (
             "cli",
             &[
@@ -144,6 +144,7 @@ fn is_offered(name: &str) -> bool {
         ),
         ("clocks", &["monotonic-clock", "wall-clock"]),
         ("filesystem", &["types", "preopens"]),
+        ("http", &["types", "outgoing-handler"]),
         ("io", &["error", "poll", "streams"]),
         ("random", &["random", "insecure", "insecure-seed"]),
         (
@@ -209,6 +210,8 @@ mod tests {
             "wasi:random/insecure-seed@0.2.0",
             "wasi:clocks/wall-clock@0.2.0",
             "wasi:filesystem/preopens@0.2.0",
+            "wasi:http/types@0.2.0",
+            "wasi:http/outgoing-handler@0.2.4",
             "toolyard:plugin/host@0.1.0",
             "toolyard:plugin/types@0.1.0",
         ] {
@@ -217,7 +220,8 @@ mod tests {
             linker.instantiate_pre(&component).expect(name);
         }
         for name in [
-            "wasi:http/types@0.2.0",
+            "wasi:http/incoming-handler@0.2.0",
+            "wasi:http/types@0.3.0",
             "wasi:cli/stdin@0.3.0",
             "toolyard:plugin/host@0.2.0",
             "a:b/c",

@@ -6,6 +6,7 @@ use crate::error::StartError;
 use crate::gate::Gate;
 use crate::host::{self, Run};
 use crate::limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
+use crate::outgoing::Network;
 use crate::rooms::{Rooms, Share};
 use crate::settings::Settings;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ pub struct Engine {
     pub(crate) cache: Cache,
     pub(crate) rooms: Arc<Rooms>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) network: Arc<Network>,
     pooled: bool,
 }
 
@@ -60,6 +62,7 @@ impl Engine {
             cache,
             rooms: Rooms::new(most),
             gate: Gate::new(settings.turns),
+            network: Arc::new(Network::of_system()),
             pooled,
         }))
     }

@@ -36,6 +36,13 @@ fn bytes(bytes: u64) -> String {
     ByteSize::b(bytes).display().iec().to_string()
 }
 
+/// What happened, with the limit that was met and its key.
+pub(crate) fn limit(limits: &Limits, key: &'static str, what: &str) -> String {
+    let row = Limits::ROWS.iter().find(|row| row.key == key);
+    let value = row.map(|row| row.shown(limits)).unwrap_or_default();
+    format!("{what}; the limit is {value} (`limits.{key}`)")
+}
+
 impl Denied {
     /// Which limit it was, its value and its key.
     pub fn sentence(self, limits: &Limits) -> String {
@@ -77,6 +84,17 @@ impl Failure {
             // A string that is not UTF-8, too many handles, and the like.
             None if entered => Self::Trap(clip(&text, 200)),
             None => Self::Host,
+        }
+    }
+
+    /// The same with what had been refused before, if that may be why: a guest that
+    /// gives up in a trap has no words of its own.
+    pub fn after(self, refused: &[String]) -> Self {
+        match self {
+            Self::Trap(how) if !refused.is_empty() => {
+                Self::Trap(format!("{how}; before: {}", refused.join("; ")))
+            }
+            other => other,
         }
     }
 

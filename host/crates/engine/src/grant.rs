@@ -6,6 +6,16 @@ mod folders;
 pub use folders::{FolderGrant, FolderMode};
 pub(crate) use folders::{NamedFolder, find, is_guest_path};
 
+use crate::error::ManifestError;
+use crate::manifest::Manifest;
+use crate::outgoing::{HttpGrant, Injection};
+use crate::redact::Redactor;
+use crate::secret::{self, Secret};
+use crate::sockets::SocketGrant;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
 /// What the runs of a plugin may reach.
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
@@ -13,4 +23,66 @@ pub(crate) struct Grants {
     pub env: Vec<(String, String)>,
     /// Folders.
     pub folders: Vec<FolderGrant>,
+    /// Hosts of outgoing requests, and the headers that are added for them.
+    pub http: HttpGrant,
+    /// Peers of raw sockets.
+    pub sockets: SocketGrant,
+    /// Values that nobody else is shown.
+    pub secrets: Vec<Secret>,
+    /// Finds them in what leaves the host; none where there are none.
+    pub redactor: Option<Arc<Redactor>>,
+}
+
+impl Grants {
+    /// Finds on this machine what the manifest `name` in the folder `place` grants;
+    /// `variable` reads the host's environment.
+    ///
+    /// # Errors
+    /// If something is not there.
+    pub fn of(
+        name: &str,
+        place: &Path,
+        manifest: &Manifest,
+        variable: fn(&str) -> Option<OsString>,
+    ) -> Result<Self, ManifestError> {
+        let refuse = |line, what: String| ManifestError { file: name.to_owned(), line, what };
+        let folders = find(name, place, &manifest.folders)?;
+        let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
+        let secrets = secret::find(name, place, &manifest.secrets, &injected, variable)?;
+        let injection = |named: &crate::manifest::NamedInjection| {
+            let headers = named.headers.iter().map(|header| {
+                let value = header.value.filled(&secrets).ok_or_else(|| {
+                    let what = "with its secrets filled in it is no value of a header";
+                    refuse(header.line, format!("`http.inject`: `{}`: {what}", header.name))
+                })?;
+                Ok((header.name.clone(), value))
+            });
+            Ok(Injection { written: named.written.clone(), headers: headers.collect::<Result<_, _>>()? })
+        };
+        let injections = manifest.http.injections.iter().map(injection).collect::<Result<_, _>>()?;
+        let redactor = Redactor::new(&secrets).map_err(|what| refuse(None, format!("`secrets`: {what}")))?;
+        Ok(Self {
+            env: manifest.env.clone(),
+            folders,
+            http: HttpGrant { rules: manifest.http.rules.clone(), injections },
+            sockets: manifest.sockets.clone(),
+            secrets,
+            redactor: redactor.map(Arc::new),
+        })
+    }
+
+    /// The environment that a guest sees.
+    pub fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        let exposed = self.secrets.iter().filter(|secret| secret.exposed);
+        let plain = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        plain.chain(exposed.map(|secret| (secret.name(), secret.reveal())))
+    }
+
+    /// A text without secrets.
+    pub fn clean(&self, text: String) -> String {
+        match &self.redactor {
+            Some(redactor) => redactor.text(text),
+            None => text,
+        }
+    }
 }

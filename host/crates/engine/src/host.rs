@@ -1,5 +1,5 @@
 //! What a running guest can reach: the interface `host` of the contract, and
-//! WASI with nothing granted but the manifest's environment variables and folders.
+//! WASI with nothing granted but what the manifest does.
 
 use crate::bindings::FullPlugin;
 use crate::bindings::toolyard::plugin::types as wit;
@@ -10,15 +10,20 @@ use crate::grant::Grants;
 use crate::inputs;
 use crate::limiter::Limiter;
 use crate::limits::Limits;
+use crate::outgoing::{Network, Outgoing};
 use crate::schema::Bounds;
+use crate::sockets::{self, Lookups};
 use crate::stdio::GuestOutput;
-use std::sync::{Arc, Mutex};
+use crate::traffic::Traffic;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
 use toolyard_task::tool::{AskError, Change, GivenAnswer, Report};
 use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 /// Random bytes that a guest may ask for at once.
 const MAX_RANDOM: u64 = 1 << 20;
@@ -32,6 +37,10 @@ pub(crate) struct Run {
     /// opened before it starts, or nobody would hear that one is gone.
     wasi: Option<Box<WasiCtx>>,
     table: ResourceTable,
+    /// Made when the guest first reaches for the network.
+    traffic: OnceLock<Arc<Traffic>>,
+    outgoing: Option<Box<Outgoing>>,
+    pub lookups: Lookups,
 }
 
 /// What the run is of.
@@ -45,6 +54,7 @@ pub(crate) struct About {
     pub limits: Arc<Limits>,
     /// How large the schemas of forms may be.
     pub schemas: Bounds,
+    pub network: Arc<Network>,
     pub began: Instant,
 }
 
@@ -52,12 +62,80 @@ impl Run {
     /// # Errors
     /// If a folder that is granted cannot be opened.
     pub fn new(limiter: Limiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
-        let mut run = Self { limiter, context, about, wasi: None, table: ResourceTable::new() };
+        let mut run = Self {
+            limiter,
+            context,
+            about,
+            wasi: None,
+            table: ResourceTable::new(),
+            traffic: OnceLock::new(),
+            outgoing: None,
+            lookups: Lookups::new(),
+        };
         if !run.about.grants.folders.is_empty() {
-            run.wasi = Some(Box::new(wasi_context(&run.about)?));
+            run.wasi = Some(Box::new(run.with_folders()?));
         }
         run.table.set_max_capacity(run.about.limits.handles as usize);
         Ok(run)
+    }
+
+    /// The network traffic of this run.
+    pub fn traffic(&self) -> &Arc<Traffic> {
+        self.traffic.get_or_init(|| Arc::new(Traffic::new(&self.about, &self.context)))
+    }
+
+    /// What was refused of it, in sentences.
+    pub fn refusals(&self) -> Vec<String> {
+        self.traffic.get().map(|traffic| traffic.refusals()).unwrap_or_default()
+    }
+
+    /// No arguments, no input, and of the network what is granted.
+    fn without_folders(&self) -> WasiCtxBuilder {
+        let About { plugin, function, grants, limits, .. } = &self.about;
+        let budget = Arc::new(Mutex::new(usize::try_from(limits.stdio).unwrap_or(usize::MAX)));
+        let output = |stream| GuestOutput::new((plugin, function), stream, &budget, grants.redactor.clone());
+        let mut wasi = WasiCtx::builder();
+        wasi.stdout(output("stdout"))
+            .stderr(output("stderr"))
+            .max_random_size(MAX_RANDOM)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false);
+        for (name, value) in grants.environment() {
+            wasi.env(name, value);
+        }
+        if !grants.sockets.is_empty() {
+            sockets::grant(&mut wasi, self.traffic());
+        }
+        wasi
+    }
+
+    fn with_folders(&self) -> Result<WasiCtx, Failure> {
+        let mut wasi = self.without_folders();
+        for folder in &self.about.grants.folders {
+            wasi.preopened_dir(&folder.host, &folder.guest, folder.mode.permissions()).map_err(|error| {
+                let (host, error) = (folder.host.display(), format!("{error:#}"));
+                tracing::warn!(plugin = %self.about.plugin, %host, error, "a granted folder cannot be opened");
+                Failure::Folder(folder.guest.clone())
+            })?;
+        }
+        Ok(wasi.build())
+    }
+
+    /// A text of the guest's without its secrets.
+    fn clean(&self, text: String) -> String {
+        self.about.grants.clean(text)
+    }
+
+    fn clean_json(&self, json: RawJson) -> RawJson {
+        match &self.about.grants.redactor {
+            Some(redactor) => redactor.json(json),
+            None => json,
+        }
+    }
+
+    fn holds_secret(&self, text: &str) -> bool {
+        self.about.grants.redactor.as_ref().is_some_and(|redactor| redactor.finds(text))
     }
 }
 
@@ -65,43 +143,33 @@ impl Run {
 pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Run>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
+    // In the place of wasmtime's own look-up, which is for all names or none.
+    linker.allow_shadowing(true);
+    ip_name_lookup::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
+    linker.allow_shadowing(false);
     FullPlugin::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
     Ok(linker)
 }
 
 impl WasiView for Run {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let Self { wasi, table, about, .. } = self;
-        let ctx = wasi.get_or_insert_with(|| Box::new(bare_context(about).build()));
+        if self.wasi.is_none() {
+            self.wasi = Some(Box::new(self.without_folders().build()));
+        }
+        let Self { wasi, table, .. } = self;
+        let ctx = wasi.get_or_insert_with(|| Box::new(WasiCtx::builder().build()));
         WasiCtxView { ctx, table }
     }
 }
 
-/// No network, no arguments, no input.
-fn bare_context(about: &About) -> WasiCtxBuilder {
-    let budget = Arc::new(Mutex::new(usize::try_from(about.limits.stdio).unwrap_or(usize::MAX)));
-    let output = |stream| GuestOutput::new(&about.plugin, &about.function, stream, &budget);
-    let mut wasi = WasiCtx::builder();
-    wasi.envs(&about.grants.env)
-        .stdout(output("stdout"))
-        .stderr(output("stderr"))
-        .max_random_size(MAX_RANDOM)
-        .allow_tcp(false)
-        .allow_udp(false)
-        .allow_ip_name_lookup(false);
-    wasi
-}
-
-fn wasi_context(about: &About) -> Result<WasiCtx, Failure> {
-    let mut wasi = bare_context(about);
-    for folder in &about.grants.folders {
-        wasi.preopened_dir(&folder.host, &folder.guest, folder.mode.permissions()).map_err(|error| {
-            let (host, error) = (folder.host.display(), format!("{error:#}"));
-            tracing::warn!(plugin = %about.plugin, %host, error, "a granted folder cannot be opened");
-            Failure::Folder(folder.guest.clone())
-        })?;
+impl WasiHttpView for Run {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let traffic = self.traffic().clone();
+        let outgoing = self.outgoing.get_or_insert_with(|| Box::new(Outgoing::new(traffic)));
+        let Outgoing { context, sender } = &mut **outgoing;
+        WasiHttpCtxView { ctx: context, table: &mut self.table, hooks: sender }
     }
-    Ok(wasi.build())
 }
 
 impl types::Host for Run {}
@@ -116,21 +184,21 @@ impl host::Host for Run {
         // JSON has no word for these.
         if progress.is_finite() {
             let total = total.filter(|total| total.is_finite());
-            let message = message.map(|message| inputs::cut(message, inputs::MESSAGE_BYTES));
+            let message = message.map(|message| inputs::cut(self.clean(message), inputs::MESSAGE_BYTES));
             self.context.report(Report::Progress(Progress { progress, total, message }));
         }
         Ok(())
     }
 
     fn status(&mut self, message: String) -> wasmtime::Result<()> {
-        self.context.report(Report::Status(inputs::cut(message, inputs::MESSAGE_BYTES)));
+        self.context.report(Report::Status(inputs::cut(self.clean(message), inputs::MESSAGE_BYTES)));
         Ok(())
     }
 
     fn log(&mut self, level: wit::LogLevel, logger: Option<String>, data: String) -> wasmtime::Result<()> {
         let level = inputs::level(level);
-        let logger = logger.map(|logger| inputs::cut(logger, inputs::NAME_BYTES));
-        self.context.report(Report::Log { level, logger, data: inputs::log_data(data) });
+        let logger = logger.map(|logger| inputs::cut(self.clean(logger), inputs::NAME_BYTES));
+        self.context.report(Report::Log { level, logger, data: self.clean_json(inputs::log_data(data)) });
         Ok(())
     }
 
@@ -152,10 +220,17 @@ impl host::Host for Run {
         &mut self,
         questions: Vec<wit::Question>,
     ) -> wasmtime::Result<Result<Vec<wit::Answer>, wit::AskError>> {
-        let questions = match inputs::questions(questions) {
+        let mut questions = match inputs::questions(questions) {
             Ok(questions) => questions,
             Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
         };
+        if questions.iter().any(|question| self.holds_secret(&question.key)) {
+            return Ok(Err(wit::AskError::Invalid("the key of a question holds a secret".to_owned())));
+        }
+        for question in &mut questions {
+            question.params =
+                self.clean_json(std::mem::replace(&mut question.params, RawJson::empty_object()));
+        }
         let forms = match Forms::compile(&questions, self.about.schemas) {
             Ok(forms) => forms,
             Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
@@ -167,7 +242,7 @@ impl host::Host for Run {
     }
 
     fn elicitation_complete(&mut self, key: String) -> wasmtime::Result<()> {
-        if inputs::is_key(&key) {
+        if inputs::is_key(&key) && !self.holds_secret(&key) {
             self.context.report(Report::ElicitationComplete { key });
         }
         Ok(())
@@ -213,7 +288,7 @@ impl host::Host for Run {
             wit::Change::Prompts => Change::Prompts,
             wit::Change::Resources => Change::Resources,
             // No client can have subscribed to it.
-            wit::Change::Resource(uri) if !is_uri(&uri) => return Ok(()),
+            wit::Change::Resource(uri) if !is_uri(&uri) || self.holds_secret(&uri) => return Ok(()),
             wit::Change::Resource(uri) => Change::Resource(uri),
         };
         self.context.report(Report::Changed(change));

@@ -35,10 +35,19 @@ pub(crate) enum Subject {
     Function(&'static str),
 }
 
+/// What a run was refused, which it may not know in words.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    /// The limit on growth that it met.
+    pub growth: Option<Denied>,
+    /// Of the network, in sentences.
+    pub network: Vec<String>,
+}
+
 /// How a run ended.
 pub(crate) enum Ended<R> {
-    /// The guest's function returned; which limit it had been refused more of.
-    Returned(R, Option<Denied>),
+    /// The guest's function returned; what it had been refused.
+    Returned(R, Refused),
     Failed(Failure),
     Stopped,
 }
@@ -58,7 +67,7 @@ impl Drop for Account<'_> {
 /// How a run failed before it gave anything.
 struct Broken {
     error: wasmtime::Error,
-    denied: Option<Denied>,
+    refused: Refused,
     /// Whether the guest's function had been reached.
     entered: bool,
 }
@@ -106,6 +115,7 @@ where
         grants: base.grants.clone(),
         limits: limits.clone(),
         schemas: engine.settings.schema_bounds(),
+        network: engine.network.clone(),
         began: meter.born(),
     };
     let limiter = Limiter::new(limits, engine.rooms.clone(), base.code.needs.within(limits.memory).prepaid());
@@ -117,7 +127,7 @@ where
     match drive(engine, (&meter, pace), limits.wall, context, call).await {
         Driven::Stopped => Ended::Stopped,
         Driven::OutOfTime => Ended::Failed(Failure::Wall),
-        Driven::Done(Ok((value, denied))) => Ended::Returned(value, denied),
+        Driven::Done(Ok((value, refused))) => Ended::Returned(value, refused),
         Driven::Done(Err(broken)) => {
             let interrupted = matches!(broken.error.downcast_ref(), Some(Trap::Interrupt));
             if interrupted && context.stopped() {
@@ -126,9 +136,10 @@ where
             let failure = if interrupted && meter.is_over() {
                 Failure::Cpu
             } else {
-                Failure::of(&broken.error, broken.denied, broken.entered)
+                Failure::of(&broken.error, broken.refused.growth, broken.entered)
+                    .after(&broken.refused.network)
             };
-            let error = format!("{:#}", broken.error);
+            let error = base.grants.clean(format!("{:#}", broken.error));
             if failure == Failure::Host {
                 tracing::warn!(plugin = %base.file, tool = %function, error, "a tool could not be run");
             } else {
@@ -196,9 +207,12 @@ async fn check_types(
     let mut store = store(engine, &limits, &meter, state);
     let checked = async {
         let instance = pre.instantiate_async(&mut store).await;
-        let denied = store.data().limiter.denied;
-        let instance = instance.map_err(|error| Broken { error, denied, entered: false })?;
-        exports.check(&mut store, instance).map_err(|error| Broken { error, denied, entered: true })
+        let growth = store.data().limiter.denied;
+        let broken = |entered| {
+            move |error| Broken { error, refused: Refused { growth, network: Vec::new() }, entered }
+        };
+        let instance = instance.map_err(broken(false))?;
+        exports.check(&mut store, instance).map_err(broken(true))
     };
     match drive(engine, (&meter, &Pace::default()), limits.wall, &context, checked).await {
         Driven::Done(Ok(())) => Ok(()),
@@ -211,7 +225,7 @@ async fn check_types(
 }
 
 fn unlisted(function: &'static str, broken: &Broken, limits: &Limits) -> Refusal {
-    let why = match Failure::of(&broken.error, broken.denied, broken.entered) {
+    let why = match Failure::of(&broken.error, broken.refused.growth, broken.entered) {
         // Whoever looks after the folder may see it all.
         Failure::Host => format!("{:#}", broken.error),
         failure => failure.sentence(&format!("function `{function}`"), limits),
@@ -233,6 +247,7 @@ fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Resu
         grants: Arc::default(),
         limits: limits.clone(),
         schemas: engine.settings.schema_bounds(),
+        network: engine.network.clone(),
         began: meter.born(),
     };
     let context: Arc<dyn RunContext> = Arc::new(Nobody);
@@ -250,8 +265,7 @@ fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: Run) -> St
     store
 }
 
-/// One call of an exported function in a store of its own, and which limit it was
-/// refused more of.
+/// One call of an exported function in a store of its own, and what it was refused.
 async fn guest<P, R>(
     engine: &Engine,
     (pre, export): (&InstancePre<Run>, &ComponentExportIndex),
@@ -259,7 +273,7 @@ async fn guest<P, R>(
     meter: &Arc<Meter>,
     state: Run,
     params: P,
-) -> Result<(R, Option<Denied>), Broken>
+) -> Result<(R, Refused), Broken>
 where
     P: ComponentNamedList + Lower + Send + Sync,
     R: ComponentNamedList + Lift + Send + Sync + 'static,
@@ -280,11 +294,11 @@ where
     };
     let called = called.await;
     let limiter = &store.data().limiter;
-    let denied = limiter.denied;
     meter.had(limiter.memory());
+    let refused = Refused { growth: limiter.denied, network: store.data().refusals() };
     match called {
-        Ok(value) => Ok((value, denied)),
-        Err(error) => Err(Broken { error, denied, entered }),
+        Ok(value) => Ok((value, refused)),
+        Err(error) => Err(Broken { error, refused, entered }),
     }
 }
 
@@ -335,7 +349,7 @@ async fn drive<T>(
 }
 
 /// For whom a listing runs: nobody hears it and nobody answers.
-struct Nobody;
+pub(crate) struct Nobody;
 
 #[async_trait]
 impl RunContext for Nobody {

@@ -5,13 +5,19 @@
 //! sections that this version does not carry out yet.
 
 mod folders;
+mod http;
 mod limits;
 mod read;
+mod secrets;
+mod sockets;
 mod tools;
 
 use crate::error::ManifestError;
 use crate::grant::NamedFolder;
 use crate::limits::Limits;
+use crate::secret::NamedSecret;
+use crate::sockets::SocketGrant;
+pub(crate) use http::{NamedHttp, NamedInjection};
 use read::{Entry, Section};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +40,9 @@ pub(crate) struct Manifest {
     pub queue: Option<u32>,
     pub env: Vec<(String, String)>,
     pub folders: Vec<NamedFolder>,
+    pub http: NamedHttp,
+    pub sockets: SocketGrant,
+    pub secrets: Vec<NamedSecret>,
     pub poll_interval: Option<Duration>,
     pub immediate_response: Option<String>,
     pub tools: BTreeMap<String, ToolOverride>,
@@ -50,6 +59,9 @@ impl Manifest {
             queue: None,
             env: Vec::new(),
             folders: Vec::new(),
+            http: NamedHttp::default(),
+            sockets: SocketGrant::default(),
+            secrets: Vec::new(),
             poll_interval: None,
             immediate_response: None,
             tools: BTreeMap::new(),
@@ -65,7 +77,7 @@ impl Manifest {
 
     fn read(&mut self, root: &Section<'_>) -> Result<(), ManifestError> {
         const KEYS: &[&str] =
-            &["enabled", "prefix", "limits", "fs", "http", "env", "secrets", "task", "tools"];
+            &["enabled", "prefix", "limits", "fs", "http", "sockets", "env", "secrets", "task", "tools"];
         // Before the tools, whose limits begin with these.
         if let Some(limits) = root.entries().find(|entry| entry.key() == "limits") {
             self.read_limits(&limits.section()?)?;
@@ -84,8 +96,29 @@ impl Manifest {
                     }
                 }
                 "fs" => self.folders = folders::folders(&entry.section()?)?,
-                "http" | "secrets" => return Err(entry.not_yet()),
+                "http" => self.http = http::http(&entry.section()?)?,
+                "sockets" => self.sockets = sockets::sockets(&entry.section()?)?,
+                "secrets" => self.secrets = secrets::secrets(&entry.section()?)?,
                 _ => return Err(entry.unknown(KEYS)),
+            }
+        }
+        self.check_secrets(root)
+    }
+
+    /// What `[http]` and `[env]` say of `[secrets]`.
+    fn check_secrets(&self, root: &Section<'_>) -> Result<(), ManifestError> {
+        let sections = || root.entries().filter(|entry| matches!(entry.key(), "http" | "env"));
+        let is_secret = |name: &str| self.secrets.iter().any(|secret| secret.name == name);
+        for entry in sections() {
+            let header = self.http.secrets().find(|(name, _)| !is_secret(name));
+            if let (Some((name, header)), "http") = (header, entry.key()) {
+                let what =
+                    format!("the header `{}` takes `{{{name}}}`, which is not in `secrets`", header.name);
+                return Err(ManifestError { line: header.line, ..entry.error(what) });
+            }
+            if let ("env", Some((name, _))) = (entry.key(), self.env.iter().find(|(name, _)| is_secret(name)))
+            {
+                return Err(entry.error(format!("`{name}` is in `secrets` as well")));
             }
         }
         Ok(())
@@ -139,5 +172,7 @@ fn environment(section: &Section<'_>) -> Result<Vec<(String, String)>, ManifestE
     section.entries().map(variable).collect()
 }
 
+#[cfg(test)]
+mod network_tests;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::{ManifestError, Refusal};
 use crate::exports::{Exports, Tools};
 use crate::folder::manifest_name;
-use crate::grant::{self, Grants};
+use crate::grant::Grants;
 use crate::host::Run;
 use crate::invoke;
 use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
@@ -147,8 +147,8 @@ impl Plugin {
         engine.rooms.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
             Refusal::Resources(format!("more than this host has for all guests (`{}`)", shortage.setting()))
         })?;
-        let folders = grant::find(&manifest_name(file), place, &manifest.folders)?;
-        let grants = Arc::new(Grants { env: manifest.env.clone(), folders });
+        let grants = Grants::of(&manifest_name(file), place, &manifest, engine.settings.variable)?;
+        let grants = Arc::new(grants);
         let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, grants });
         let nothing = ToolOverride::default();
         let tools = base.code.exports.tools.iter().flat_map(|exports| {

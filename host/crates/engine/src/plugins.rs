@@ -298,12 +298,13 @@ fn log(report: &PluginReport) {
 impl Held {
     /// Whether it is worth another look though the file seems unchanged.
     pub fn may_pass(&self) -> bool {
-        // A folder that is granted may be made yet.
-        let lacks_folder = matches!(
+        // A folder that is granted, or the file of a secret, may be made yet.
+        let lacks_file = matches!(
             (&self.manifest, &self.built),
-            (Ok(manifest), Err(Refusal::Manifest(_))) if !manifest.folders.is_empty()
+            (Ok(manifest), Err(Refusal::Manifest(_)))
+                if !manifest.folders.is_empty() || !manifest.secrets.is_empty()
         );
-        lacks_folder || matches!(self.fault, Some(Refusal::Unreadable(_)))
+        lacks_file || matches!(self.fault, Some(Refusal::Unreadable(_)))
     }
 
     fn is_disabled(&self) -> bool {
@@ -389,7 +390,8 @@ impl File {
         held
     }
 
-    /// The manifest's text and meaning; the former object if the text is the same.
+    /// The manifest's text and meaning; the former object if the text is the same,
+    /// unless it was touched so that its secrets are read anew.
     fn manifest(&self) -> (Option<String>, Result<Arc<Manifest>, Refusal>) {
         let text = match self.manifest_text() {
             Ok(text) => text,
@@ -397,7 +399,8 @@ impl File {
         };
         if let Some(former) = &self.former
             && former.manifest_text == text
-            && former.manifest.is_ok()
+            && let Ok(manifest) = &former.manifest
+            && (manifest.secrets.is_empty() || former.seen.manifest == self.seen.manifest)
         {
             return (text, former.manifest.clone());
         }

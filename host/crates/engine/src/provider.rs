@@ -49,7 +49,13 @@ impl Provider for GuestProvider {
         room: Room,
         context: Arc<dyn RunContext>,
     ) -> BoxFuture<'static, RetrievalEnd> {
-        Box::pin(async move { serve(&self, request, room, &context).await })
+        Box::pin(async move {
+            let end = serve(&self, request, room, &context).await;
+            match &self.base.grants.redactor {
+                Some(redactor) => redactor.retrieval_end(end),
+                None => end,
+            }
+        })
     }
 
     fn interrupt(&self) {

@@ -4,6 +4,7 @@
 use crate::limits::Limits;
 use crate::schema::Bounds;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +39,9 @@ pub struct Settings {
     pub cache: Option<PathBuf>,
     /// How components become machine code.
     pub compiler: Compiler,
+    /// Reads a variable of the host's environment, for the secrets that manifests
+    /// name. There are none by default.
+    pub variable: fn(&str) -> Option<OsString>,
     /// What a run may use unless its manifest says otherwise.
     pub limits: Limits,
     /// How many runs may be under way at once, if the machine allows it; see
@@ -76,6 +80,7 @@ impl Default for Settings {
         Self {
             cache: None,
             compiler: Compiler::InProcess,
+            variable: |_| None,
             limits: Limits::default(),
             max_runs: 1_000,
             guest_memory: None,

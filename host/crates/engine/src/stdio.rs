@@ -2,6 +2,7 @@
 //! log, line by line, bounded for each run. Beyond the bound it is swallowed,
 //! because writing must never fail a guest.
 
+use crate::redact::Redactor;
 use async_trait::async_trait;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,13 +29,21 @@ struct Lines {
     stream: &'static str,
     line: Vec<u8>,
     budget: Budget,
+    redactor: Option<Arc<Redactor>>,
+    /// Whether the budget is spent and there was more.
+    swallows: bool,
 }
 
 impl GuestOutput {
-    pub fn new(plugin: &Arc<str>, tool: &Arc<str>, stream: &'static str, budget: &Budget) -> Self {
+    pub fn new(
+        (plugin, tool): (&Arc<str>, &Arc<str>),
+        stream: &'static str,
+        budget: &Budget,
+        redactor: Option<Arc<Redactor>>,
+    ) -> Self {
         let line = Vec::new();
         let (plugin, tool, budget) = (plugin.clone(), tool.clone(), budget.clone());
-        Self(Arc::new(Mutex::new(Lines { plugin, tool, stream, line, budget })))
+        Self(Arc::new(Mutex::new(Lines { plugin, tool, stream, line, budget, redactor, swallows: false })))
     }
 
     fn take(&self, bytes: &[u8]) {
@@ -48,28 +57,54 @@ impl Lines {
             let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
             let allowed = bytes.len().min(*budget);
             if *budget > 0 && allowed < bytes.len() {
-                self.line.extend_from_slice(b"(what follows is swallowed) ");
+                self.swallows = true;
             }
             *budget -= allowed;
             allowed
         };
+        // A secret that begins in one piece of a long line must be whole in it.
+        let most = LINE_BYTES + self.redactor.as_ref().map_or(0, |redactor| redactor.longest());
         for &byte in &bytes[..allowed] {
-            if byte == b'\n' || self.line.len() >= LINE_BYTES {
+            if byte == b'\n' {
                 self.flush();
-            }
-            if byte != b'\n' {
+            } else {
+                if self.line.len() >= most {
+                    self.flush_piece();
+                }
                 self.line.push(byte);
             }
         }
+    }
+
+    fn flush_piece(&mut self) {
+        let end = match &self.redactor {
+            Some(redactor) => redactor.part(&self.line, LINE_BYTES),
+            None => self.line.len(),
+        };
+        let rest = self.line.split_off(end);
+        self.flush();
+        self.line = rest;
     }
 
     fn flush(&mut self) {
         if self.line.is_empty() {
             return;
         }
-        let line = printable(&self.line);
+        let line = self.shown();
         tracing::info!(target: "guest", plugin = %self.plugin, tool = %self.tool, stream = self.stream, "{line}");
         self.line.clear();
+    }
+
+    /// The line as it is logged.
+    fn shown(&self) -> String {
+        let line = printable(&self.line);
+        let line = match &self.redactor {
+            // What was cut at the bound may have been cut within a secret.
+            Some(redactor) if self.swallows => redactor.cut_text(line),
+            Some(redactor) => redactor.text(line),
+            None => line,
+        };
+        if self.swallows { format!("{line} (what follows is swallowed)") } else { line }
     }
 }
 
@@ -140,19 +175,47 @@ impl AsyncWrite for GuestOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::Secret;
+
+    fn output(budget: usize, secret: Option<&str>) -> (GuestOutput, Budget) {
+        let budget: Budget = Arc::new(Mutex::new(budget));
+        let secrets = secret.map(|value| Secret::new("KEY", value).expect("long enough"));
+        let redactor = Redactor::new(secrets.as_slice()).expect("small").map(Arc::new);
+        (GuestOutput::new((&"p.wasm".into(), &"t".into()), "stdout", &budget, redactor), budget)
+    }
+
+    fn shown(output: &GuestOutput) -> String {
+        output.0.lock().expect("free").shown()
+    }
 
     #[test]
     fn lines_are_cut_at_the_budget_and_cleaned() {
-        let budget: Budget = Arc::new(Mutex::new(10));
-        let output = GuestOutput::new(&"p.wasm".into(), &"t".into(), "stdout", &budget);
+        let (output, budget) = output(10, None);
         output.take(b"one\ntwo");
-        assert_eq!(output.0.lock().expect("free").line, b"two");
+        assert_eq!(shown(&output), "two");
         output.take(b" three");
         assert_eq!(*budget.lock().expect("free"), 0);
-        let line = output.0.lock().expect("free").line.clone();
-        assert!(String::from_utf8_lossy(&line).contains("swallowed"), "{line:?}");
+        let line = shown(&output);
+        assert!(line.ends_with("(what follows is swallowed)"), "{line}");
         output.take(b"four");
-        assert_eq!(output.0.lock().expect("free").line, line);
+        assert_eq!(shown(&output), line);
         assert_eq!(printable(b"a\x1b[31mb\xff"), "a\u{fffd}[31mb\u{fffd}");
+    }
+
+    #[test]
+    fn a_secret_is_not_logged_wherever_a_line_is_parted() {
+        let secret = "abcdefghij";
+        for before in LINE_BYTES - secret.len() - 1..=LINE_BYTES + 1 {
+            let (output, _) = output(1 << 20, Some(secret));
+            output.take("x".repeat(before).as_bytes());
+            output.take(secret.as_bytes());
+            // Enough for the first piece to go, which the log has then.
+            output.take("y".repeat(LINE_BYTES - 200).as_bytes());
+            let rest = shown(&output);
+            assert!(!rest.contains("ij") && !rest.contains("ab"), "{before}: {rest}");
+        }
+        let (output, _) = output(8, Some(secret));
+        output.take(secret.as_bytes());
+        assert_eq!(shown(&output), "[secret KEY] (what follows is swallowed)");
     }
 }

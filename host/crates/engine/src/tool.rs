@@ -62,8 +62,17 @@ impl Tool for GuestTool {
     }
 }
 
-/// Runs one call.
+/// Runs one call; its secrets stay here.
 async fn run(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
+    let redactor = tool.base.grants.redactor.clone();
+    let end = call(tool, arguments, room, context).await;
+    match redactor {
+        Some(redactor) => redactor.run_end(end),
+        None => end,
+    }
+}
+
+async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
     let params: CallParams<'_> = (&tool.guest_name, arguments.as_str());
     let order = Order {
         base: &tool.base,
@@ -78,18 +87,26 @@ async fn run(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<
     // Made only for what needs it: a good result says nothing of its tool.
     let name = || format!("tool `{}`", tool.spec.name());
     let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));
+    let redactor = tool.base.grants.redactor.as_deref();
     match ended {
         Ended::Stopped => RunEnd::Stopped,
         Ended::Failed(failure) => fail(failure),
-        Ended::Returned((Ok(mut result),), denied) => {
-            if let (true, Some(denied)) = (result.is_error, denied) {
-                // A guest that was refused memory and fails in its own words does
-                // not know what the limit was.
-                result.content.push(encode::text(denied.sentence(limits)));
+        Ended::Returned((Ok(mut result),), refused) => {
+            if result.is_error {
+                // A guest that was refused something and fails in its own words does
+                // not know what the limit was, or the grant.
+                let growth = refused.growth.map(|denied| denied.sentence(limits));
+                result.content.extend(growth.into_iter().chain(refused.network).map(encode::text));
+            }
+            if let Some(redactor) = redactor {
+                redactor.guest_result(&mut result);
             }
             encode::result(result, tool.declared.output.as_deref(), limits.output).unwrap_or_else(fail)
         }
-        Ended::Returned((Err(CallError::Rpc(error)),), _) => {
+        Ended::Returned((Err(CallError::Rpc(mut error)),), _) => {
+            if let Some(redactor) = redactor {
+                redactor.guest_error(&mut error);
+            }
             RunEnd::Error(guest_error::rpc_error(&name(), error))
         }
         Ended::Returned((Err(CallError::MissingCapability(what)),), _) => {

@@ -21,6 +21,8 @@ pub(super) struct Entry<'a> {
     key: &'a Spanned<DeString<'a>>,
     value: &'a Spanned<DeValue<'a>>,
     path: String,
+    /// Where complaints about it point to.
+    start: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -60,7 +62,7 @@ impl<'a> Section<'a> {
         self.table.iter().map(move |(key, value)| {
             let name = key.get_ref();
             let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
-            Entry { at, key, value, path }
+            Entry { at, key, value, path, start: key.span().start }
         })
     }
 
@@ -90,9 +92,29 @@ impl<'a> Entry<'a> {
         self.key.get_ref()
     }
 
-    /// The line that the key is on.
+    /// The line that the key, or the item, is on.
     pub fn line(&self) -> Option<usize> {
-        self.at.line(Some(self.key.span().start))
+        self.at.line(Some(self.start))
+    }
+
+    /// The items of an array, at most so many.
+    pub fn items(&self, most: usize) -> Result<Vec<Self>, ManifestError> {
+        let items = self.value.get_ref().as_array().ok_or_else(|| self.expected("an array"))?;
+        if items.len() > most {
+            return Err(self.expected(&format!("at most {most} items")));
+        }
+        let item = |(index, value): (usize, &'a Spanned<DeValue<'a>>)| Self {
+            at: self.at,
+            key: self.key,
+            value,
+            path: format!("{}[{index}]", self.path),
+            start: value.span().start,
+        };
+        Ok(items.iter().enumerate().map(item).collect())
+    }
+
+    pub fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
     }
 
     pub fn boolean(&self) -> Result<bool, ManifestError> {
@@ -150,7 +172,7 @@ impl<'a> Entry<'a> {
     }
 
     pub fn error(&self, what: String) -> ManifestError {
-        self.at.error(Some(self.key.span().start), format!("`{}`: {what}", self.path))
+        self.at.error(Some(self.start), format!("`{}`: {what}", self.path))
     }
 
     pub fn not_yet(&self) -> ManifestError {

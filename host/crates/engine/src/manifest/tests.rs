@@ -98,8 +98,6 @@ fn unknown_keys_name_the_nearest_and_the_line() {
 #[test]
 fn what_is_not_carried_out_yet_is_said_and_not_ignored() {
     for (text, key) in [
-        ("[http]\nallow = []", "`http`"),
-        ("[secrets]\nK = { env = \"K\" }", "`secrets`"),
         ("[task]\ninline-for = \"1s\"", "`task.inline-for`"),
         ("[task]\ndurability = \"resume\"", "`task.durability`"),
     ] {

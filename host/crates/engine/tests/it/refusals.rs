@@ -18,7 +18,7 @@ async fn files_that_are_no_plugins() {
     let wrong_types =
         component(r#"(component (instance $i) (export "toolyard:plugin/tools@0.1.0" (instance $i)))"#);
     let imports = component(
-        r#"(component (import "wasi:http/types@0.2.0" (instance)) (import "my:own/thing@1.0.0" (instance))
+        r#"(component (import "wasi:http/incoming-handler@0.2.0" (instance)) (import "my:own/thing@1.0.0" (instance))
             (instance $i) (export "toolyard:plugin/tools@0.1.0" (instance $i)))"#,
     );
     let exports = component(r#"(component (instance $i) (export "my:own/thing@1.0.0" (instance $i)))"#);
@@ -38,7 +38,7 @@ async fn files_that_are_no_plugins() {
         ("large.wasm", &big, "larger than the 262144 bytes"),
         ("version.wasm", &other_version, "built for `toolyard:plugin/tools@0.2.0`"),
         ("types.wasm", &wrong_types, "list-tools"),
-        ("imports.wasm", &imports, "`wasi:http/types@0.2.0` and `my:own/thing@1.0.0`"),
+        ("imports.wasm", &imports, "`wasi:http/incoming-handler@0.2.0` and `my:own/thing@1.0.0`"),
         ("exports.wasm", &exports, "it exports `my:own/thing@1.0.0`"),
         ("damaged.wasm", &damaged, "damaged.wasm"),
         ("bare.wasm", b"\0asm\x0d\0\x01\0", "exports nothing"),

@@ -1,0 +1,142 @@
+//! Connections: to the first of the addresses that answers, and TLS over it, with a
+//! certificate for the name that was asked for.
+
+use super::rules::{Host, Scheme, Target};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use wasmtime_wasi_http::Error;
+
+/// The most addresses of a name that are tried.
+const MOST_ADDRESSES: usize = 8;
+
+/// A connection, with or without TLS.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Whose certificates are trusted: those that this machine trusts, read when the first
+/// connection needs them.
+#[derive(Default)]
+pub(crate) struct Roots(OnceCell<Arc<ClientConfig>>);
+
+impl Roots {
+    async fn config(&self) -> Result<Arc<ClientConfig>, String> {
+        let read = async || {
+            let read = tokio::task::spawn_blocking(native).await;
+            read.unwrap_or_else(|error| Err(error.to_string())).map(Arc::new)
+        };
+        self.0.get_or_try_init(read).await.cloned()
+    }
+
+    /// These and no others.
+    #[cfg(test)]
+    pub fn of(certificates: RootCertStore) -> Self {
+        let config = config(certificates).expect("the defaults are fine");
+        Self(OnceCell::new_with(Some(Arc::new(config))))
+    }
+}
+
+fn native() -> Result<ClientConfig, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        // Where they were looked for is nobody's business but the operator's.
+        let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+        tracing::warn!(?errors, "no trusted certificates are found");
+        return Err("there are no trusted certificates on this machine".to_owned());
+    }
+    config(roots)
+}
+
+fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Connects to the first of the addresses that answers; all of them have `time`, which
+/// whoever calls this bounds.
+pub(super) async fn tcp(addresses: &[IpAddr], port: u16, time: Duration) -> Result<TcpStream, Error> {
+    let addresses = &addresses[..addresses.len().min(MOST_ADDRESSES)];
+    let Some((last, others)) = addresses.split_last() else { return Err(Error::DestinationNotFound) };
+    // One that is silent must not take the time of all.
+    let share = time / u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+    for address in others {
+        if let Ok(Ok(stream)) = timeout(share, TcpStream::connect(SocketAddr::new(*address, port))).await {
+            return Ok(quick(stream));
+        }
+    }
+    let stream = TcpStream::connect(SocketAddr::new(*last, port)).await;
+    stream.map(quick).map_err(|error| unreached(&error))
+}
+
+fn quick(stream: TcpStream) -> TcpStream {
+    // Only a matter of speed.
+    drop(stream.set_nodelay(true));
+    stream
+}
+
+fn unreached(error: &io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Error::ConnectionRefused,
+        ErrorKind::TimedOut => Error::ConnectionTimeout,
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Error::DestinationIpUnroutable,
+        _ => Error::DestinationUnavailable,
+    }
+}
+
+/// Why there is no secure connection: for the guest, and in words for the operator.
+pub(super) struct Insecure {
+    pub error: Error,
+    pub why: String,
+}
+
+/// Puts TLS over a connection if the scheme asks for it.
+pub(super) async fn secure(
+    stream: TcpStream,
+    target: &Target,
+    roots: &Roots,
+) -> Result<Box<dyn Stream>, Insecure> {
+    if target.scheme == Scheme::Http {
+        return Ok(Box::new(stream));
+    }
+    let config = roots.config().await.map_err(|why| Insecure { error: Error::ConfigurationError, why })?;
+    let name = match &target.host {
+        Host::Address(address) => ServerName::from(*address),
+        Host::Name(name) => ServerName::try_from(name.clone())
+            .map_err(|error| Insecure { error: Error::HttpRequestUriInvalid, why: error.to_string() })?,
+    };
+    match TlsConnector::from(config).connect(name, stream).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(error) => Err(insecure(&error)),
+    }
+}
+
+fn insecure(error: &io::Error) -> Insecure {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let code = match inner {
+        Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
+            Error::TlsCertificateError
+        }
+        Some(rustls::Error::AlertReceived(alert)) => Error::TlsAlertReceived {
+            alert_id: Some(u8::from(*alert)),
+            alert_message: Some(format!("{alert:?}")),
+        },
+        _ => Error::TlsProtocolError,
+    };
+    Insecure { error: code, why: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

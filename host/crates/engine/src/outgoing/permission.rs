@@ -1,0 +1,71 @@
+//! The decision on one request.
+
+use super::address::{self, Kind};
+use super::rules::{Rule, Target};
+use crate::traffic::Traffic;
+use http::Method;
+use std::net::IpAddr;
+use wasmtime_wasi_http::Error;
+
+/// The rules that cover a request. Whoever connects must hold one, and asks it about
+/// each address.
+#[derive(Debug)]
+pub(super) struct Permit(Vec<Rule>);
+
+impl Permit {
+    /// The addresses that may be connected to.
+    ///
+    /// # Errors
+    /// If there are some, and none of them.
+    pub fn reachable(
+        &self,
+        traffic: &Traffic,
+        target: &Target,
+        mut found: Vec<IpAddr>,
+    ) -> Result<Vec<IpAddr>, Error> {
+        let first = found.first().copied();
+        found.retain(|address| self.0.iter().any(|rule| rule.reaches(*address)));
+        let Some(refused) = first.filter(|_| found.is_empty()) else { return Ok(found) };
+        let (kind, manifest) = (address::kind(refused), traffic.manifest());
+        let remedy = match kind {
+            Kind::Metadata => "only an entry that names the very address reaches it".to_owned(),
+            _ => format!(
+                "an entry that names the address reaches it, or {{ host = \"{}\", private = true }}",
+                target.authority()
+            ),
+        };
+        let word = kind.word();
+        traffic.refused(format!(
+            "{target} is at a {word} address, which `http.allow` of {manifest} does not cover; {remedy}"
+        ));
+        Err(Error::DestinationIpProhibited)
+    }
+}
+
+/// Whether this run may send `method` to `target`: all that decides it is here, and
+/// whatever else shall be asked before a request goes out belongs here. Nothing has
+/// been resolved yet, and no time runs.
+///
+/// # Errors
+/// [`Error::HttpRequestDenied`], with the reason in the log and in the result.
+pub(super) async fn may_send(traffic: &Traffic, target: &Target, method: &Method) -> Result<Permit, Error> {
+    let about: Vec<&Rule> = traffic.grants.http.rules.iter().filter(|rule| rule.is_about(target)).collect();
+    let rules: Vec<Rule> =
+        about.iter().filter(|rule| rule.has_method(method)).map(|&rule| rule.clone()).collect();
+    if !rules.is_empty() {
+        return Ok(Permit(rules));
+    }
+    let manifest = traffic.manifest();
+    traffic.refused(match about.first() {
+        None => format!(
+            "{method} {target} is not granted; add \"{}\" to `http.allow` of {manifest} to grant it",
+            target.authority()
+        ),
+        Some(rule) => format!(
+            "{method} {target} is not granted; add \"{method}\" to the `methods` of \"{}\" in `http.allow` \
+             of {manifest} to grant it",
+            rule.written.hosts
+        ),
+    });
+    Err(Error::HttpRequestDenied)
+}

@@ -1,0 +1,261 @@
+//! Which hosts a manifest grants: `[scheme://]host[:port]`, and what that covers.
+//!
+//! Names are compared as lower-case ASCII without a trailing dot. What a name
+//! resolves to is another question: [`Rule::reaches`].
+
+use super::address::{self, Kind};
+use http::{Method, Uri};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The two that there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Http, Self::Https].into_iter().find(|scheme| scheme.as_str().eq_ignore_ascii_case(name))
+    }
+}
+
+/// One host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Host {
+    Name(String),
+    Address(IpAddr),
+}
+
+impl Host {
+    /// Reads a host as it stands in a URI: brackets about an IPv6 address.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(inner) = text.strip_prefix('[') {
+            let inner = inner.strip_suffix(']').and_then(|inner| inner.parse::<Ipv6Addr>().ok());
+            let inner = inner.ok_or_else(|| format!("`{text}` is not an IPv6 address in brackets"))?;
+            return Ok(Self::Address(IpAddr::V6(inner).to_canonical()));
+        }
+        if let Ok(address) = text.parse::<Ipv4Addr>() {
+            return Ok(Self::Address(address.into()));
+        }
+        name(text).map(Self::Name)
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(IpAddr::V4(address)) => address.fmt(f),
+            Self::Address(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+/// A name of the DNS, in the one form in which names are compared.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    if !text.is_ascii() {
+        return Err(format!("`{text}` is not ASCII; write the name as it stands in the DNS, with `xn--`"));
+    }
+    let plain = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    if plain.len() > 253 || !plain.split('.').all(is_label) {
+        return Err(format!("`{text}` is not the name of a host"));
+    }
+    // Resolvers take `127.1`, `0x7f000001` and the like for addresses.
+    let last = plain.rsplit('.').next().unwrap_or_default();
+    if last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") {
+        return Err(format!("`{text}` is a number and no name; write an address as `127.0.0.1` or `[::1]`"));
+    }
+    Ok(plain)
+}
+
+/// Which hosts a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Hosts {
+    /// `*`: every host that is public.
+    Any,
+    /// `*.example.com`: every name below it, and not itself.
+    Below(String),
+    /// This one.
+    One(Host),
+}
+
+impl Hosts {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.strip_prefix('*') {
+            Some("") => Ok(Self::Any),
+            Some(rest) => match rest.strip_prefix('.') {
+                Some(apex) => name(apex).map(Self::Below),
+                None => Err(format!("`{text}`: a star stands for whole labels, as in `*.example.com`")),
+            },
+            None => Host::parse(text).map(Self::One),
+        }
+    }
+
+    fn has(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::Any, _) => true,
+            (Self::Below(apex), Host::Name(name)) => {
+                name.strip_suffix(apex.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            (Self::Below(_), Host::Address(_)) => false,
+            (Self::One(one), host) => one == host,
+        }
+    }
+}
+
+impl fmt::Display for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            Self::Below(apex) => write!(f, "*.{apex}"),
+            Self::One(host) => host.fmt(f),
+        }
+    }
+}
+
+/// `[scheme://]host[:port]`, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub scheme: Option<Scheme>,
+    pub hosts: Hosts,
+    pub port: Option<u16>,
+}
+
+impl Written {
+    /// # Errors
+    /// What is wrong, in a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = match text.split_once("://") {
+            None => (None, text),
+            Some((scheme, rest)) => match Scheme::named(scheme) {
+                Some(scheme) => (Some(scheme), rest),
+                None => return Err(format!("`{scheme}` is neither `http` nor `https`")),
+            },
+        };
+        if rest.contains(['/', '?', '#', '@']) {
+            return Err(format!("`{text}` is more than a host; paths and users cannot be granted"));
+        }
+        let (host, port) = split_port(rest)?;
+        Ok(Self { scheme, hosts: Hosts::parse(host)?, port })
+    }
+}
+
+/// Parts `host:port`.
+pub(crate) fn split_port(text: &str) -> Result<(&str, Option<u16>), String> {
+    // The colons of an IPv6 address are within its brackets.
+    let after = text.rfind(']').map_or(0, |at| at + 1);
+    let Some(at) = text[after..].find(':') else { return Ok((text, None)) };
+    let (host, port) = text.split_at(after + at);
+    let port = &port[1..];
+    let number = port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse::<u16>().ok()).flatten();
+    match number.filter(|port| *port != 0) {
+        Some(port) => Ok((host, Some(port))),
+        None if port.contains(':') => Err(format!("`{text}`: write an IPv6 address in brackets, as `[::1]`")),
+        None => Err(format!("`{text}`: a port is a number from 1 to 65535")),
+    }
+}
+
+/// One entry of `[http] allow`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub written: Written,
+    /// None means all of them.
+    pub methods: Vec<Method>,
+    /// Whether what the name resolves to may be private.
+    pub private: bool,
+}
+
+/// Where a request goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub scheme: Scheme,
+    pub host: Host,
+    pub port: u16,
+}
+
+impl Target {
+    /// # Errors
+    /// What is wrong with the URI.
+    pub fn of(uri: &Uri) -> Result<Self, String> {
+        let scheme =
+            uri.scheme_str().and_then(Scheme::named).ok_or("its scheme is neither http nor https")?;
+        let authority = uri.authority().ok_or("it names no host")?.as_str();
+        if authority.contains('@') {
+            return Err("a URI with a user in it is not sent".to_owned());
+        }
+        let (host, port) = split_port(authority)?;
+        Ok(Self { scheme, host: Host::parse(host)?, port: port.unwrap_or(scheme.port()) })
+    }
+
+    /// What `Host` says, and what an entry of a manifest that covers it would.
+    pub fn authority(&self) -> String {
+        if self.port == self.scheme.port() {
+            self.host.to_string()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme.as_str(), self.authority())
+    }
+}
+
+impl Rule {
+    /// Whether it is about this place, whatever the method.
+    pub fn is_about(&self, target: &Target) -> bool {
+        let Written { scheme, hosts, port } = &self.written;
+        hosts.has(&target.host)
+            && scheme.is_none_or(|scheme| scheme == target.scheme)
+            && port.unwrap_or(target.scheme.port()) == target.port
+    }
+
+    /// Whether it grants this method.
+    pub fn has_method(&self, method: &Method) -> bool {
+        self.methods.is_empty() || self.methods.contains(method)
+    }
+
+    /// Whether an address that its host resolved to, or is, may be connected to.
+    pub fn reaches(&self, address: IpAddr) -> bool {
+        reaches(&self.written.hosts, self.private, address)
+    }
+}
+
+/// Whether a grant of these hosts covers an address that one of them resolved to.
+pub(crate) fn reaches(hosts: &Hosts, private: bool, address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    if let Hosts::One(Host::Address(named)) = hosts {
+        return *named == address;
+    }
+    match address::kind(address) {
+        Kind::Public => true,
+        Kind::Metadata => false,
+        Kind::Loopback => private || matches!(hosts, Hosts::One(Host::Name(name)) if name == "localhost"),
+        Kind::Private(_) => private,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+use super::*;
+
+fn rule(text: &str) -> Rule {
+    Rule { written: Written::parse(text).expect(text), methods: Vec::new(), private: false }
+}
+
+fn target(uri: &str) -> Target {
+    Target::of(&uri.parse().expect(uri)).expect(uri)
+}
+
+#[test]
+fn an_entry_covers_what_it_says_and_nothing_else() {
+    for (entry, covered, others) in [
+        (
+            "api.example.com",
+            &["https://api.example.com", "http://api.example.com/x", "https://API.Example.com.:443"][..],
+            &[
+                "https://api.example.com:8443",
+                "http://api.example.com:443",
+                "https://example.com",
+                "https://x.api.example.com",
+                "https://api.example.com.evil.net",
+                "https://xapi.example.com",
+            ][..],
+        ),
+        (
+            "localhost:8080",
+            &["http://localhost:8080", "https://localhost:8080"],
+            &["http://localhost", "http://127.0.0.1:8080"],
+        ),
+        (
+            "https://api.example.com",
+            &["https://api.example.com"],
+            &["http://api.example.com", "http://api.example.com:443"],
+        ),
+        (
+            "*.example.com",
+            &["https://a.example.com", "https://a.b.example.com"],
+            &["https://example.com", "https://badexample.com", "https://.example.com.net", "https://[::1]"],
+        ),
+        (
+            "127.0.0.1:8080",
+            &["http://127.0.0.1:8080", "http://[::ffff:127.0.0.1]:8080"],
+            &["http://127.0.0.2:8080"],
+        ),
+        ("[::1]:8080", &["http://[::1]:8080", "http://[0:0:0:0:0:0:0:1]:8080"], &["http://[::1]"]),
+        ("*", &["https://example.com", "http://1.1.1.1"], &["https://example.com:8443"]),
+    ] {
+        let rule = rule(entry);
+        for uri in covered {
+            assert!(rule.is_about(&target(uri)), "{entry} covers {uri}");
+        }
+        for uri in others {
+            let parsed: Uri = uri.parse().expect(uri);
+            assert!(
+                !Target::of(&parsed).is_ok_and(|target| rule.is_about(&target)),
+                "{entry} leaves out {uri}"
+            );
+        }
+    }
+}
+
+#[test]
+fn entries_that_mean_nothing_are_refused_with_the_reason() {
+    for (entry, says) in [
+        ("", "not the name of a host"),
+        ("https://", "not the name of a host"),
+        ("ftp://example.com", "neither `http` nor `https`"),
+        ("example.com/path", "paths and users"),
+        ("user@example.com", "paths and users"),
+        ("example.com:0", "from 1 to 65535"),
+        ("example.com:99999", "from 1 to 65535"),
+        ("example.com:+80", "from 1 to 65535"),
+        ("example.com:", "from 1 to 65535"),
+        ("::1", "in brackets"),
+        ("[::1", "in brackets"),
+        ("bücher.example", "xn--"),
+        ("*example.com", "whole labels"),
+        ("a.*.example.com", "not the name of a host"),
+        ("example..com", "not the name of a host"),
+        ("ex ample.com", "not the name of a host"),
+        ("127.1", "is a number"),
+        ("2130706433", "is a number"),
+        ("0x7f000001", "is a number"),
+        ("0177.0.0.1", "is a number"),
+        ("1.2.3.4.5", "is a number"),
+    ] {
+        let what = Written::parse(entry).expect_err(entry);
+        assert!(what.contains(says), "{entry}: {what}");
+    }
+}
+
+#[test]
+fn a_uri_that_hides_its_host_has_no_target() {
+    for uri in [
+        "http://user:pass@example.com/",
+        "http://user@127.0.0.1",
+        "http://2130706433/",
+        "http://127.1/",
+        "/x",
+    ] {
+        let parsed: Uri = uri.parse().expect(uri);
+        assert!(Target::of(&parsed).is_err(), "{uri}");
+    }
+    assert_eq!(target("http://EXAMPLE.com:80/x?y").to_string(), "http://example.com");
+    assert_eq!(target("https://[::1]:8443").to_string(), "https://[::1]:8443");
+    assert_eq!(target("http://example.com:443").authority(), "example.com:443");
+}
+
+#[test]
+fn a_method_is_granted_by_its_list_or_by_none() {
+    let mut rule = rule("example.com");
+    assert!(rule.has_method(&Method::DELETE));
+    rule.methods = vec![Method::GET, Method::HEAD];
+    assert!(rule.has_method(&Method::HEAD) && !rule.has_method(&Method::DELETE));
+}
+
+#[test]
+fn private_addresses_are_reached_only_by_who_named_them() {
+    let address = |text: &str| text.parse::<IpAddr>().expect(text);
+    let open = |entry: &str| Rule { private: true, ..rule(entry) };
+    for (rule, reached, not) in [
+        (
+            rule("example.com"),
+            &["93.184.216.34"][..],
+            &["10.0.0.1", "127.0.0.1", "::1", "169.254.169.254"][..],
+        ),
+        (rule("*"), &["1.1.1.1"], &["192.168.1.1", "127.0.0.1", "fd00::1", "::ffff:10.0.0.1"]),
+        (rule("localhost"), &["127.0.0.1", "::1", "127.0.0.9"], &["10.0.0.1", "169.254.169.254", "0.0.0.0"]),
+        (
+            open("intranet.corp"),
+            &["10.0.0.1", "127.0.0.1", "fe80::1", "1.1.1.1"],
+            &["169.254.169.254", "fd00:ec2::254"],
+        ),
+        (rule("10.0.0.5"), &["10.0.0.5", "::ffff:10.0.0.5"], &["10.0.0.6", "1.1.1.1"]),
+        (rule("169.254.169.254"), &["169.254.169.254"], &["169.254.169.253"]),
+        (rule("*.localhost"), &["1.1.1.1"], &["127.0.0.1"]),
+    ] {
+        for text in reached {
+            assert!(rule.reaches(address(text)), "{} reaches {text}", rule.written.hosts);
+        }
+        for text in not {
+            assert!(!rule.reaches(address(text)), "{} does not reach {text}", rule.written.hosts);
+        }
+    }
+}

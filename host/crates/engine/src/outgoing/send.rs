@@ -1,0 +1,206 @@
+//! One exchange: from the decision to the response's head. Its body follows while the
+//! guest reads it.
+
+use super::body::{Received, Sent};
+use super::permission::{self, Permit};
+use super::rules::{Host, Target};
+use super::{Exchanged, Rest, connect};
+use crate::traffic::Traffic;
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version, header};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::error::Error as _;
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout, timeout_at};
+use wasmtime_wasi_http::{Error, RequestOptions};
+
+/// What the head of a response may take.
+const HEAD_BYTES: usize = 64 << 10;
+const MOST_HEADERS: usize = 128;
+
+/// Sends a request that the run has a place for, if it may.
+pub(super) async fn exchange(
+    traffic: Arc<Traffic>,
+    place: OwnedSemaphorePermit,
+    request: Request<UnsyncBoxBody<Bytes, Error>>,
+    options: RequestOptions,
+) -> Exchanged {
+    let target = Target::of(request.uri()).map_err(|what| {
+        traffic.refused(format!("a request was not sent: {what}"));
+        Error::HttpRequestUriInvalid
+    })?;
+    // The answer to one is a tunnel, to the other the headers that were added.
+    if [Method::CONNECT, Method::TRACE].contains(request.method()) {
+        return Err(Error::HttpRequestMethodInvalid);
+    }
+    let permit = permission::may_send(&traffic, &target, request.method()).await?;
+    let request = prepared(&traffic, &target, request)?;
+    let time = traffic.limits.http_time;
+    let end = Instant::now() + time;
+    let sent = async {
+        let (response, connection) = sent(&traffic, &target, &permit, request, &options).await?;
+        let patience = options.between_bytes_timeout.filter(|patience| *patience < time);
+        let body = |body| Received::new(body, traffic.clone(), end, patience, place).boxed_unsync();
+        let rest: Rest = Box::new(async move {
+            if let Some(connection) = connection {
+                // How it ended is said by the body.
+                drop(timeout_at(end, connection).await);
+            }
+            Ok(())
+        });
+        Ok((response.map(body), rest))
+    };
+    timeout_at(end, sent)
+        .await
+        .unwrap_or_else(|_| Err(traffic.over("http-time", &format!("{target} took too long"))))
+}
+
+/// The request as it goes out.
+fn prepared(
+    traffic: &Arc<Traffic>,
+    target: &Target,
+    request: Request<UnsyncBoxBody<Bytes, Error>>,
+) -> Result<Request<Sent>, Error> {
+    let (mut head, body) = request.into_parts();
+    let declared =
+        head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|length: u64| length > traffic.limits.http_request) {
+        return Err(Sent::too_large(traffic));
+    }
+    // Only a proxy is told more than the path.
+    let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    head.uri = Uri::from(path);
+    head.version = Version::HTTP_11;
+    let host = HeaderValue::try_from(target.authority()).map_err(|_| Error::HttpRequestUriInvalid)?;
+    let headers = &mut head.headers;
+    for name in headers.keys().filter(|name| super::is_forbidden(name)).cloned().collect::<Vec<_>>() {
+        headers.remove(name);
+    }
+    headers.insert(header::HOST, host);
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    trace(traffic, headers);
+    for injection in traffic.grants.http.injections.iter().filter(|injection| injection.is_for(target)) {
+        injection.apply(headers);
+    }
+    Ok(Request::from_parts(head, Sent::new(body, traffic.clone())))
+}
+
+/// Says which trace the request is part of, unless the guest has a word of its own.
+fn trace(traffic: &Traffic, headers: &mut http::HeaderMap) {
+    const PARENT: HeaderName = HeaderName::from_static("traceparent");
+    const STATE: HeaderName = HeaderName::from_static("tracestate");
+    if headers.contains_key(PARENT) {
+        return;
+    }
+    let Some(context) = traffic.context.info().trace else { return };
+    let state = context.state.as_deref().and_then(|state| HeaderValue::try_from(state).ok());
+    if let Ok(parent) = HeaderValue::try_from(context.parent()) {
+        headers.insert(PARENT, parent);
+        headers.remove(STATE);
+        headers.extend(state.map(|state| (STATE, state)));
+    }
+}
+
+type Connection = http1::Connection<TokioIo<Box<dyn connect::Stream>>, Sent>;
+
+/// Connects, sends, and waits for the head of the response.
+async fn sent(
+    traffic: &Traffic,
+    target: &Target,
+    permit: &Permit,
+    request: Request<Sent>,
+    options: &RequestOptions,
+) -> Result<(Response<Incoming>, Option<Connection>), Error> {
+    let time = traffic.limits.http_time;
+    // The time of the exchange is over where it ends, not here.
+    let shorter = |asked: Option<Duration>| asked.filter(|asked| *asked < time);
+    let connecting = shorter(options.connect_timeout);
+    let connected = async {
+        let found = addresses(traffic, target).await?;
+        let reachable = permit.reachable(traffic, target, found)?;
+        let stream = connect::tcp(&reachable, target.port, connecting.unwrap_or(time)).await?;
+        let stream = connect::secure(stream, target, &traffic.network.roots).await.map_err(|insecure| {
+            traffic.refused(format!("{target} has no secure connection: {}", insecure.why));
+            insecure.error
+        })?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(HEAD_BYTES).max_headers(MOST_HEADERS);
+        builder.handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))
+    };
+    let (mut sender, connection) = patient(connecting, Error::ConnectionTimeout, connected).await?;
+    let response = async {
+        match select(pin!(sender.send_request(request)), connection).await {
+            Either::Left((response, connection)) => Ok((response, Some(connection))),
+            Either::Right((Err(error), _)) => Err(broken(&error)),
+            Either::Right((Ok(()), response)) => Ok((response.await, None)),
+        }
+    };
+    let (response, connection) =
+        patient(shorter(options.first_byte_timeout), Error::ConnectionReadTimeout, response).await?;
+    Ok((response.map_err(|error| broken(&error))?, connection))
+}
+
+/// Waits no longer than the guest wants to.
+async fn patient<T>(
+    time: Option<Duration>,
+    over: Error,
+    waited: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match time {
+        Some(time) => timeout(time, waited).await.unwrap_or(Err(over)),
+        None => waited.await,
+    }
+}
+
+async fn addresses(traffic: &Traffic, target: &Target) -> Result<Vec<IpAddr>, Error> {
+    let unknown = |rcode: &str| Error::DnsError { rcode: Some(rcode.to_owned()), info_code: None };
+    match &target.host {
+        Host::Address(address) => Ok(vec![*address]),
+        Host::Name(name) => match traffic.network.resolver.resolve(name).await {
+            Ok(found) if found.is_empty() => Err(unknown("the name has no address")),
+            Ok(found) => Ok(found),
+            Err(_) => Err(unknown("the name could not be resolved")),
+        },
+    }
+}
+
+/// What became of a connection, in the words of WASI.
+pub(super) fn broken(error: &hyper::Error) -> Error {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(Error::HttpRequestBodySize(size)) = cause.downcast_ref() {
+            return Error::HttpRequestBodySize(*size);
+        }
+        if let Some(cause) = cause.downcast_ref::<std::io::Error>() {
+            return match cause.kind() {
+                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
+                    Error::ConnectionTerminated
+                }
+                ErrorKind::UnexpectedEof => Error::HttpResponseIncomplete,
+                _ => Error::HttpProtocolError,
+            };
+        }
+        source = cause.source();
+    }
+    if error.is_parse_too_large() {
+        Error::HttpResponseHeaderSectionSize(u32::try_from(HEAD_BYTES).ok())
+    } else if error.is_incomplete_message() || error.is_body_write_aborted() {
+        Error::HttpResponseIncomplete
+    } else {
+        Error::HttpProtocolError
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+use super::*;
+use crate::limits::Limits;
+use crate::outgoing::resolve::Resolver;
+use crate::outgoing::rules::{Rule, Written};
+use crate::outgoing::{Network, Outgoing, Roots};
+use async_trait::async_trait;
+use http_body_util::{Empty, Full};
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use wasmtime_wasi_http::WasiHttpHooks as _;
+
+/// Answers with the next of its answers, and with the last of them for ever; notes the
+/// names that it was asked for.
+struct Fickle {
+    answers: Mutex<Vec<Vec<IpAddr>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl Resolver for Fickle {
+    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        self.asked.lock().expect("free").push(name.to_owned());
+        let mut answers = self.answers.lock().expect("free");
+        Ok(if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() })
+    }
+}
+
+/// A server that answers whatever comes, and notes it.
+async fn server() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("listens");
+    let port = listener.local_addr().expect("bound").port();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = stream.read_u8().await else { break };
+                head.push(byte);
+            }
+            noted.lock().expect("free").push(String::from_utf8_lossy(&head).into_owned());
+            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+            stream.write_all(answer.as_bytes()).await.expect("writes");
+        }
+    });
+    (port, seen)
+}
+
+struct Run {
+    outgoing: Outgoing,
+    traffic: Arc<Traffic>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Run {
+    fn new(entry: &str, answers: &[&[&str]], limits: Limits) -> Self {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let parse = |texts: &&[&str]| texts.iter().map(|text| text.parse().expect("an address")).collect();
+        let answers = Mutex::new(answers.iter().map(parse).collect());
+        let resolver = Fickle { answers, asked: asked.clone() };
+        let network = Network { resolver: Box::new(resolver), roots: Roots::default() };
+        let written = Written::parse(entry).expect("an entry");
+        let rule = Rule { written, methods: vec![Method::GET, Method::POST], private: false };
+        let traffic = Arc::new(Traffic::of(vec![rule], limits, network));
+        Self { outgoing: Outgoing::new(traffic.clone()), traffic, asked }
+    }
+
+    async fn send(&mut self, request: Request<UnsyncBoxBody<Bytes, Error>>) -> Result<u16, String> {
+        let sent = self.outgoing.sender.send_request(request, None, Box::new(async { Ok(()) }));
+        let (response, _rest) = std::pin::Pin::from(sent).await.map_err(|error| format!("{error:?}"))?;
+        Ok(response.status().as_u16())
+    }
+
+    async fn get(&mut self, uri: &str) -> Result<u16, String> {
+        self.send(request(Method::GET, uri)).await
+    }
+}
+
+fn request(method: Method, uri: &str) -> Request<UnsyncBoxBody<Bytes, Error>> {
+    let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+    Request::builder().method(method).uri(uri).body(body).expect("a request")
+}
+
+#[tokio::test]
+async fn a_name_is_resolved_once_and_what_was_looked_at_is_connected_to() {
+    let (port, seen) = server().await;
+    let mut run =
+        Run::new(&format!("localhost:{port}"), &[&["127.0.0.1"], &["169.254.169.254"]], Limits::default());
+    let uri = format!("http://localhost:{port}/");
+    assert_eq!(run.get(&uri).await, Ok(200));
+    assert_eq!(run.asked.lock().expect("free").len(), 1);
+    // The name has moved: the next request is judged by where it leads now.
+    assert_eq!(run.get(&uri).await, Err("DestinationIpProhibited".to_owned()));
+    assert_eq!(seen.lock().expect("free").len(), 1);
+    assert!(run.traffic.refusals()[0].contains("metadata address"), "{:?}", run.traffic.refusals());
+}
+
+#[tokio::test]
+async fn a_public_name_that_leads_inside_is_not_followed() {
+    let (port, seen) = server().await;
+    for answer in
+        ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.0.0.1", "0.0.0.0", "169.254.169.254", "fe80::1"]
+    {
+        let mut run = Run::new(&format!("*.example.com:{port}"), &[&[answer]], Limits::default());
+        let result = run.get(&format!("http://rebind.example.com:{port}/")).await;
+        assert_eq!(result, Err("DestinationIpProhibited".to_owned()), "{answer}");
+        let [why] = &run.traffic.refusals()[..] else { panic!("one reason") };
+        assert!(why.contains("`http.allow` of p.toml") && !why.contains(answer), "{why}");
+    }
+    assert!(seen.lock().expect("free").is_empty());
+}
+
+#[tokio::test]
+async fn addresses_that_may_not_be_reached_are_passed_over() {
+    let (port, seen) = server().await;
+    let mut run = Run::new(
+        &format!("localhost:{port}"),
+        &[&["169.254.169.254", "10.0.0.1", "127.0.0.1"]],
+        Limits::default(),
+    );
+    assert_eq!(run.get(&format!("http://localhost:{port}/")).await, Ok(200));
+    assert_eq!(seen.lock().expect("free").len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_not_granted_is_not_even_resolved() {
+    let mut run = Run::new("localhost:1", &[&["127.0.0.1"]], Limits::default());
+    for (method, uri) in [
+        (Method::GET, "http://localhost:2/"),
+        (Method::GET, "http://other.example/"),
+        (Method::DELETE, "http://localhost:1/"),
+    ] {
+        assert_eq!(run.send(request(method, uri)).await, Err("HttpRequestDenied".to_owned()), "{uri}");
+    }
+    for method in [Method::CONNECT, Method::TRACE] {
+        let sent = run.send(request(method, "http://localhost:1/")).await;
+        assert_eq!(sent, Err("HttpRequestMethodInvalid".to_owned()));
+    }
+    assert_eq!(run.get("http://user@localhost:1/").await, Err("HttpRequestUriInvalid".to_owned()));
+    assert!(run.asked.lock().expect("free").is_empty());
+    let why = run.traffic.refusals().join("\n");
+    for says in [
+        "add \"localhost:2\" to `http.allow` of p.toml",
+        "add \"other.example\"",
+        "add \"DELETE\" to the `methods`",
+    ] {
+        assert!(why.contains(says), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn the_head_is_the_hosts_and_not_the_guests() {
+    let (port, seen) = server().await;
+    let mut run = Run::new(&format!("localhost:{port}"), &[&["127.0.0.1"]], Limits::default());
+    let mut request = request(Method::GET, &format!("http://LocalHost:{port}/a?b=c"));
+    for (name, value) in
+        [("host", "other.example"), ("connection", "keep-alive"), ("te", "trailers"), ("x-mine", "1")]
+    {
+        request.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    assert_eq!(run.send(request).await, Ok(200));
+    let head = seen.lock().expect("free")[0].to_ascii_lowercase();
+    assert!(head.starts_with("get /a?b=c http/1.1\r\n"), "{head}");
+    assert!(head.contains(&format!("\r\nhost: localhost:{port}\r\n")), "{head}");
+    assert!(head.contains("\r\nconnection: close\r\n") && head.contains("\r\nx-mine: 1\r\n"), "{head}");
+    for not in ["other.example", "keep-alive", "trailers"] {
+        assert!(!head.contains(not), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn requests_are_counted_and_the_limits_named() {
+    let (port, _) = server().await;
+    let uri = format!("http://localhost:{port}/");
+    let limits = Limits { http_requests: 3, http_concurrent: 1, http_request: 4, ..Limits::default() };
+    let mut run = Run::new(&format!("localhost:{port}"), &[&["127.0.0.1"]], limits);
+    let mut large = request(Method::POST, &uri);
+    *large.body_mut() = Full::from("12345").map_err(|never| match never {}).boxed_unsync();
+    assert_eq!(run.send(large).await, Err("HttpRequestBodySize(Some(4))".to_owned()));
+
+    let held = run.outgoing.sender.send_request(request(Method::GET, &uri), None, Box::new(async { Ok(()) }));
+    let error = run.get(&uri).await.expect_err("one is under way");
+    assert!(error.contains("(`limits.http-concurrent`)"), "{error}");
+    let (response, _rest) = std::pin::Pin::from(held).await.expect("granted");
+    drop(response);
+    assert_eq!(run.get(&uri).await, Ok(200), "its place is free again");
+    let error = run.get(&uri).await.expect_err("three were sent");
+    assert!(error.contains("(`limits.http-requests`)"), "{error}");
+    assert!(run.traffic.refusals().iter().any(|why| why.contains("(`limits.http-request`)")));
+}

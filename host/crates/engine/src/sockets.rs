@@ -1,0 +1,365 @@
+//! Raw sockets: which places a manifest lets a guest connect to, and the look-up of
+//! names, which remembers for its run what it gave. Nobody listens.
+
+use crate::host::Run;
+use crate::outgoing::address::{self, Kind};
+use crate::outgoing::rules::{self, Host, Hosts};
+use crate::traffic::Traffic;
+use ipnet::IpNet;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use wasmtime::component::Resource;
+use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{Host as Lookup, HostResolveAddressStream};
+use wasmtime_wasi::p2::bindings::sockets::network::{self, ErrorCode, IpAddress, Network};
+use wasmtime_wasi::p2::{DynPollable, SocketError};
+use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsView as _};
+
+/// The type of a look-up under way, which wasmtime does not name.
+type Stream = wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::ResolveAddressStream;
+
+/// The most addresses that are remembered for a run.
+const MOST_ADDRESSES: usize = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Protocol {
+    Tcp,
+    Udp,
+}
+
+impl Protocol {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// The other side of a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Name(String),
+    Net(IpNet),
+}
+
+/// One entry of `[sockets]`: one port of these places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SocketRule {
+    pub peer: Peer,
+    pub port: u16,
+    /// Whether what the name resolves to may be private.
+    pub private: bool,
+}
+
+impl SocketRule {
+    /// Reads `name:port`, `address:port` or `network/length:port`.
+    ///
+    /// # Errors
+    /// What is wrong, in a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (place, port) = rules::split_port(text)?;
+        let port = port.ok_or_else(|| format!("`{text}` names no port"))?;
+        let peer = match place.split_once('/') {
+            Some(_) => {
+                let net = place.strip_prefix('[').and_then(|net| net.strip_suffix(']')).unwrap_or(place);
+                Peer::Net(
+                    net.parse().map_err(|_| format!("`{place}` is not a network such as `10.0.0.0/8`"))?,
+                )
+            }
+            None => match Host::parse(place)? {
+                Host::Name(name) => Peer::Name(name),
+                Host::Address(address) => Peer::Net(address.into()),
+            },
+        };
+        Ok(Self { peer, port, private: false })
+    }
+
+    /// Whether an address that the name was resolved to may be given.
+    fn gives(&self, address: IpAddr) -> bool {
+        match &self.peer {
+            Peer::Name(name) => rules::reaches(&Hosts::One(Host::Name(name.clone())), self.private, address),
+            Peer::Net(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for SocketRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.peer {
+            Peer::Name(name) => write!(f, "{name}:{}", self.port),
+            Peer::Net(net) if net.prefix_len() == net.max_prefix_len() => {
+                SocketAddr::new(net.addr(), self.port).fmt(f)
+            }
+            Peer::Net(IpNet::V4(net)) => write!(f, "{net}:{}", self.port),
+            Peer::Net(IpNet::V6(net)) => write!(f, "[{net}]:{}", self.port),
+        }
+    }
+}
+
+/// What `[sockets]` grants.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct SocketGrant {
+    pub tcp: Vec<SocketRule>,
+    pub udp: Vec<SocketRule>,
+}
+
+impl SocketGrant {
+    pub fn is_empty(&self) -> bool {
+        self.tcp.is_empty() && self.udp.is_empty()
+    }
+
+    pub fn of(&self, protocol: Protocol) -> &[SocketRule] {
+        match protocol {
+            Protocol::Tcp => &self.tcp,
+            Protocol::Udp => &self.udp,
+        }
+    }
+
+    fn names(&self, wanted: &str) -> bool {
+        self.tcp.iter().chain(&self.udp).any(|rule| matches!(&rule.peer, Peer::Name(name) if name == wanted))
+    }
+}
+
+/// The addresses that a run was given for names that it may connect to.
+#[derive(Default)]
+pub(crate) struct Given(Mutex<BTreeSet<(Protocol, u16, IpAddr)>>);
+
+impl Given {
+    /// Notes an address of a name, for the ports that are granted with it; whether
+    /// there are any.
+    fn note(&self, grant: &SocketGrant, name: &str, address: IpAddr) -> bool {
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut any = false;
+        for protocol in [Protocol::Tcp, Protocol::Udp] {
+            let is_of_name = |rule: &&SocketRule| matches!(&rule.peer, Peer::Name(named) if named == name);
+            for rule in grant.of(protocol).iter().filter(is_of_name).filter(|rule| rule.gives(address)) {
+                if given.len() < MOST_ADDRESSES {
+                    given.insert((protocol, rule.port, address));
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// Whether a run may exchange data with this address.
+    fn may_reach(&self, grant: &SocketGrant, protocol: Protocol, peer: SocketAddr) -> bool {
+        let address = peer.ip().to_canonical();
+        let by_address = grant.of(protocol).iter().any(|rule| match &rule.peer {
+            Peer::Name(_) => false,
+            Peer::Net(net) => {
+                let is_one = net.prefix_len() == net.max_prefix_len();
+                rule.port == peer.port()
+                    && net.contains(&address)
+                    && (is_one || address::kind(address) != Kind::Metadata)
+            }
+        });
+        by_address || {
+            let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            given.contains(&(protocol, peer.port(), address))
+        }
+    }
+}
+
+/// Lets a run have the sockets that are granted.
+pub(crate) fn grant(wasi: &mut WasiCtxBuilder, traffic: &Arc<Traffic>) {
+    let grant = &traffic.grants.sockets;
+    let has_names = grant.tcp.iter().chain(&grant.udp).any(|rule| matches!(rule.peer, Peer::Name(_)));
+    wasi.allow_tcp(!grant.tcp.is_empty()).allow_udp(!grant.udp.is_empty()).allow_ip_name_lookup(has_names);
+    let traffic = traffic.clone();
+    wasi.socket_addr_check(move |address, used| {
+        let may = may_use(&traffic, address, used);
+        Box::pin(std::future::ready(may))
+    });
+}
+
+fn may_use(traffic: &Traffic, address: SocketAddr, used: SocketAddrUse) -> bool {
+    let protocol = match used {
+        SocketAddrUse::TcpConnect => Protocol::Tcp,
+        SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => Protocol::Udp,
+        // A socket that connects is bound to some port of any address first. What comes
+        // to it from elsewhere is dropped, or refused with `TcpListen`.
+        SocketAddrUse::TcpBind | SocketAddrUse::UdpBind
+            if address.ip().to_canonical().is_unspecified() && address.port() == 0 =>
+        {
+            return true;
+        }
+        SocketAddrUse::TcpBind
+        | SocketAddrUse::UdpBind
+        | SocketAddrUse::TcpListen
+        | SocketAddrUse::TcpAccept => {
+            traffic.refused("a socket was to be bound or to listen, which no manifest grants".to_owned());
+            return false;
+        }
+    };
+    let may = traffic.given.may_reach(&traffic.grants.sockets, protocol, address);
+    // Strangers may send datagrams to whom they like.
+    if !may && !matches!(used, SocketAddrUse::UdpReceive) {
+        let (protocol, manifest) = (protocol.as_str(), traffic.manifest());
+        traffic.refused(format!(
+            "{protocol} to {address} is not granted; `sockets.{protocol}` of {manifest} would have to name it"
+        ));
+    }
+    may
+}
+
+/// The names of the look-ups that are under way, by their handles.
+pub(crate) type Lookups = HashMap<u32, Arc<str>>;
+
+/// The look-up of wasmtime, for the names that are granted and no others.
+impl Lookup for Run {
+    fn resolve_addresses(
+        &mut self,
+        network: Resource<Network>,
+        name: String,
+    ) -> Result<Resource<Stream>, SocketError> {
+        let traffic = self.traffic().clone();
+        let is_address = name.parse::<IpAddr>().is_ok();
+        let name =
+            if is_address { name } else { rules::name(&name).map_err(|_| ErrorCode::InvalidArgument)? };
+        if !is_address && !traffic.grants.sockets.names(&name) {
+            let manifest = traffic.manifest();
+            traffic.refused(format!(
+                "the name {name} is not looked up; an entry of `sockets` of {manifest} would have to name it"
+            ));
+            return Err(ErrorCode::AccessDenied.into());
+        }
+        let stream = self.sockets().resolve_addresses(network, name.clone())?;
+        if !is_address {
+            self.lookups.insert(stream.rep(), name.into());
+        }
+        Ok(stream)
+    }
+}
+
+impl HostResolveAddressStream for Run {
+    fn resolve_next_address(&mut self, stream: Resource<Stream>) -> Result<Option<IpAddress>, SocketError> {
+        let name = self.lookups.get(&stream.rep()).cloned();
+        let rep = stream.rep();
+        loop {
+            let next = self.sockets().resolve_next_address(Resource::new_borrow(rep))?;
+            let (Some(address), Some(name)) = (next, &name) else { return Ok(next) };
+            let traffic = self.traffic();
+            let ip = plain(address).to_canonical();
+            if traffic.given.note(&traffic.grants.sockets, name, ip) {
+                return Ok(Some(address));
+            }
+            let (word, manifest) = (address::kind(ip).word(), traffic.manifest());
+            traffic.refused(format!(
+                "{name} is at a {word} address, which `sockets` of {manifest} does not cover; an entry that \
+                 names the address reaches it, or one with `private = true`"
+            ));
+        }
+    }
+
+    fn subscribe(&mut self, stream: Resource<Stream>) -> wasmtime::Result<Resource<DynPollable>> {
+        self.sockets().subscribe(stream)
+    }
+
+    fn drop(&mut self, stream: Resource<Stream>) -> wasmtime::Result<()> {
+        self.lookups.remove(&stream.rep());
+        HostResolveAddressStream::drop(&mut self.sockets(), stream)
+    }
+}
+
+/// What the errors of a look-up are made of.
+impl network::Host for Run {
+    fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+
+    fn network_error_code(
+        &mut self,
+        error: Resource<wasmtime::Error>,
+    ) -> wasmtime::Result<Option<ErrorCode>> {
+        self.sockets().network_error_code(error)
+    }
+}
+
+impl network::HostNetwork for Run {
+    fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
+        network::HostNetwork::drop(&mut self.sockets(), network)
+    }
+}
+
+fn plain(address: IpAddress) -> IpAddr {
+    match address {
+        IpAddress::Ipv4((a, b, c, d)) => IpAddr::from([a, b, c, d]),
+        IpAddress::Ipv6((a, b, c, d, e, f, g, h)) => IpAddr::from([a, b, c, d, e, f, g, h]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(tcp: &[(&str, bool)]) -> SocketGrant {
+        let rule = |(text, private): &(&str, bool)| SocketRule {
+            private: *private,
+            ..SocketRule::parse(text).expect(text)
+        };
+        SocketGrant { tcp: tcp.iter().map(rule).collect(), udp: Vec::new() }
+    }
+
+    fn at(text: &str) -> SocketAddr {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn addresses_and_networks_are_reached_at_their_port_only() {
+        let grant = grant(&[("10.0.0.5:6379", false), ("192.168.0.0/16:1", false), ("[fd00::/8]:2", false)]);
+        let given = Given::default();
+        let may = |peer| given.may_reach(&grant, Protocol::Tcp, at(peer));
+        for peer in ["10.0.0.5:6379", "[::ffff:10.0.0.5]:6379", "192.168.7.7:1", "[fd12::1]:2"] {
+            assert!(may(peer), "{peer}");
+        }
+        for peer in ["10.0.0.5:6380", "10.0.0.6:6379", "192.169.0.1:1", "[fe80::1]:2", "[fd00:ec2::254]:2"] {
+            assert!(!may(peer), "{peer}");
+        }
+        assert!(!given.may_reach(&grant, Protocol::Udp, at("10.0.0.5:6379")), "another protocol");
+    }
+
+    #[test]
+    fn a_name_is_reached_at_what_the_run_was_given_for_it() {
+        let grant =
+            grant(&[("db.example.com:5432", false), ("intranet.corp:1", true), ("localhost:9", false)]);
+        let ip = |text: &str| text.parse::<IpAddr>().expect(text);
+        let given = Given::default();
+        assert!(
+            !given.may_reach(&grant, Protocol::Tcp, at("93.184.216.34:5432")),
+            "nothing was looked up yet"
+        );
+        assert!(given.note(&grant, "db.example.com", ip("93.184.216.34")));
+        assert!(given.may_reach(&grant, Protocol::Tcp, at("93.184.216.34:5432")));
+        assert!(!given.may_reach(&grant, Protocol::Tcp, at("93.184.216.34:1")), "the port of another name");
+        assert!(!given.note(&grant, "db.example.com", ip("10.0.0.1")), "private");
+        assert!(!given.note(&grant, "other.example.com", ip("93.184.216.35")), "not granted");
+        assert!(given.note(&grant, "intranet.corp", ip("10.0.0.1")));
+        assert!(!given.note(&grant, "intranet.corp", ip("169.254.169.254")), "metadata");
+        assert!(given.note(&grant, "localhost", ip("127.0.0.1")));
+        assert!(
+            !Given::default().may_reach(&grant, Protocol::Tcp, at("93.184.216.34:5432")),
+            "of another run"
+        );
+    }
+
+    #[test]
+    fn entries_are_read_and_shown() {
+        for text in ["db.example.com:5432", "10.0.0.5:6379", "10.0.0.0/8:1", "[::1]:2", "[fd00::/8]:3"] {
+            assert_eq!(SocketRule::parse(text).expect(text).to_string(), text);
+        }
+        for (text, says) in [
+            ("db.example.com", "no port"),
+            ("10.0.0.0/33:1", "not a network"),
+            ("db.example.com:x", "from 1 to 65535"),
+            ("*.example.com:1", "not the name"),
+            ("a/b:1", "not a network"),
+        ] {
+            let what = SocketRule::parse(text).expect_err(text);
+            assert!(what.contains(says), "{text}: {what}");
+        }
+    }
+}

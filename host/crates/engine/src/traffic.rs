@@ -1,0 +1,91 @@
+//! What the network traffic of one run is judged by, and what was refused of it: said
+//! to the operator's log once for each reason, and kept for the result, because most
+//! error codes of WASI carry no words.
+
+use crate::failure;
+use crate::folder::manifest_name;
+use crate::grant::Grants;
+use crate::host::About;
+use crate::limits::Limits;
+use crate::outgoing::Network;
+#[cfg(test)]
+use crate::outgoing::{HttpGrant, rules::Rule};
+use crate::sockets::Given;
+use std::sync::{Arc, Mutex, PoisonError};
+use toolyard_task::RunContext;
+use wasmtime_wasi_http::Error;
+
+/// The most refusals of a run that are kept and logged.
+const MOST_REFUSALS: usize = 8;
+
+/// The traffic of one run.
+pub(crate) struct Traffic {
+    pub plugin: Arc<str>,
+    pub function: Arc<str>,
+    pub grants: Arc<Grants>,
+    pub limits: Arc<Limits>,
+    pub network: Arc<Network>,
+    pub context: Arc<dyn RunContext>,
+    /// What names were resolved to for raw sockets.
+    pub given: Given,
+    refusals: Mutex<Vec<String>>,
+}
+
+impl Traffic {
+    pub fn new(about: &About, context: &Arc<dyn RunContext>) -> Self {
+        Self {
+            plugin: about.plugin.clone(),
+            function: about.function.clone(),
+            grants: about.grants.clone(),
+            limits: about.limits.clone(),
+            network: about.network.clone(),
+            context: context.clone(),
+            given: Given::default(),
+            refusals: Mutex::default(),
+        }
+    }
+
+    /// That of a test, with one rule or more.
+    #[cfg(test)]
+    pub fn of(rules: Vec<Rule>, limits: Limits, network: Network) -> Self {
+        let http = HttpGrant { rules, injections: Vec::new() };
+        Self {
+            plugin: "p.wasm".into(),
+            function: "t".into(),
+            grants: Arc::new(Grants { http, ..Grants::default() }),
+            limits: Arc::new(limits),
+            network: Arc::new(network),
+            context: Arc::new(crate::invoke::Nobody),
+            given: Given::default(),
+            refusals: Mutex::default(),
+        }
+    }
+
+    /// The manifest that would have to grant more.
+    pub fn manifest(&self) -> String {
+        manifest_name(&self.plugin)
+    }
+
+    /// Notes why something was refused, and logs it the first time.
+    pub fn refused(&self, why: String) {
+        // A guest chooses the hosts that it names, and may put a secret into them.
+        let why = self.grants.clean(why);
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if refusals.len() < MOST_REFUSALS && !refusals.contains(&why) {
+            tracing::warn!(plugin = %self.plugin, tool = %self.function, "refused: {why}");
+            refusals.push(why);
+        }
+    }
+
+    /// Notes that a limit was met, and gives an error that says so.
+    pub fn over(&self, key: &'static str, what: &str) -> Error {
+        let why = failure::limit(&self.limits, key, what);
+        self.refused(why.clone());
+        Error::InternalError(Some(why))
+    }
+
+    /// What was refused, in sentences.
+    pub fn refusals(&self) -> Vec<String> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

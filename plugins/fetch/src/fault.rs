@@ -1,0 +1,54 @@
+//! What can go wrong, in sentences that say what to do.
+
+use std::fmt;
+
+/// Why there is no page.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The text is no URL that can be fetched.
+    Url(String),
+    /// The manifest does not grant this host.
+    Denied(String),
+    /// The host leads to an address that is not public.
+    Private(String),
+    /// A redirect led here, and one more is too many.
+    Redirects(String),
+    /// A redirect that leads nowhere.
+    Nowhere(String),
+    /// Out of time.
+    Time,
+    /// Somebody wants it to stop.
+    Cancelled,
+    /// The server said no.
+    Status(u16, String),
+    /// It is nothing to read.
+    Unreadable(String),
+    /// The exchange failed.
+    Failed(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(what) => write!(f, "This cannot be fetched: {what}. Give a whole URL with http or https."),
+            Self::Denied(entry) => write!(
+                f,
+                "This tool is not granted requests to {entry}. Whoever runs the host can grant them: add it to \
+                 `[http] allow` of the plugin's manifest."
+            ),
+            Self::Private(entry) => write!(
+                f,
+                "{entry} is not at a public address. Whoever runs the host can grant it by name: see `[http] \
+                 allow` of the plugin's manifest."
+            ),
+            Self::Redirects(url) => write!(f, "There were too many redirects; the last led to {url}."),
+            Self::Nowhere(location) => write!(f, "The server redirects to {location:?}, which is nowhere."),
+            Self::Time => f.write_str("The page did not come in time; try again with a larger `timeoutMs`."),
+            Self::Cancelled => f.write_str("The call is being stopped."),
+            Self::Status(status, text) if text.is_empty() => write!(f, "The server answered with status {status}."),
+            Self::Status(status, text) => write!(f, "The server answered with status {status}:\n\n{text}"),
+            Self::Unreadable(what) => write!(f, "There is no text in it: {what}"),
+            Self::Failed(what) => write!(f, "The request failed: {what}"),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The result.
+
+use contract::{Content, Media, ToolResult, result};
+use serde_json::json;
+
+use crate::fault::Fault;
+use crate::journey::Arrived;
+use crate::page::{self, Format, Kind};
+
+/// What is shown of the body of an error.
+const ERROR_CHARS: usize = 2_000;
+
+/// Makes the result for what `asked` led to.
+pub fn render(asked: &str, arrived: &Arrived, format: Format) -> Result<ToolResult, Fault> {
+    let received = &arrived.received;
+    let content_type = received.header("content-type").unwrap_or_default();
+    if let Some(coding) = received.header("content-encoding").filter(|coding| *coding != "identity") {
+        return Err(Fault::Unreadable(format!("the server sent it as {coding}, which was not asked for")));
+    }
+    let kind = page::kind(content_type, &received.body);
+    let (content, title) = match kind {
+        Kind::Image(mime_type) => (image(received, mime_type)?, None),
+        Kind::Other => {
+            let name = if content_type.is_empty() { "of no said type" } else { content_type };
+            return Err(Fault::Unreadable(format!("it is binary, {name}")));
+        }
+        Kind::Html | Kind::Text => {
+            let is_html = kind == Kind::Html;
+            let text = page::decode(content_type, &received.body, is_html);
+            let (text, title) = if is_html { page::convert(&text, format) } else { (text, None) };
+            if received.status >= 400 {
+                return Err(Fault::Status(received.status, text.chars().take(ERROR_CHARS).collect()));
+            }
+            (result::block(text), title)
+        }
+    };
+    if received.status >= 400 {
+        return Err(Fault::Status(received.status, String::new()));
+    }
+    let bytes = received.body.len();
+    let mut structured = json!({
+        "url": asked,
+        "finalUrl": arrived.url.as_str(),
+        "status": received.status,
+        "contentType": content_type,
+        "bytes": bytes,
+        "truncated": received.truncated,
+    });
+    if let Some(title) = title {
+        structured["title"] = title.into();
+    }
+    let mut made = ToolResult { content: vec![content], ..result::structured("", &structured) };
+    if received.truncated {
+        let note = format!("(Cut off after {bytes} bytes; there was more. A larger `maxBytes` reads on.)");
+        made.content.push(result::block(note));
+    }
+    Ok(made)
+}
+
+fn image(received: &crate::journey::Received, mime_type: String) -> Result<Content, Fault> {
+    if received.truncated {
+        let bytes = received.body.len();
+        return Err(Fault::Unreadable(format!("an image of more than {bytes} bytes; `maxBytes` may be larger")));
+    }
+    Ok(Content::Image(Media { data: received.body.clone(), mime_type, annotations: None, meta: None }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journey::Received;
+    use serde_json::Value;
+
+    fn arrived(status: u16, content_type: &str, body: &[u8], truncated: bool) -> Arrived {
+        let headers = vec![("Content-Type".to_owned(), content_type.to_owned())];
+        let received = Received { status, headers, body: body.to_vec(), truncated };
+        Arrived { url: "https://a.example/x".parse().expect("a URL"), received }
+    }
+
+    #[test]
+    fn a_page_is_text_with_what_is_known_of_it() {
+        let page = arrived(200, "text/html", b"<title>T</title><p>words", true);
+        let made = render("https://a.example", &page, Format::Markdown).expect("a page");
+        let [Content::Text(text), Content::Text(note)] = &made.content[..] else { panic!("two texts") };
+        assert_eq!(text.text, "words");
+        assert!(note.text.contains("Cut off after 24 bytes"), "{}", note.text);
+        let said: Value = serde_json::from_str(made.structured_content.as_deref().expect("some")).expect("JSON");
+        assert_eq!(
+            said,
+            json!({
+                "url": "https://a.example", "finalUrl": "https://a.example/x", "status": 200,
+                "contentType": "text/html", "title": "T", "bytes": 24, "truncated": true,
+            })
+        );
+    }
+
+    #[test]
+    fn images_are_images_and_the_rest_is_refused() {
+        let made = render("u", &arrived(200, "image/png", b"\x89PNG", false), Format::Raw).expect("an image");
+        assert!(matches!(&made.content[..], [Content::Image(media)] if media.mime_type == "image/png"));
+        for (page, says) in [
+            (arrived(200, "image/png", b"\x89PNG", true), "an image of more than 4 bytes"),
+            (arrived(200, "application/pdf", b"%PDF", false), "binary, application/pdf"),
+            (arrived(404, "text/plain", b"no such page", false), "status 404:\n\nno such page"),
+            (arrived(500, "image/png", b"", false), "status 500"),
+        ] {
+            let fault = render("u", &page, Format::Markdown).map(|_| ()).expect_err(says).to_string();
+            assert!(fault.contains(says), "{fault}");
+        }
+    }
+}

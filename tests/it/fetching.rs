@@ -1,0 +1,145 @@
+//! The plugin `fetch`, against a real site.
+
+use serde_json::{Value, json};
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, Site, eventually, guests};
+
+struct Web {
+    site: Site,
+    host: Host,
+    session: Session,
+}
+
+impl Web {
+    /// `SITE` in the manifest is the port of the site.
+    async fn with(manifest: &str) -> Self {
+        let site = Site::start().await;
+        let manifest = manifest.replace("SITE", &site.port().to_string());
+        let setup = Setup::new().with(&[guests::plugin("fetch")]).manifest("fetch", &manifest);
+        let host = setup.start().await;
+        let session = Session::open(host.port()).await;
+        Self { site, host, session }
+    }
+
+    async fn granted() -> Self {
+        Self::with("[http]\nallow = [\"localhost:SITE\"]").await
+    }
+
+    async fn fetch(&self, path: &str, more: Value) -> Value {
+        let mut arguments = json!({ "url": self.site.url(path) });
+        arguments.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        self.session.call("fetch", arguments).await
+    }
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("text: {result}"))
+}
+
+#[tokio::test]
+async fn a_page_comes_as_markdown_with_what_is_known_of_it() {
+    let web = Web::granted().await;
+    let result = web.fetch("/page", json!({})).await;
+    assert_eq!(result["isError"], false, "{result}");
+    for part in ["# Hello", "**bold**", "\u{2014}", "[link](/other)"] {
+        assert!(text(&result).contains(part), "{result}");
+    }
+    assert!(!text(&result).contains("hidden"), "{result}");
+    let known = &result["structuredContent"];
+    assert_eq!((&known["title"], &known["status"]), (&"A page".into(), &200.into()));
+    assert_eq!((&known["finalUrl"], &known["truncated"]), (&web.site.url("/page").into(), &false.into()));
+    let plain = web.fetch("/page", json!({ "format": "text" })).await;
+    assert!(text(&plain).starts_with("Hello\nSome bold words"), "{plain}");
+    assert!(text(&web.fetch("/page", json!({ "format": "raw" })).await).starts_with("<html>"));
+}
+
+#[tokio::test]
+async fn other_kinds_come_as_what_they_are() {
+    let web = Web::granted().await;
+    assert_eq!(text(&web.fetch("/latin", json!({})).await), "caf\u{e9}");
+    assert_eq!(text(&web.fetch("/json", json!({})).await), "{\"a\":[1,2]}");
+    let image = web.fetch("/image", json!({})).await;
+    assert_eq!(
+        (&image["content"][0]["type"], &image["content"][0]["mimeType"]),
+        (&"image".into(), &"image/png".into())
+    );
+    for (path, says) in
+        [("/binary", "application/octet-stream"), ("/missing", "no such page"), ("/reset", "failed")]
+    {
+        let result = web.fetch(path, json!({})).await;
+        assert!(result["isError"] == true && text(&result).contains(says), "{result}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_page_is_cut_and_says_so() {
+    let web = Web::granted().await;
+    let result = web.fetch("/endless", json!({ "maxBytes": 100_000 })).await;
+    assert_eq!(text(&result).len(), 100_000);
+    assert_eq!(result["structuredContent"]["truncated"], true);
+    assert!(
+        result["content"][1]["text"].as_str().expect("a note").contains("`maxBytes`"),
+        "{}",
+        result["content"][1]
+    );
+    eventually("the connection to be closed", || async { (web.site.open() == 0).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn redirects_are_followed_as_far_as_they_are_granted() {
+    let web = Web::granted().await;
+    let result = web.fetch("/redirect?/redirect?/json", json!({})).await;
+    assert_eq!(result["structuredContent"]["finalUrl"], web.site.url("/json"), "{result}");
+    for to in ["http://169.254.169.254/latest/meta-data/", "http://127.0.0.1:1/", "http://example.com/"] {
+        let result = web.fetch(&format!("/redirect?{to}"), json!({})).await;
+        assert!(result["isError"] == true && text(&result).contains("`[http] allow`"), "{result}");
+        assert!(
+            result["content"][1]["text"].as_str().expect("the host's word").contains("fetch.toml"),
+            "{result}"
+        );
+    }
+    let result = web.fetch("/redirect?file:///etc/passwd", json!({})).await;
+    assert!(result["isError"] == true && text(&result).contains("nowhere"), "{result}");
+}
+
+#[tokio::test]
+async fn as_shipped_nothing_is_granted_and_the_error_says_what_to_do() {
+    let shipped = std::fs::read_to_string(guests::root().join("plugins/fetch/fetch.toml")).expect("shipped");
+    let web = Web::with(&shipped).await;
+    let result = web.fetch("/page", json!({})).await;
+    assert_eq!(result["isError"], true);
+    let entry = format!("\"localhost:{}\"", web.site.port());
+    assert!(text(&result).contains(&entry), "{result}");
+    assert!(web.site.seen().is_empty());
+    // Saving the manifest is all that it takes.
+    let manifest = shipped.replace("allow = []", &format!("allow = [{entry}]"));
+    std::fs::write(web.host.plugins().join("fetch.toml"), manifest).expect("writes");
+    eventually("the grant to act", || async {
+        (web.fetch("/page", json!({})).await["isError"] == false).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn as_a_task_it_tells_how_far_it_is_and_stops_when_told() {
+    let web = Web::granted().await;
+    let id = web.session.create("fetch", json!({ "url": web.site.url("/stalled") })).await;
+    eventually("the page to begin", || async { (web.site.open() == 1).then_some(()) }).await;
+    web.session.result("tasks/cancel", json!({ "taskId": id })).await;
+    eventually("the connection to be closed", || async { (web.site.open() == 0).then_some(()) }).await;
+    let params = json!({
+        "name": "fetch", "arguments": { "url": web.site.url("/bytes?300000") }, "_meta": { "progressToken": 1 },
+    });
+    let (_, notices) = web.session.request_and_notices("tools/call", params).await;
+    let progress = notices.iter().find(|notice| notice["method"] == "notifications/progress");
+    assert_eq!(progress.expect("progress")["params"]["total"], 300_000.0, "{notices:?}");
+}
+
+#[tokio::test]
+async fn it_gives_up_in_its_time() {
+    let web = Web::granted().await;
+    for path in ["/silent", "/stalled"] {
+        let result = web.fetch(path, json!({ "timeoutMs": 200 })).await;
+        assert!(result["isError"] == true && text(&result).contains("`timeoutMs`"), "{result}");
+    }
+}

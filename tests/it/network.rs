@@ -1,0 +1,371 @@
+//! Outgoing HTTP, tried by a guest against a real site: what is granted passes, the rest
+//! is refused with what would have to be granted, and every limit names itself.
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, Site, eventually, guests};
+
+/// A site, and a host with a guest that sends what it is told to.
+struct Net {
+    site: Site,
+    host: Host,
+    session: Session,
+}
+
+impl Net {
+    /// `SITE` in the manifest is the port of the site.
+    async fn with(manifest: &str) -> Self {
+        let site = Site::start().await;
+        let manifest = manifest.replace("SITE", &site.port().to_string());
+        let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+        let host = setup.start().await;
+        let session = Session::open(host.port()).await;
+        Self { site, host, session }
+    }
+
+    async fn granted() -> Self {
+        Self::with("[http]\nallow = [\"localhost:SITE\"]").await
+    }
+
+    /// What came of a request: what the guest said, and the rest of the result.
+    async fn send(&self, order: Value) -> (Value, String) {
+        let result = self.session.call("request", order).await;
+        let said = result["content"][0]["text"].as_str().expect("text");
+        let said = serde_json::from_str(said).unwrap_or_else(|_| Value::from(said));
+        (said, result["content"].to_string())
+    }
+
+    async fn get(&self, path: &str) -> (Value, String) {
+        self.send(json!({ "url": self.site.url(path) })).await
+    }
+
+    /// Sends what must fail with an error that begins so, the result saying all of
+    /// `says`.
+    async fn fails(&self, order: Value, error: &str, says: &[&str]) {
+        let (said, all) = self.send(order.clone()).await;
+        let found = said["error"].as_str().unwrap_or_else(|| panic!("{order}: {all}"));
+        assert!(found.contains(error), "{order}: {found}");
+        for word in says {
+            assert!(all.contains(word), "{order}: {all}");
+            if *word != error {
+                assert!(self.host.log().contains(word), "{word}: {}", self.host.log());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_granted_host_is_reached_with_a_head_of_the_hosts_own() {
+    let net = Net::granted().await;
+    let headers = json!([["x-mine", "1"], ["accept", "text/plain"]]);
+    let (said, all) = net.send(json!({ "url": net.site.url("/echo?a=b"), "headers": headers })).await;
+    assert_eq!(said["status"], 200, "{all}");
+    let echo: Value = serde_json::from_str(said["body"].as_str().expect("a body")).expect("JSON");
+    assert_eq!(echo["line"], "GET /echo?a=b HTTP/1.1");
+    let headers = echo["headers"].as_array().expect("headers");
+    let value = |wanted: &str| headers.iter().find(|pair| pair[0] == wanted).map(|pair| &pair[1]);
+    assert_eq!(value("host"), Some(&format!("localhost:{}", net.site.port()).into()));
+    assert_eq!((value("connection"), value("x-mine")), (Some(&"close".into()), Some(&"1".into())));
+}
+
+#[tokio::test]
+async fn without_a_grant_nothing_leaves_and_the_answer_says_what_to_add() {
+    let net = Net::with("").await;
+    let entry = format!("add \\\"localhost:{}\\\" to `http.allow` of net_try.toml", net.site.port());
+    let (said, all) = net.get("/").await;
+    assert_eq!(said["error"], "ErrorCode::HttpRequestDenied");
+    assert!(all.contains(&entry), "{all}");
+    let log = net.host.log();
+    assert!(log.contains(&entry.replace('\\', "")), "{log}");
+    assert!(net.site.seen().is_empty());
+}
+
+#[tokio::test]
+async fn neither_port_nor_scheme_nor_name_nor_method_may_differ() {
+    let net = Net::with(
+        "[http]\nallow = [{ host = \"localhost\", port = SITE, methods = [\"GET\"], scheme = \"http\" }]",
+    )
+    .await;
+    let port = net.site.port();
+    assert_eq!(net.get("/").await.0["status"], 200);
+    let denied = "HttpRequestDenied";
+    for url in [
+        format!("http://127.0.0.1:{port}/"),
+        format!("http://[::1]:{port}/"),
+        format!("https://localhost:{port}/"),
+        format!("http://localhost:{}/", port ^ 1),
+        format!("http://x.localhost:{port}/"),
+        "http://example.com/".to_owned(),
+        "http://169.254.169.254/latest/meta-data/".to_owned(),
+    ] {
+        net.fails(json!({ "url": url }), denied, &["is not granted"]).await;
+    }
+    net.fails(json!({ "url": net.site.url("/"), "method": "DELETE" }), denied, &["to the `methods`"]).await;
+    assert_eq!(net.site.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn addresses_of_this_machine_are_reached_only_by_their_own_name() {
+    // A star is every public host, and a public name of this machine is none.
+    let net = Net::with("[http]\nallow = [\"*\", { host = \"*\", port = SITE }]").await;
+    for host in ["localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]"] {
+        let url = format!("http://{host}:{}/", net.site.port());
+        net.fails(json!({ "url": url }), "DestinationIpProhibited", &["`http.allow`"]).await;
+    }
+    for url in
+        ["http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://10.0.0.1/", "http://192.168.0.1/"]
+    {
+        net.fails(json!({ "url": url }), "DestinationIpProhibited", &["`http.allow`"]).await;
+    }
+    for host in ["2130706433", "0x7f000001", "127.1", "user@localhost", "localhost:80@localhost"] {
+        let (said, all) = net.send(json!({ "url": format!("http://{host}/") })).await;
+        assert!(said["error"].is_string(), "{host}: {all}");
+    }
+    assert!(net.site.seen().is_empty());
+
+    let net = Net::with("[http]\nallow = [\"127.0.0.1:SITE\"]").await;
+    let url = format!("http://127.0.0.1:{}/", net.site.port());
+    assert_eq!(net.send(json!({ "url": url })).await.0["status"], 200);
+}
+
+#[tokio::test]
+async fn redirects_are_given_to_the_guest_and_not_followed() {
+    let net = Net::granted().await;
+    let to = "http://169.254.169.254/latest/";
+    let (said, _) = net.get(&format!("/redirect?{to}")).await;
+    assert_eq!((&said["status"], &said["headers"]["location"]), (&302.into(), &to.into()));
+    assert_eq!(net.site.seen().len(), 1);
+    net.fails(json!({ "url": to }), "HttpRequestDenied", &["is not granted"]).await;
+}
+
+#[tokio::test]
+async fn nothing_is_smuggled_in_heads() {
+    let net = Net::granted().await;
+    let url = net.site.url("/");
+    for headers in [
+        json!([["x", "a\r\nx-other: b"]]),
+        json!([["x\r\ny", "a"]]),
+        json!([["x y", "a"]]),
+        json!([["host", "other.example"]]),
+        json!([["connection", "upgrade"]]),
+        json!([["transfer-encoding", "chunked"]]),
+        json!([["upgrade", "websocket"]]),
+        json!([["te", "trailers"]]),
+        json!([["proxy-authorization", "x"]]),
+        json!([["content-length", "5"], ["content-length", "6"]]),
+        json!([["content-length", "+5"]]),
+    ] {
+        let (said, all) = net.send(json!({ "url": url, "headers": headers })).await;
+        assert!(said["error"].is_string() || all.contains("trapped"), "{headers}: {all}");
+    }
+    for path in ["/a b", "/a\r\nx: y", "/\u{0}"] {
+        let (said, all) = net.get(path).await;
+        assert!(said["error"].is_string(), "{path:?}: {all}");
+    }
+    for method in ["CONNECT", "GET /x HTTP/1.1\r\n\r\nGET", "", "G T"] {
+        let (said, all) = net.send(json!({ "url": url, "method": method })).await;
+        assert!(said["error"].is_string(), "{method:?}: {all}");
+    }
+    assert!(net.site.seen().is_empty(), "{:?}", net.site.seen());
+}
+
+#[tokio::test]
+async fn a_response_that_is_too_large_is_cut_off_with_its_limit() {
+    let net = Net::with("[http]\nallow = [\"localhost:SITE\"]\n[limits]\nhttp-response = \"64KiB\"").await;
+    assert_eq!(net.get("/bytes?65536").await.0["bytes"], 65_536);
+    let says = ["64.0 KiB", "`limits.http-response`"];
+    net.fails(json!({ "url": net.site.url("/bytes?65537") }), "exceeds limit: 65536", &says).await;
+    net.fails(json!({ "url": net.site.url("/endless") }), "exceeds limit: 65536", &says).await;
+    eventually("the connection to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_too_large_is_not_sent_whole() {
+    let net = Net::with("[http]\nallow = [\"localhost:SITE\"]\n[limits]\nhttp-request = \"1KiB\"").await;
+    let url = net.site.url("/silent");
+    let piece = "x".repeat(512);
+    let says = ["1.0 KiB", "`limits.http-request`"];
+    let order = json!({ "url": url, "method": "POST", "body": piece, "pieces": 3 });
+    net.fails(order, "HttpRequestBodySize(Some(1024))", &says).await;
+    let declared = json!([["content-length", "1536"]]);
+    let order = json!({ "url": url, "method": "POST", "body": piece, "pieces": 3, "headers": declared });
+    net.fails(order, "HttpRequestBodySize(Some(1024))", &says).await;
+}
+
+#[tokio::test]
+async fn requests_of_a_run_are_counted() {
+    let net = Net::with("[http]\nallow = [\"localhost:SITE\"]\n[limits]\nhttp-requests = 3").await;
+    let says = ["3", "`limits.http-requests`"];
+    net.fails(json!({ "url": net.site.url("/"), "times": 4 }), "`limits.http-requests`", &says).await;
+    assert_eq!(net.site.seen().len(), 3);
+    assert_eq!(net.get("/").await.0["status"], 200, "another run counts anew");
+}
+
+#[tokio::test]
+async fn requests_at_once_are_counted() {
+    let net = Net::with("[http]\nallow = [\"localhost:SITE\"]\n[limits]\nhttp-concurrent = 2").await;
+    let result = net.session.call("hold", json!({ "url": net.site.url("/stalled"), "times": 3 })).await;
+    let said: Value =
+        serde_json::from_str(result["content"][0]["text"].as_str().expect("text")).expect("JSON");
+    assert_eq!((&said[0]["status"], &said[1]["status"]), (&200.into(), &200.into()), "{said}");
+    assert!(said[2]["error"].as_str().expect("refused").contains("`limits.http-concurrent`"), "{said}");
+    assert_eq!(net.site.seen().len(), 2);
+    eventually("all to be closed with the run", || async { (net.site.open() == 0).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn an_exchange_ends_in_its_time() {
+    let net = Net::with("[http]\nallow = [\"localhost:SITE\"]\n[limits]\nhttp-time = \"300ms\"").await;
+    let says = ["300ms", "`limits.http-time`"];
+    for path in ["/silent", "/stalled"] {
+        net.fails(json!({ "url": net.site.url(path) }), "`limits.http-time`", &says).await;
+    }
+    eventually("the connections to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn the_guests_own_patience_is_heeded() {
+    let net = Net::granted().await;
+    for (path, error) in [("/silent", "ConnectionReadTimeout"), ("/stalled", "connection read timeout")] {
+        let order = json!({ "url": net.site.url(path), "patience": 100 });
+        net.fails(order, error, &[]).await;
+    }
+}
+
+#[tokio::test]
+async fn servers_that_misbehave_are_errors_and_no_more() {
+    let net = Net::granted().await;
+    for (path, error) in [
+        ("/garbage", "HttpProtocolError"),
+        ("/reset", "after 4 bytes"),
+        ("/head?200000", "HttpResponseHeaderSectionSize"),
+    ] {
+        net.fails(json!({ "url": net.site.url(path) }), error, &[]).await;
+    }
+    let closed =
+        std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
+    let net = Net::with(&format!("[http]\nallow = [\"localhost:{closed}\"]")).await;
+    net.fails(json!({ "url": format!("http://localhost:{closed}/") }), "ConnectionRefused", &[]).await;
+}
+
+#[tokio::test]
+async fn connections_end_with_their_run() {
+    let net = Net::granted().await;
+    let id = net.session.create("request", json!({ "url": net.site.url("/silent") })).await;
+    eventually("the request to arrive", || async { (net.site.open() == 1).then_some(()) }).await;
+    net.session.result("tasks/cancel", json!({ "taskId": id })).await;
+    eventually("the connection to be closed", || async { (net.site.open() == 0).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_request_is_part_of_the_trace_of_its_call() {
+    let net = Net::granted().await;
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let params = json!({
+        "name": "request", "arguments": { "url": net.site.url("/echo") },
+        "_meta": { "traceparent": format!("00-{trace}-b7ad6b7169203331-01"), "tracestate": "a=b" },
+    });
+    net.session.result("tools/call", params.clone()).await;
+    let head = net.site.seen().remove(0);
+    assert!(
+        head.contains(&format!("traceparent: 00-{trace}-")) && head.contains("tracestate: a=b"),
+        "{head}"
+    );
+
+    let mut own = params;
+    own["arguments"]["headers"] = json!([["traceparent", "mine"]]);
+    net.session.result("tools/call", own).await;
+    let head = net.site.seen().remove(1);
+    assert!(head.contains("traceparent: mine") && !head.contains("tracestate"), "{head}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_no_secure_one() {
+    let net = Net::granted().await;
+    let url = net.site.url("/").replace("http:", "https:");
+    net.fails(json!({ "url": url }), "Tls", &["has no secure connection"]).await;
+}
+
+/// An authority: what signs, and its certificate as PEM.
+fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
+    let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let pem = params.self_signed(&key).expect("signed").pem();
+    (Issuer::new(params, key), pem)
+}
+
+/// A site over TLS, with a certificate of this authority for this name.
+async fn secure_site(issuer: &Issuer<'static, KeyPair>, name: &str) -> u16 {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    let certificate = params.signed_by(&key, issuer).expect("signed").der().clone();
+    let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+    let config =
+        ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key.into());
+    let acceptor = TlsAcceptor::from(Arc::new(config.expect("they fit")));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            // Who does not trust the certificate goes away.
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = stream.read_u8().await else { break };
+                head.push(byte);
+            }
+            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecure").await);
+            drop(stream.shutdown().await);
+        }
+    });
+    port
+}
+
+#[tokio::test]
+async fn certificates_are_checked_for_the_name_against_those_that_are_trusted() {
+    let (known, pem) = authority("Known");
+    let (stranger, _) = authority("Stranger");
+    let good = secure_site(&known, "localhost").await;
+    let misnamed = secure_site(&known, "example.com").await;
+    let unknown = secure_site(&stranger, "localhost").await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let trusted = folder.path().join("trusted.pem");
+    std::fs::write(&trusted, pem).expect("writes");
+    let host = Setup::new()
+        .with(&[guests::fixture("net_try")])
+        .manifest(
+            "net_try",
+            &format!(
+                "[http]\nallow = [\"localhost:{good}\", \"localhost:{misnamed}\", \"localhost:{unknown}\"]"
+            ),
+        )
+        .variable("SSL_CERT_FILE", trusted.to_str().expect("plain"))
+        .start()
+        .await;
+    let session = Session::open(host.port()).await;
+    let mut answers = Vec::new();
+    for port in [good, misnamed, unknown] {
+        let result = session.call("request", json!({ "url": format!("https://localhost:{port}/") })).await;
+        answers.push(result["content"].to_string());
+    }
+    assert!(answers[0].contains("secure") && answers[0].contains("200"), "{}", answers[0]);
+    assert!(
+        answers[1].contains("TlsCertificateError") && answers[1].contains("no secure connection"),
+        "{}",
+        answers[1]
+    );
+    assert!(
+        answers[2].contains("TlsCertificateError") && answers[2].contains("UnknownIssuer"),
+        "{}",
+        answers[2]
+    );
+}

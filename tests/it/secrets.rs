@@ -1,0 +1,177 @@
+//! Secrets: they reach who is meant to have them, and leave the host in nothing that it
+//! says.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, Site, eventually, guests};
+
+const SECRET: &str = "sk-\"quoted\"/Zürich+42";
+
+/// Every way in which the secret could stand somewhere.
+fn forms() -> Vec<String> {
+    use base64::Engine as _;
+    let json = Value::from(SECRET).to_string();
+    let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let base64 = base64::engine::general_purpose::STANDARD_NO_PAD.encode(SECRET);
+    vec![
+        SECRET.to_owned(),
+        json[1..json.len() - 1].to_owned(),
+        hex,
+        base64,
+        "Zürich+42".into(),
+        "sk-\"quo".into(),
+    ]
+}
+
+fn assert_clean(what: &str, bytes: &[u8]) {
+    for form in forms() {
+        let found = bytes.windows(form.len()).any(|window| window == form.as_bytes());
+        assert!(!found, "{form} stands in {what}");
+    }
+}
+
+fn every_file(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            every_file(&path, look);
+        } else if path.is_file() {
+            look(&path, &std::fs::read(&path).expect("readable"));
+        }
+    }
+}
+
+async fn start(manifest: &str) -> (Host, Session) {
+    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", manifest);
+    std::fs::write(setup.plugins().join("api.key"), format!("{SECRET}\n")).expect("writes");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    (host, session)
+}
+
+async fn length(session: &Session) -> String {
+    let result = session.call("leak", json!({ "how": "length" })).await;
+    result["content"][0]["text"].as_str().expect("text").to_owned()
+}
+
+#[tokio::test]
+async fn a_secret_leaves_the_host_in_nothing_that_it_says() {
+    let (host, session) = start("[secrets]\nAPI_KEY = { file = \"./api.key\" }").await;
+    assert_eq!(length(&session).await, SECRET.len().to_string(), "the guest has it, without the newline");
+    for how in [
+        "text",
+        "structured",
+        "error",
+        "rpc",
+        "trap",
+        "print",
+        "progress",
+        "status",
+        "log",
+        "ask",
+        "changed",
+        "encoded",
+    ] {
+        let params =
+            json!({ "name": "leak", "arguments": { "how": how }, "_meta": { "progressToken": how } });
+        let (answer, notices) = session.request_and_notices("tools/call", params).await;
+        assert_clean(how, answer.to_string().as_bytes());
+        assert_clean(how, format!("{notices:?}").as_bytes());
+        if ["text", "structured", "rpc", "encoded"].contains(&how) {
+            assert!(answer.to_string().contains("[secret API_KEY]"), "{how}: {answer}");
+        }
+        let id = session.create("leak", json!({ "how": how })).await;
+        let task = eventually("the task to end", || async {
+            let task = session.task(&id).await;
+            (task["status"] == "completed" || task["status"] == "failed").then_some(task)
+        })
+        .await;
+        assert_clean(how, task.to_string().as_bytes());
+        let end = session.request("tasks/result", json!({ "taskId": id })).await;
+        assert_clean(how, end.to_string().as_bytes());
+    }
+    let log = eventually("the log to have what was printed", || async {
+        let log = host.log();
+        log.contains("[secret API_KEY]").then_some(log)
+    })
+    .await;
+    assert_clean("the log", log.as_bytes());
+    let mut files = 0;
+    every_file(&host.data(), &mut |path, bytes| {
+        files += 1;
+        assert_clean(&path.display().to_string(), bytes);
+    });
+    assert!(files > 0);
+}
+
+#[tokio::test]
+async fn a_secret_comes_from_the_environment_too() {
+    let manifest = "[secrets]\nAPI_KEY = { env = \"TOOLYARD_TESTS_KEY\" }";
+    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", manifest);
+    let host = setup.variable("TOOLYARD_TESTS_KEY", "of the environment").start().await;
+    let session = Session::open(host.port()).await;
+    assert_eq!(length(&session).await, "of the environment".len().to_string());
+    let result = session.call("leak", json!({ "how": "text" })).await;
+    assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
+}
+
+#[tokio::test]
+async fn a_secret_that_is_missing_refuses_the_plugin_and_names_what_to_set() {
+    let setup = Setup::new()
+        .with(&[guests::fixture("net_try"), guests::plugin("probe")])
+        .manifest("net_try", "[secrets]\nAPI_KEY = { env = \"TOOLYARD_TESTS_UNSET\" }");
+    let host = setup.start().await;
+    let log = eventually("the refusal", || async {
+        let log = host.log();
+        log.contains("refused").then_some(log)
+    })
+    .await;
+    let says = "the manifest net_try.toml line 2: `secrets.API_KEY`: the environment variable TOOLYARD_TESTS_UNSET \
+                is not set";
+    assert!(log.contains(says), "{log}");
+}
+
+#[tokio::test]
+async fn an_injected_secret_reaches_its_host_and_never_the_guest() {
+    let site = Site::start().await;
+    let manifest = format!(
+        "[http]\nallow = [\"localhost:{port}\", \"127.0.0.1:{port}\"]\n\
+         [http.inject.\"localhost:{port}\"]\nAuthorization = \"Bearer {{API_KEY}}\"\n\
+         [secrets]\nAPI_KEY = {{ file = \"./plain.key\" }}\n",
+        port = site.port()
+    );
+    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+    std::fs::write(setup.plugins().join("plain.key"), "plain-secret-value").expect("writes");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    assert_eq!(length(&session).await, "there is none".len().to_string(), "the guest does not have it");
+
+    let own = json!([["authorization", "the guest's"]]);
+    let result = session.call("request", json!({ "url": site.url("/echo"), "headers": own })).await;
+    assert_eq!(result["isError"], false, "the guest saw only its own headers: {result}");
+    let head = site.seen().remove(0);
+    assert!(head.contains("authorization: Bearer plain-secret-value"), "{head}");
+    assert!(!head.contains("the guest's"), "{head}");
+    let result = result.to_string();
+    assert!(
+        result.contains("Bearer [secret API_KEY]"),
+        "what the server echoes is not said either: {result}"
+    );
+
+    let elsewhere = format!("http://127.0.0.1:{}/echo", site.port());
+    session.call("request", json!({ "url": elsewhere })).await;
+    assert!(!site.seen().remove(1).contains("authorization"));
+}
+
+#[tokio::test]
+async fn a_new_value_counts_when_the_manifest_is_touched() {
+    let manifest = "[secrets]\nAPI_KEY = { file = \"./api.key\" }\n";
+    let (host, session) = start(manifest).await;
+    assert_eq!(length(&session).await, SECRET.len().to_string());
+    std::fs::write(host.plugins().join("api.key"), "another value").expect("writes");
+    std::fs::write(host.plugins().join("net_try.toml"), manifest).expect("writes");
+    eventually("the new value", || async { (length(&session).await == "13").then_some(()) }).await;
+    let result = session.call("leak", json!({ "how": "text" })).await;
+    assert_eq!(result["content"][0]["text"], "[secret API_KEY]");
+}

@@ -1,0 +1,105 @@
+//! Raw sockets: what is granted is connected to, and nothing else.
+
+use serde_json::json;
+use std::net::Ipv4Addr;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, UdpSocket};
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, guests};
+
+/// Servers that give back what they get, and a host.
+struct Net {
+    tcp: u16,
+    udp: u16,
+    host: Host,
+    session: Session,
+}
+
+impl Net {
+    /// `TCP` and `UDP` in the manifest are the ports of the servers.
+    async fn with(manifest: &str) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let (tcp, udp) = (port(listener.local_addr()), port(socket.local_addr()));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut bytes = [0; 64];
+                let read = stream.read(&mut bytes).await.unwrap_or_default();
+                drop(stream.write_all(&bytes[..read]).await);
+            }
+        });
+        tokio::spawn(async move {
+            let mut bytes = [0; 64];
+            while let Ok((read, from)) = socket.recv_from(&mut bytes).await {
+                drop(socket.send_to(&bytes[..read], from).await);
+            }
+        });
+        let manifest = manifest.replace("TCP", &tcp.to_string()).replace("UDP", &udp.to_string());
+        let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+        let host = setup.start().await;
+        let session = Session::open(host.port()).await;
+        Self { tcp, udp, host, session }
+    }
+
+    async fn attempt(&self, tool: &str, peer: &str) -> String {
+        let arguments = json!({ "peer": peer, "send": "hello", "name": peer });
+        self.session.call(tool, arguments).await["content"].to_string()
+    }
+
+    async fn denied(&self, tool: &str, peer: &str) {
+        let seen = self.attempt(tool, peer).await;
+        assert!(seen.contains("denied"), "{tool} {peer}: {seen}");
+    }
+
+    async fn allowed(&self, tool: &str, peer: &str) {
+        let seen = self.attempt(tool, peer).await;
+        assert!(seen.contains("ALLOWED hello"), "{tool} {peer}: {seen}");
+    }
+}
+
+fn port(address: std::io::Result<std::net::SocketAddr>) -> u16 {
+    address.expect("bound").port()
+}
+
+#[tokio::test]
+async fn nothing_is_connected_to_without_a_grant() {
+    let net = Net::with("").await;
+    for (tool, port) in [("tcp", net.tcp), ("udp", net.udp)] {
+        net.denied(tool, &format!("127.0.0.1:{port}")).await;
+        net.denied(tool, &format!("localhost:{port}")).await;
+    }
+    net.denied("listen", "0.0.0.0:0").await;
+    net.denied("resolve", "localhost").await;
+}
+
+#[tokio::test]
+async fn an_address_is_granted_at_its_port_and_by_its_protocol() {
+    let net = Net::with("[sockets]\ntcp = [\"127.0.0.1:TCP\"]\nudp = [\"127.0.0.0/8:UDP\"]").await;
+    net.allowed("tcp", &format!("127.0.0.1:{}", net.tcp)).await;
+    net.allowed("udp", &format!("127.0.0.1:{}", net.udp)).await;
+    net.denied("tcp", &format!("127.0.0.1:{}", net.udp)).await;
+    net.denied("udp", &format!("127.0.0.1:{}", net.tcp)).await;
+    net.denied("tcp", "169.254.169.254:80").await;
+    net.denied("tcp", &format!("127.0.0.1:{}", net.host.port())).await;
+    let log = net.host.log();
+    assert!(log.contains("`sockets.tcp` of net_try.toml would have to name it"), "{log}");
+}
+
+#[tokio::test]
+async fn a_name_is_looked_up_if_it_is_granted_and_reached_where_it_led() {
+    let net = Net::with("[sockets]\ntcp = [\"localhost:TCP\"]").await;
+    net.allowed("tcp", &format!("localhost:{}", net.tcp)).await;
+    net.denied("tcp", &format!("127.0.0.1:{}", net.tcp)).await;
+    assert!(net.attempt("resolve", "localhost").await.contains("ALLOWED"));
+    net.denied("resolve", "example.com").await;
+    net.denied("udp", &format!("127.0.0.1:{}", net.udp)).await;
+    assert!(net.host.log().contains("the name example.com is not looked up"), "{}", net.host.log());
+}
+
+#[tokio::test]
+async fn nobody_listens_whatever_is_granted() {
+    let net = Net::with("[sockets]\ntcp = [\"127.0.0.1:TCP\"]\nudp = [\"127.0.0.1:UDP\"]").await;
+    for address in ["0.0.0.0:0", "127.0.0.1:0", "[::]:0"] {
+        net.denied("listen", address).await;
+    }
+}

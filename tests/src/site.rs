@@ -1,0 +1,179 @@
+//! A web site for guests to send requests to: it answers, echoes, redirects, and
+//! misbehaves, each at a path of its own.
+
+use bytes::Bytes;
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What a client begins with that wants TLS.
+const TLS_HANDSHAKE: u8 = 22;
+
+/// A running site on a port of this machine.
+pub struct Site {
+    port: u16,
+    seen: Arc<Mutex<Vec<String>>>,
+    open: Arc<AtomicUsize>,
+}
+
+/// What a path answers with.
+enum Page {
+    /// A head and a body.
+    Whole(String, Bytes),
+    /// The same piece for ever.
+    Endless,
+    /// A head, some of the body, and then nothing.
+    Stalled,
+    /// Nothing at all.
+    Silent,
+    /// The connection broken off within the body.
+    Reset,
+    /// What is not HTTP.
+    Garbage,
+}
+
+impl Site {
+    /// Starts one.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let (seen, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let site = Self { port, seen: seen.clone(), open: open.clone() };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (seen, open) = (seen.clone(), open.clone());
+                tokio::spawn(async move {
+                    open.fetch_add(1, Ordering::SeqCst);
+                    serve(stream, &seen).await;
+                    open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        site
+    }
+
+    /// Its port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A URL of it, by the name `localhost`.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://localhost:{}{path}", self.port)
+    }
+
+    /// The heads of all requests so far.
+    ///
+    /// # Panics
+    /// If a connection's task has panicked.
+    #[must_use]
+    pub fn seen(&self) -> Vec<String> {
+        self.seen.lock().expect("free").clone()
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+}
+
+async fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let Ok(byte) = stream.read_u8().await else { return };
+        head.push(byte);
+        if head == [TLS_HANDSHAKE] {
+            drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await);
+            return;
+        }
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    seen.lock().expect("free").push(head.clone());
+    // Whoever goes away has closed it, or broken it off: both end it here.
+    match page(&head) {
+        Page::Whole(head, body) => {
+            let head = format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n", body.len());
+            drop(stream.write_all(head.as_bytes()).await);
+            drop(stream.write_all(&body).await);
+            drop(stream.shutdown().await);
+        }
+        Page::Endless => {
+            let piece = format!("4000\r\n{}\r\n", "e".repeat(0x4000));
+            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await);
+            while stream.write_all(piece.as_bytes()).await.is_ok() {}
+        }
+        Page::Stalled => {
+            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nsome").await);
+            until_closed(&mut stream).await;
+        }
+        Page::Silent => until_closed(&mut stream).await,
+        Page::Reset => {
+            drop(stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nsome").await);
+            drop(stream.flush().await);
+            drop(stream.set_zero_linger());
+        }
+        Page::Garbage => drop(stream.write_all(b"\x00\x01\x02 220 ready when you are\r\n\r\n").await),
+    }
+}
+
+async fn until_closed(stream: &mut TcpStream) {
+    let mut rest = [0; 1 << 10];
+    while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
+}
+
+fn page(head: &str) -> Page {
+    let line = head.lines().next().unwrap_or_default();
+    let target = line.split(' ').nth(1).unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let of = |kind: &str, body: &str| {
+        Page::Whole(format!("200 OK\r\ncontent-type: {kind}"), Bytes::copy_from_slice(body.as_bytes()))
+    };
+    match path {
+        "/echo" => {
+            let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+            let headers: Vec<_> = headers.map(|(name, value)| json!([name, value])).collect();
+            of("application/json", &json!({ "line": line, "headers": headers }).to_string())
+        }
+        "/redirect" => Page::Whole(format!("302 Found\r\nlocation: {query}"), Bytes::new()),
+        "/bytes" => of("text/plain", &"b".repeat(query.parse().unwrap_or_default())),
+        "/head" => {
+            let field = format!("x-large: {}", "h".repeat(query.parse().unwrap_or_default()));
+            Page::Whole(format!("200 OK\r\n{field}"), Bytes::new())
+        }
+        "/page" => of(
+            "text/html; charset=utf-8",
+            "<html><head><title>A  page</title><style>p { color: red }</style></head><body>\
+             <script>let hidden = 1;</script><h1>Hello</h1><p>Some <b>bold</b> words \u{2014} and a \
+             <a href=\"/other\">link</a>.</p></body></html>",
+        ),
+        "/latin" => Page::Whole(
+            "200 OK\r\ncontent-type: text/plain; charset=iso-8859-1".to_owned(),
+            Bytes::from_static(b"caf\xe9"),
+        ),
+        "/json" => of("application/json", "{\"a\":[1,2]}"),
+        "/binary" => Page::Whole(
+            "200 OK\r\ncontent-type: application/octet-stream".to_owned(),
+            Bytes::from_static(b"\x00\xff\x00"),
+        ),
+        "/image" => {
+            Page::Whole("200 OK\r\ncontent-type: image/png".to_owned(), Bytes::from_static(b"\x89PNG\r\n"))
+        }
+        "/missing" => {
+            Page::Whole("404 Not Found\r\ncontent-type: text/plain".to_owned(), Bytes::from("no such page"))
+        }
+        "/endless" => Page::Endless,
+        "/stalled" => Page::Stalled,
+        "/silent" => Page::Silent,
+        "/reset" => Page::Reset,
+        "/garbage" => Page::Garbage,
+        _ => of("text/plain", "here"),
+    }
+}
