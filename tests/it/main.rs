@@ -7,6 +7,7 @@ mod authority;
 mod clients;
 mod command_line;
 mod examples;
+mod hostile;
 mod http_endpoint;
 mod identity;
 mod inspector;

@@ -5,14 +5,15 @@ use crate::bindings::FullPlugin;
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::bindings::toolyard::plugin::{host, types};
 use crate::failure::Failure;
+use crate::files;
 use crate::form::Forms;
 use crate::grant::Grants;
 use crate::inputs;
 use crate::limiter::Limiter;
 use crate::limits::Limits;
 use crate::schema::Bounds;
-use crate::stdio::GuestOutput;
-use std::sync::{Arc, Mutex};
+use crate::stdio::{self, GuestOutput};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
 use toolyard_task::tool::{AskError, Change, GivenAnswer, Report};
@@ -28,10 +29,9 @@ pub(crate) struct Run {
     pub limiter: Limiter,
     pub context: Arc<dyn RunContext>,
     pub about: About,
-    /// Made when the guest first reaches for WASI; many never do. Folders are
-    /// opened before it starts, or nobody would hear that one is gone.
+    /// Made when the guest first reaches for WASI; many never do.
     wasi: Option<Box<WasiCtx>>,
-    table: ResourceTable,
+    pub table: ResourceTable,
 }
 
 /// What the run is of.
@@ -50,12 +50,15 @@ pub(crate) struct About {
 
 impl Run {
     /// # Errors
-    /// If a folder that is granted cannot be opened.
+    /// If a folder that is granted is not where it was. It could still be used,
+    /// but who moved it away should not find that it is.
     pub fn new(limiter: Limiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
-        let mut run = Self { limiter, context, about, wasi: None, table: ResourceTable::new() };
-        if !run.about.grants.folders.is_empty() {
-            run.wasi = Some(Box::new(wasi_context(&run.about)?));
+        if let Some(lost) = about.grants.folders.iter().find(|folder| !folder.is_in_place()) {
+            let (plugin, folder) = (&about.plugin, lost.grant.host.display());
+            tracing::warn!(%plugin, %folder, "a granted folder was moved, replaced or removed");
+            return Err(Failure::Folder(lost.grant.guest.clone()));
         }
+        let mut run = Self { limiter, context, about, wasi: None, table: ResourceTable::new() };
         run.table.set_max_capacity(run.about.limits.handles as usize);
         Ok(run)
     }
@@ -65,6 +68,7 @@ impl Run {
 pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Run>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    files::add_to_linker(&mut linker)?;
     FullPlugin::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
     Ok(linker)
 }
@@ -79,7 +83,7 @@ impl WasiView for Run {
 
 /// No network, no arguments, no input.
 fn bare_context(about: &About) -> WasiCtxBuilder {
-    let budget = Arc::new(Mutex::new(usize::try_from(about.limits.stdio).unwrap_or(usize::MAX)));
+    let budget = stdio::budget(about.limits.stdio);
     let output = |stream| GuestOutput::new(&about.plugin, &about.function, stream, &budget);
     let mut wasi = WasiCtx::builder();
     wasi.envs(&about.grants.env)
@@ -90,18 +94,6 @@ fn bare_context(about: &About) -> WasiCtxBuilder {
         .allow_udp(false)
         .allow_ip_name_lookup(false);
     wasi
-}
-
-fn wasi_context(about: &About) -> Result<WasiCtx, Failure> {
-    let mut wasi = bare_context(about);
-    for folder in &about.grants.folders {
-        wasi.preopened_dir(&folder.host, &folder.guest, folder.mode.permissions()).map_err(|error| {
-            let (host, error) = (folder.host.display(), format!("{error:#}"));
-            tracing::warn!(plugin = %about.plugin, %host, error, "a granted folder cannot be opened");
-            Failure::Folder(folder.guest.clone())
-        })?;
-    }
-    Ok(wasi.build())
 }
 
 impl types::Host for Run {}

@@ -19,8 +19,19 @@ const WRITE_BYTES: usize = 64 << 10;
 #[derive(Clone)]
 pub(crate) struct GuestOutput(Arc<Mutex<Lines>>);
 
-/// How many more bytes a run may write to both streams together.
-pub(crate) type Budget = Arc<Mutex<usize>>;
+/// What a run may still write to both streams together.
+pub(crate) type Budget = Arc<Mutex<Left>>;
+
+/// How many bytes are left, and whether it was said that there are none.
+pub(crate) struct Left {
+    bytes: usize,
+    told: bool,
+}
+
+/// The budget of a run.
+pub(crate) fn budget(bytes: u64) -> Budget {
+    Arc::new(Mutex::new(Left { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), told: false }))
+}
 
 struct Lines {
     plugin: Arc<str>,
@@ -44,14 +55,13 @@ impl GuestOutput {
 
 impl Lines {
     fn take(&mut self, bytes: &[u8]) {
-        let allowed = {
-            let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
-            let allowed = bytes.len().min(*budget);
-            if *budget > 0 && allowed < bytes.len() {
-                self.line.extend_from_slice(b"(what follows is swallowed) ");
-            }
-            *budget -= allowed;
-            allowed
+        let (allowed, is_over) = {
+            let mut left = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+            let allowed = bytes.len().min(left.bytes);
+            let is_over = allowed < bytes.len() && !left.told;
+            left.bytes -= allowed;
+            left.told |= is_over;
+            (allowed, is_over)
         };
         for &byte in &bytes[..allowed] {
             if byte == b'\n' || self.line.len() >= LINE_BYTES {
@@ -60,6 +70,13 @@ impl Lines {
             if byte != b'\n' {
                 self.line.push(byte);
             }
+        }
+        if is_over {
+            self.flush();
+            tracing::warn!(
+                target: "guest", plugin = %self.plugin, tool = %self.tool, stream = self.stream,
+                "this run writes more than its share (`limits.stdio`); the rest is swallowed"
+            );
         }
     }
 
@@ -143,16 +160,21 @@ mod tests {
 
     #[test]
     fn lines_are_cut_at_the_budget_and_cleaned() {
-        let budget: Budget = Arc::new(Mutex::new(10));
+        let budget = budget(10);
         let output = GuestOutput::new(&"p.wasm".into(), &"t".into(), "stdout", &budget);
+        let line = || output.0.lock().expect("free").line.clone();
         output.take(b"one\ntwo");
-        assert_eq!(output.0.lock().expect("free").line, b"two");
-        output.take(b" three");
-        assert_eq!(*budget.lock().expect("free"), 0);
-        let line = output.0.lock().expect("free").line.clone();
-        assert!(String::from_utf8_lossy(&line).contains("swallowed"), "{line:?}");
+        assert_eq!(line(), b"two");
+        output.take(b" th");
+        let state = || {
+            let left = budget.lock().expect("free");
+            (left.bytes, left.told)
+        };
+        assert_eq!((line(), state()), (b"two th".to_vec(), (0, false)));
+        output.take(b"r");
+        assert_eq!((line(), state()), (Vec::new(), (0, true)), "flushed, and said");
         output.take(b"four");
-        assert_eq!(output.0.lock().expect("free").line, line);
+        assert!(line().is_empty());
         assert_eq!(printable(b"a\x1b[31mb\xff"), "a\u{fffd}[31mb\u{fffd}");
     }
 }
