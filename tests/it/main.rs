@@ -25,6 +25,7 @@ mod recovery;
 mod refusals;
 mod reload;
 mod requestor;
+mod shipped;
 mod stdio;
 mod streams;
 mod tasks;

@@ -11,6 +11,7 @@ async fn resources() {
     let stage = Stage::open(setup.manifest("hostile_calls", "[limits]\ncpu = \"10s\"\n")).await;
     attacks!(stage;
         exhaust_the_stack,
+        exhaust_the_stack_in_memory,
         grow_memory,
         allocate_for_ever,
         hold_pollables,
@@ -25,6 +26,11 @@ async fn resources() {
 
 async fn exhaust_the_stack(stage: &Stage) {
     stage.fails("recurse", json!({}), &["call stack exhausted"]).await;
+}
+
+/// Languages keep a second stack in memory, which the machine's does not guard.
+async fn exhaust_the_stack_in_memory(stage: &Stage) {
+    stage.fails("recurse_in_memory", json!({}), &["trapped", "out of bounds memory access"]).await;
 }
 
 async fn grow_memory(stage: &Stage) {

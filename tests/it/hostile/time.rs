@@ -54,7 +54,7 @@ async fn time() {
 }
 
 async fn spin(stage: &Stage) {
-    stage.fails("spin", json!({}), CPU).await;
+    stage.fails("compute", json!({}), CPU).await;
 }
 
 async fn spin_in_bulk_memory(stage: &Stage) {
@@ -98,7 +98,7 @@ async fn wait_for_standard_input(stage: &Stage) {
 async fn spin_in_numbers(stage: &Stage) {
     let mut tasks = Vec::new();
     for _ in 0..24 {
-        tasks.push(stage.session.create("spin", json!({})).await);
+        tasks.push(stage.session.create("compute", json!({})).await);
     }
     for task in tasks {
         let told = stage.session.until(&task, "failed").await["statusMessage"].to_string();
@@ -115,7 +115,7 @@ async fn begun(task: &Value) -> bool {
 }
 
 async fn cancel_while_computing(stage: &Stage) {
-    stage.cancelled("patient_spin", working).await;
+    stage.cancelled("patient_compute", working).await;
 }
 
 async fn cancel_while_in_host_calls(stage: &Stage) {
