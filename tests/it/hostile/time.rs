@@ -26,9 +26,12 @@ wall = \"2s\"
 
 #[tokio::test]
 async fn time() {
-    let patient = "prefix = \"patient\"\n[limits]\ncpu = \"10min\"\n";
+    let patient = "prefix = \"patient\"\n[limits]\ncpu = \"10min\"\n\
+                   [fs]\n\"/data\" = { path = \"data\", mode = \"read\" }\n";
     let setup = Setup::new().with(&[guests::fixture("hostile_calls")]).manifest("hostile_calls", MANIFEST);
     toolyard_tests::host::install_as(&guests::fixture("hostile_calls"), &setup.plugins(), "patient.wasm");
+    std::fs::create_dir(setup.plugins().join("data")).expect("makes");
+    std::fs::write(setup.plugins().join("data/large"), vec![b'x'; 8 << 20]).expect("writes");
     let setup = setup.manifest("patient", patient);
     let stage = Stage::open(setup).await;
     attacks!(stage;
@@ -47,6 +50,8 @@ async fn time() {
         cancel_while_in_bulk_memory,
         cancel_while_sleeping,
         cancel_while_polling,
+        cancel_while_reading_files,
+        cancel_while_writing_output,
         cancel_while_a_question_is_pending,
         time_out_while_a_question_is_pending,
     );
@@ -134,6 +139,15 @@ async fn cancel_while_sleeping(stage: &Stage) {
 async fn cancel_while_polling(stage: &Stage) {
     stage.cancelled("patient_poll_for_ever", begun).await;
     stage.cancelled("patient_wait_for_the_last_instant", begun).await;
+}
+
+async fn cancel_while_reading_files(stage: &Stage) {
+    stage.cancelled("patient_read_for_ever", begun).await;
+    stage.cancelled("patient_list_for_ever", begun).await;
+}
+
+async fn cancel_while_writing_output(stage: &Stage) {
+    stage.cancelled("patient_write_for_ever", begun).await;
 }
 
 async fn cancel_while_a_question_is_pending(stage: &Stage) {
