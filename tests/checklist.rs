@@ -99,6 +99,33 @@ fn every_item_is_cited_by_a_test() {
     assert!(uncited.is_empty(), "no test cites {uncited:?}");
 }
 
+/// The names that `attacks!` is given in the tests.
+fn attacks_made() -> BTreeSet<String> {
+    let folder = root().join("tests/it/hostile");
+    let mut made = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).expect("the folder of attacks") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("text");
+        for list in text.split("attacks!(stage;").skip(1) {
+            let (list, _) = list.split_once(')').expect("the list ends");
+            made.extend(list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+    }
+    made
+}
+
+#[test]
+fn every_attack_of_the_security_page_is_made_by_a_test_of_its_name_and_no_other_is() {
+    let page = std::fs::read_to_string(root().join("host/docs/security.md")).expect("the page");
+    let (_, section) = page.split_once("## Attacks and what stops them").expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let listed: Vec<String> = rows.map(|(name, _)| name.to_owned()).collect();
+    let named: BTreeSet<String> = listed.iter().cloned().collect();
+    assert_eq!(named.len(), listed.len(), "each is listed once");
+    assert_eq!(named, attacks_made());
+    assert!(named.len() >= 40, "{} attacks", named.len());
+}
+
 #[test]
 fn items_are_found_in_names_comments_and_strings() {
     for (text, items) in [

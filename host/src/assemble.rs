@@ -29,6 +29,7 @@ const SERVICES_END: Duration = Duration::from_secs(5);
 pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
     main: impl FnOnce(Handle) -> F,
 ) -> anyhow::Result<T> {
+    crate::system::raise_descriptor_limit();
     let runtime = |name: &str| {
         Builder::new_multi_thread()
             .thread_name(name)

@@ -1,4 +1,5 @@
-//! The real clock and the real dice: the one place that reads them.
+//! The real clock, the real dice and the limits of the process: the one place
+//! that touches them.
 
 #![allow(clippy::disallowed_methods, reason = "behind the ports that everybody else uses")]
 
@@ -27,5 +28,19 @@ pub struct RandomIds;
 impl Ids for RandomIds {
     fn uuid(&self) -> uuid::Uuid {
         uuid::Uuid::new_v4()
+    }
+}
+
+/// Lets the process have as many file descriptors as it is allowed to: connections
+/// and the files of guests need more than the 1,024 that are usual at the start. A
+/// refusal is no reason not to serve.
+pub fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        limit.current = limit.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::debug!("the limit of file descriptors stays as it is: {error}");
+        }
     }
 }

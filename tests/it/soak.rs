@@ -1,5 +1,7 @@
 //! A short soak; `make soak` is the long one.
 
+#![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
+
 use toolyard_tests::soak::{Length, soak};
 
 #[tokio::test]

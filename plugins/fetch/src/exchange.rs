@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use url::{Position, Url};
 use wasip2::clocks::monotonic_clock::subscribe_duration;
 use wasip2::http::outgoing_handler::handle;
-use wasip2::http::types::{ErrorCode, Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme};
+use wasip2::http::types::{
+    ErrorCode, Fields, IncomingResponse, Method, OutgoingBody, OutgoingRequest, Scheme,
+};
 use wasip2::io::poll::{Pollable, poll};
 use wasip2::io::streams::StreamError;
 
@@ -55,8 +57,7 @@ pub fn get(
     };
     let entries = response.headers().entries().into_iter();
     let headers = entries.map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned())).collect();
-    let mut received =
-        Received { status: response.status(), headers, body: Vec::new(), truncated: false };
+    let mut received = Received { status: response.status(), headers, body: Vec::new(), truncated: false };
     if !(300..400).contains(&received.status) {
         read(response, most, timer, &mut received, heard)?;
     }
@@ -126,7 +127,9 @@ fn fault(url: &Url, error: &ErrorCode) -> Fault {
         ErrorCode::DestinationIpProhibited => Fault::Private(place()),
         ErrorCode::DnsError(_) => Fault::Failed(format!("{} has no address", place())),
         ErrorCode::ConnectionRefused => Fault::Failed(format!("nobody answers at {}", place())),
-        ErrorCode::TlsCertificateError => Fault::Failed(format!("the certificate of {} is not valid", place())),
+        ErrorCode::TlsCertificateError => {
+            Fault::Failed(format!("the certificate of {} is not valid", place()))
+        }
         ErrorCode::InternalError(Some(what)) => Fault::Failed(what.clone()),
         other => Fault::Failed(format!("{other:?}")),
     }

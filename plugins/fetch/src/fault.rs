@@ -30,7 +30,9 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url(what) => write!(f, "This cannot be fetched: {what}. Give a whole URL with http or https."),
+            Self::Url(what) => {
+                write!(f, "This cannot be fetched: {what}. Give a whole URL with http or https.")
+            }
             Self::Denied(entry) => write!(
                 f,
                 "This tool is not granted requests to {entry}. Whoever runs the host can grant them: add it to \
@@ -45,7 +47,9 @@ impl fmt::Display for Fault {
             Self::Nowhere(location) => write!(f, "The server redirects to {location:?}, which is nowhere."),
             Self::Time => f.write_str("The page did not come in time; try again with a larger `timeoutMs`."),
             Self::Cancelled => f.write_str("The call is being stopped."),
-            Self::Status(status, text) if text.is_empty() => write!(f, "The server answered with status {status}."),
+            Self::Status(status, text) if text.is_empty() => {
+                write!(f, "The server answered with status {status}.")
+            }
             Self::Status(status, text) => write!(f, "The server answered with status {status}:\n\n{text}"),
             Self::Unreadable(what) => write!(f, "There is no text in it: {what}"),
             Self::Failed(what) => write!(f, "The request failed: {what}"),

@@ -120,8 +120,11 @@ mod tests {
 
     #[test]
     fn what_is_no_page_of_the_web_is_refused() {
-        let get = |_: &Url, _: &BTreeMap<String, String>| -> Result<Received, Fault> { panic!("nothing is sent") };
-        for url in ["", "example.com", "file:///etc/passwd", "ftp://a.example", "https://u:p@a.example", "data:,x"] {
+        let get =
+            |_: &Url, _: &BTreeMap<String, String>| -> Result<Received, Fault> { panic!("nothing is sent") };
+        for url in
+            ["", "example.com", "file:///etc/passwd", "ftp://a.example", "https://u:p@a.example", "data:,x"]
+        {
             assert!(matches!(travel(url, &BTreeMap::new(), get), Err(Fault::Url(_))), "{url}");
         }
         for to in ["file:///etc/passwd", "javascript:alert(1)", "https://u@b.example", "https://"] {

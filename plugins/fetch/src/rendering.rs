@@ -60,7 +60,9 @@ pub fn render(asked: &str, arrived: &Arrived, format: Format) -> Result<ToolResu
 fn image(received: &crate::journey::Received, mime_type: String) -> Result<Content, Fault> {
     if received.truncated {
         let bytes = received.body.len();
-        return Err(Fault::Unreadable(format!("an image of more than {bytes} bytes; `maxBytes` may be larger")));
+        return Err(Fault::Unreadable(format!(
+            "an image of more than {bytes} bytes; `maxBytes` may be larger"
+        )));
     }
     Ok(Content::Image(Media { data: received.body.clone(), mime_type, annotations: None, meta: None }))
 }
@@ -84,7 +86,8 @@ mod tests {
         let [Content::Text(text), Content::Text(note)] = &made.content[..] else { panic!("two texts") };
         assert_eq!(text.text, "words");
         assert!(note.text.contains("Cut off after 24 bytes"), "{}", note.text);
-        let said: Value = serde_json::from_str(made.structured_content.as_deref().expect("some")).expect("JSON");
+        let said: Value =
+            serde_json::from_str(made.structured_content.as_deref().expect("some")).expect("JSON");
         assert_eq!(
             said,
             json!({

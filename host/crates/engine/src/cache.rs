@@ -95,23 +95,28 @@ impl Cache {
 
     /// The code of this key, if it is there and whole.
     pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<Kept> {
-        let note: Note = serde_json::from_slice(&std::fs::read(self.note_path(key)).ok()?).ok()?;
+        self.take(engine, key).unwrap_or_else(|why| {
+            let path = self.code_path(key);
+            tracing::warn!(path = %path.display(), "machine code in the cache is not taken; compiling again: {why}");
+            None
+        })
+    }
+
+    /// The same; `None` if it is not there, an error if it is and is no good.
+    fn take(&self, engine: &wasmtime::Engine, key: &str) -> Result<Option<Kept>, String> {
         let path = self.code_path(key);
-        let code = std::fs::read(&path).ok()?;
+        let note = std::fs::read(self.note_path(key)).ok();
+        let note = note.and_then(|note| serde_json::from_slice::<Note>(&note).ok());
+        let (Some(note), Ok(code)) = (note, std::fs::read(&path)) else { return Ok(None) };
         if note.code != hex(&Sha256::digest(&code)) {
-            tracing::warn!(path = %path.display(), "machine code in the cache is damaged; compiling again");
-            return None;
+            return Err("it is damaged".to_owned());
         }
         // SAFETY: the file was written by this program for an engine of this
         // configuration: only we can write to the folder, and the checksum noted
         // at that time is right.
-        match unsafe { Component::deserialize_file(engine, &path) } {
-            Ok(component) => Some(Kept { component, offer: note.whole_offer() }),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), "machine code in the cache is not taken; compiling again: {error:#}");
-                None
-            }
-        }
+        let component = unsafe { Component::deserialize_file(engine, &path) };
+        let component = component.map_err(|error| format!("{error:#}"))?;
+        Ok(Some(Kept { component, offer: note.whole_offer() }))
     }
 
     /// A path for a file that will become code or was the compiler's input; the
@@ -127,9 +132,8 @@ impl Cache {
         let note = Note { code: hex(&Sha256::digest(&bytes)), offer: None, offer_sum: None };
         std::fs::rename(&code.0, self.code_path(key)).map_err(failed)?;
         self.write_note(key, &note).map_err(failed)?;
-        self.load(engine, key)
-            .map(|kept| kept.component)
-            .ok_or_else(|| "the machine code is not taken".to_owned())
+        let taken = self.take(engine, key).map_err(|why| format!("the machine code is not taken: {why}"))?;
+        taken.map(|kept| kept.component).ok_or_else(|| "the machine code is gone".to_owned())
     }
 
     /// Keeps what a component offers. Failing to costs only time later.

@@ -120,8 +120,8 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let plugin = file.plugin()?;
     let code = &plugin.base.code;
     let manifest = &plugin.base.manifest;
-    let folders = plugin.base.grants.folders.clone();
     let grants = &plugin.base.grants;
+    let folders: Vec<FolderGrant> = grants.folders.iter().map(|folder| folder.grant.clone()).collect();
     let reaches_out = |name: &&String| {
         grants.folders.is_empty() && name.starts_with("wasi:filesystem/")
             || grants.http.rules.is_empty() && name.starts_with("wasi:http/")

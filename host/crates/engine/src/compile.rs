@@ -8,6 +8,7 @@
 use crate::cache::{Kept, Scratch};
 use crate::engine::{Engine, config};
 use crate::error::Refusal;
+use crate::limits::Unit;
 use crate::settings::Compiler;
 use rustix::process::{Resource, Rlimit, Signal};
 use std::ffi::OsString;
@@ -105,7 +106,10 @@ fn in_child(
     Err(Refusal::Compile(if status.code() == Some(1) && !complaint.is_empty() {
         complaint.to_owned()
     } else {
-        format!("the compiler ended with {status}, perhaps at its limit of {} bytes", settings.compile_memory)
+        format!(
+            "the compiler ended with {status}, perhaps at its limit of {} (`plugins.compile-memory`)",
+            Unit::Bytes.show(settings.compile_memory)
+        )
     }))
 }
 

@@ -119,7 +119,7 @@ pub enum Refusal {
     #[error("could not be compiled: {0}")]
     Compile(String),
     /// It took too long to compile.
-    #[error("took longer than {0:?} to compile")]
+    #[error("took longer than {0:?} to compile (`plugins.compile-time`)")]
     CompileTime(Duration),
     /// `list-tools` or `list-prompts` failed.
     #[error("`{function}` failed: {why}")]

@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use std::time::Duration;
 use toolyard_task::wire::error::clip;
 use wasmtime::Trap;
+use wasmtime::component::ResourceTableError;
 
 /// How a run failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub(crate) enum Failure {
     Wall,
     Output,
     Hostcall,
+    /// Its table of handles is full.
+    Handles,
+    /// It is made of too many core instances.
+    Instances,
     Stack,
     /// It left by `exit`.
     Exit(i32),
@@ -26,7 +31,7 @@ pub(crate) enum Failure {
     Trap(String),
     /// What it gave back is not what the contract says.
     Malformed(String),
-    /// The folder that it is granted under this name cannot be opened.
+    /// The folder that it is granted under this name is not where it was.
     Folder(String),
     /// It could not be started, or the host failed it.
     Host,
@@ -78,6 +83,14 @@ impl Failure {
         if text.contains("fuel allocated for hostcalls") {
             return Self::Hostcall;
         }
+        let is_full = matches!(error.downcast_ref(), Some(ResourceTableError::Full));
+        // Nor these two.
+        if is_full || text.contains("store handle limit exceeded") {
+            return Self::Handles;
+        }
+        if text.contains("resource limit exceeded: instance count") {
+            return Self::Instances;
+        }
         match denied {
             // Its first memory is larger than the limit.
             Some(denied) => Self::Denied(denied, "no instance".to_owned()),
@@ -125,6 +138,14 @@ impl Failure {
                 "The {subject} was stopped: it passed more than {} to the host at once (`limits.hostcall`)",
                 bytes(limits.hostcall)
             ),
+            Self::Handles => format!(
+                "The {subject} was stopped: it held more than {} handles at once (`limits.handles`)",
+                limits.handles
+            ),
+            Self::Instances => format!(
+                "The {subject} could not be run: it is made of more than {} core instances (`limits.instances`)",
+                limits.instances
+            ),
             Self::Stack => format!("The {subject} trapped: call stack exhausted"),
             Self::Exit(code) => {
                 format!("The {subject} left by `exit` with the code {code}, without a result")
@@ -132,7 +153,10 @@ impl Failure {
             Self::Trap(how) => format!("The {subject} trapped: {how}"),
             Self::Malformed(what) => format!("The {subject} gave a malformed result: {what}"),
             Self::Folder(guest) => {
-                format!("The {subject} could not be run: the folder granted as `{guest}` cannot be opened")
+                format!(
+                    "The {subject} could not be run: the folder granted as `{guest}` was moved, replaced or \
+                     removed (`fs.\"{guest}\"`)"
+                )
             }
             Self::Host => format!("The {subject} could not be run; the host's log says why"),
         }
@@ -166,6 +190,9 @@ mod tests {
             (Failure::Wall, ["10m", "`limits.wall`"]),
             (Failure::Output, ["8.0 MiB", "`limits.output`"]),
             (Failure::Hostcall, ["16.0 MiB", "`limits.hostcall`"]),
+            (Failure::Handles, ["256", "`limits.handles`"]),
+            (Failure::Instances, ["100", "`limits.instances`"]),
+            (Failure::Folder("/d".into()), ["moved", "`fs.\"/d\"`"]),
         ] {
             let sentence = failure.sentence("tool `t`", &limits);
             for word in says {

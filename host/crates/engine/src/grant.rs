@@ -4,7 +4,7 @@
 mod folders;
 
 pub use folders::{FolderGrant, FolderMode};
-pub(crate) use folders::{NamedFolder, find, is_guest_path};
+pub(crate) use folders::{NamedFolder, OpenFolder, find, is_guest_path};
 
 use crate::error::ManifestError;
 use crate::manifest::Manifest;
@@ -21,8 +21,8 @@ use std::sync::Arc;
 pub(crate) struct Grants {
     /// Environment variables.
     pub env: Vec<(String, String)>,
-    /// Folders.
-    pub folders: Vec<FolderGrant>,
+    /// Folders, held open.
+    pub folders: Vec<OpenFolder>,
     /// Hosts of outgoing requests, and the headers that are added for them.
     pub http: HttpGrant,
     /// Peers of raw sockets.
@@ -69,6 +69,11 @@ impl Grants {
             secrets,
             redactor: redactor.map(Arc::new),
         })
+    }
+
+    /// Whether a folder was moved, replaced or removed since it was opened.
+    pub fn are_stale(&self) -> bool {
+        !self.folders.iter().all(OpenFolder::is_in_place)
     }
 
     /// The environment that a guest sees.

@@ -5,6 +5,7 @@ use crate::bindings::FullPlugin;
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::bindings::toolyard::plugin::{host, types};
 use crate::failure::Failure;
+use crate::files;
 use crate::form::Forms;
 use crate::grant::Grants;
 use crate::inputs;
@@ -13,16 +14,16 @@ use crate::limits::Limits;
 use crate::outgoing::{Network, Outgoing};
 use crate::schema::Bounds;
 use crate::sockets::{self, Lookups};
-use crate::stdio::GuestOutput;
+use crate::stdio::{self, GuestOutput};
 use crate::traffic::Traffic;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
 use toolyard_task::tool::{AskError, Change, GivenAnswer, Report};
 use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup;
-use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 /// Random bytes that a guest may ask for at once.
@@ -33,10 +34,9 @@ pub(crate) struct Run {
     pub limiter: Limiter,
     pub context: Arc<dyn RunContext>,
     pub about: About,
-    /// Made when the guest first reaches for WASI; many never do. Folders are
-    /// opened before it starts, or nobody would hear that one is gone.
+    /// Made when the guest first reaches for WASI; many never do.
     wasi: Option<Box<WasiCtx>>,
-    table: ResourceTable,
+    pub table: ResourceTable,
     /// Made when the guest first reaches for the network.
     traffic: OnceLock<Arc<Traffic>>,
     outgoing: Option<Box<Outgoing>>,
@@ -60,8 +60,14 @@ pub(crate) struct About {
 
 impl Run {
     /// # Errors
-    /// If a folder that is granted cannot be opened.
+    /// If a folder that is granted is not where it was. It could still be used,
+    /// but who moved it away should not find that it is.
     pub fn new(limiter: Limiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
+        if let Some(lost) = about.grants.folders.iter().find(|folder| !folder.is_in_place()) {
+            let (plugin, folder) = (&about.plugin, lost.grant.host.display());
+            tracing::warn!(%plugin, %folder, "a granted folder was moved, replaced or removed");
+            return Err(Failure::Folder(lost.grant.guest.clone()));
+        }
         let mut run = Self {
             limiter,
             context,
@@ -72,9 +78,6 @@ impl Run {
             outgoing: None,
             lookups: Lookups::new(),
         };
-        if !run.about.grants.folders.is_empty() {
-            run.wasi = Some(Box::new(run.with_folders()?));
-        }
         run.table.set_max_capacity(run.about.limits.handles as usize);
         Ok(run)
     }
@@ -90,9 +93,9 @@ impl Run {
     }
 
     /// No arguments, no input, and of the network what is granted.
-    fn without_folders(&self) -> WasiCtxBuilder {
+    fn wasi(&self) -> WasiCtx {
         let About { plugin, function, grants, limits, .. } = &self.about;
-        let budget = Arc::new(Mutex::new(usize::try_from(limits.stdio).unwrap_or(usize::MAX)));
+        let budget = stdio::budget(limits.stdio);
         let output = |stream| GuestOutput::new((plugin, function), stream, &budget, grants.redactor.clone());
         let mut wasi = WasiCtx::builder();
         wasi.stdout(output("stdout"))
@@ -107,19 +110,7 @@ impl Run {
         if !grants.sockets.is_empty() {
             sockets::grant(&mut wasi, self.traffic());
         }
-        wasi
-    }
-
-    fn with_folders(&self) -> Result<WasiCtx, Failure> {
-        let mut wasi = self.without_folders();
-        for folder in &self.about.grants.folders {
-            wasi.preopened_dir(&folder.host, &folder.guest, folder.mode.permissions()).map_err(|error| {
-                let (host, error) = (folder.host.display(), format!("{error:#}"));
-                tracing::warn!(plugin = %self.about.plugin, %host, error, "a granted folder cannot be opened");
-                Failure::Folder(folder.guest.clone())
-            })?;
-        }
-        Ok(wasi.build())
+        wasi.build()
     }
 
     /// A text of the guest's without its secrets.
@@ -148,6 +139,7 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Run>>
     linker.allow_shadowing(true);
     ip_name_lookup::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
     linker.allow_shadowing(false);
+    files::add_to_linker(&mut linker)?;
     FullPlugin::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
     Ok(linker)
 }
@@ -155,7 +147,7 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Run>>
 impl WasiView for Run {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         if self.wasi.is_none() {
-            self.wasi = Some(Box::new(self.without_folders().build()));
+            self.wasi = Some(Box::new(self.wasi()));
         }
         let Self { wasi, table, .. } = self;
         let ctx = wasi.get_or_insert_with(|| Box::new(WasiCtx::builder().build()));

@@ -261,6 +261,8 @@ fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: Run) -> St
     let mut store = Store::new(&engine.wasm, state);
     store.limiter(|run| &mut run.limiter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
+    // Those of the host's table, and those that a component hands to itself.
+    store.set_max_component_handles(limits.handles as usize);
     meter::arm(&mut store, &engine.gate, meter, &context);
     store
 }

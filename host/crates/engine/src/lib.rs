@@ -18,6 +18,7 @@ mod epoch;
 mod error;
 mod exports;
 mod failure;
+mod files;
 mod folder;
 mod form;
 mod gate;

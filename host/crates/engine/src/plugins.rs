@@ -304,7 +304,9 @@ impl Held {
             (Ok(manifest), Err(Refusal::Manifest(_)))
                 if !manifest.folders.is_empty() || !manifest.secrets.is_empty()
         );
-        lacks_file || matches!(self.fault, Some(Refusal::Unreadable(_)))
+        // Or one that was granted may have been replaced.
+        let lost_folder = self.built.as_ref().is_ok_and(|plugin| plugin.base.grants.are_stale());
+        lacks_file || lost_folder || matches!(self.fault, Some(Refusal::Unreadable(_)))
     }
 
     fn is_disabled(&self) -> bool {
@@ -448,6 +450,7 @@ impl File {
         if let Some(Ok(former)) = self.former.as_ref().map(|former| &former.built)
             && Arc::ptr_eq(&former.base.code, code)
             && Arc::ptr_eq(&former.base.manifest, manifest)
+            && !former.base.grants.are_stale()
         {
             return Ok(former.clone());
         }

@@ -20,8 +20,19 @@ const WRITE_BYTES: usize = 64 << 10;
 #[derive(Clone)]
 pub(crate) struct GuestOutput(Arc<Mutex<Lines>>);
 
-/// How many more bytes a run may write to both streams together.
-pub(crate) type Budget = Arc<Mutex<usize>>;
+/// What a run may still write to both streams together.
+pub(crate) type Budget = Arc<Mutex<Left>>;
+
+/// How many bytes are left, and whether it was said that there are none.
+pub(crate) struct Left {
+    bytes: usize,
+    told: bool,
+}
+
+/// The budget of a run.
+pub(crate) fn budget(bytes: u64) -> Budget {
+    Arc::new(Mutex::new(Left { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), told: false }))
+}
 
 struct Lines {
     plugin: Arc<str>,
@@ -53,14 +64,14 @@ impl GuestOutput {
 
 impl Lines {
     fn take(&mut self, bytes: &[u8]) {
-        let allowed = {
-            let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
-            let allowed = bytes.len().min(*budget);
-            if *budget > 0 && allowed < bytes.len() {
-                self.swallows = true;
-            }
-            *budget -= allowed;
-            allowed
+        let (allowed, is_over) = {
+            let mut left = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+            let allowed = bytes.len().min(left.bytes);
+            let is_over = allowed < bytes.len() && !left.told;
+            left.bytes -= allowed;
+            left.told |= is_over;
+            self.swallows |= allowed < bytes.len();
+            (allowed, is_over)
         };
         // A secret that begins in one piece of a long line must be whole in it.
         let most = LINE_BYTES + self.redactor.as_ref().map_or(0, |redactor| redactor.longest());
@@ -73,6 +84,13 @@ impl Lines {
                 }
                 self.line.push(byte);
             }
+        }
+        if is_over {
+            self.flush();
+            tracing::warn!(
+                target: "guest", plugin = %self.plugin, tool = %self.tool, stream = self.stream,
+                "this run writes more than its share (`limits.stdio`); the rest is swallowed"
+            );
         }
     }
 
@@ -98,13 +116,12 @@ impl Lines {
     /// The line as it is logged.
     fn shown(&self) -> String {
         let line = printable(&self.line);
-        let line = match &self.redactor {
+        match &self.redactor {
             // What was cut at the bound may have been cut within a secret.
             Some(redactor) if self.swallows => redactor.cut_text(line),
             Some(redactor) => redactor.text(line),
             None => line,
-        };
-        if self.swallows { format!("{line} (what follows is swallowed)") } else { line }
+        }
     }
 }
 
@@ -177,11 +194,10 @@ mod tests {
     use super::*;
     use crate::secret::Secret;
 
-    fn output(budget: usize, secret: Option<&str>) -> (GuestOutput, Budget) {
-        let budget: Budget = Arc::new(Mutex::new(budget));
+    fn output(budget: &Budget, secret: Option<&str>) -> GuestOutput {
         let secrets = secret.map(|value| Secret::new("KEY", value).expect("long enough"));
         let redactor = Redactor::new(secrets.as_slice()).expect("small").map(Arc::new);
-        (GuestOutput::new((&"p.wasm".into(), &"t".into()), "stdout", &budget, redactor), budget)
+        GuestOutput::new((&"p.wasm".into(), &"t".into()), "stdout", budget, redactor)
     }
 
     fn shown(output: &GuestOutput) -> String {
@@ -190,15 +206,21 @@ mod tests {
 
     #[test]
     fn lines_are_cut_at_the_budget_and_cleaned() {
-        let (output, budget) = output(10, None);
+        let budget = budget(10);
+        let output = output(&budget, None);
+        let line = || output.0.lock().expect("free").line.clone();
         output.take(b"one\ntwo");
-        assert_eq!(shown(&output), "two");
-        output.take(b" three");
-        assert_eq!(*budget.lock().expect("free"), 0);
-        let line = shown(&output);
-        assert!(line.ends_with("(what follows is swallowed)"), "{line}");
+        assert_eq!(line(), b"two");
+        output.take(b" th");
+        let state = || {
+            let left = budget.lock().expect("free");
+            (left.bytes, left.told)
+        };
+        assert_eq!((line(), state()), (b"two th".to_vec(), (0, false)));
+        output.take(b"r");
+        assert_eq!((line(), state()), (Vec::new(), (0, true)), "flushed, and said");
         output.take(b"four");
-        assert_eq!(shown(&output), line);
+        assert!(line().is_empty());
         assert_eq!(printable(b"a\x1b[31mb\xff"), "a\u{fffd}[31mb\u{fffd}");
     }
 
@@ -206,7 +228,7 @@ mod tests {
     fn a_secret_is_not_logged_wherever_a_line_is_parted() {
         let secret = "abcdefghij";
         for before in LINE_BYTES - secret.len() - 1..=LINE_BYTES + 1 {
-            let (output, _) = output(1 << 20, Some(secret));
+            let output = output(&budget(1 << 20), Some(secret));
             output.take("x".repeat(before).as_bytes());
             output.take(secret.as_bytes());
             // Enough for the first piece to go, which the log has then.
@@ -214,8 +236,9 @@ mod tests {
             let rest = shown(&output);
             assert!(!rest.contains("ij") && !rest.contains("ab"), "{before}: {rest}");
         }
-        let (output, _) = output(8, Some(secret));
-        output.take(secret.as_bytes());
-        assert_eq!(shown(&output), "[secret KEY] (what follows is swallowed)");
+        let output = output(&budget(8), Some(secret));
+        output.take(&secret.as_bytes()[..8]);
+        output.0.lock().expect("free").swallows = true;
+        assert_eq!(shown(&output), "[secret KEY]", "though it was cut");
     }
 }

@@ -1,10 +1,17 @@
 //! Folders: what a manifest says of them, and what that is on this
 //! machine. `cap-std` keeps a guest inside of them; what is settled here is
 //! which folder it is, and that it is no way to more than was granted.
+//!
+//! A folder is opened once, when its plugin is loaded, and every run works with
+//! that handle: no name is resolved a second time, so nobody can put another
+//! folder between the check and its use.
 
 use crate::error::ManifestError;
-use std::path::{Path, PathBuf};
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Component, Path, PathBuf};
 use wasmtime_wasi::FsPerms;
+use wasmtime_wasi::filesystem::{Dir, OpenMode};
 
 /// What a guest may do in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +32,10 @@ impl FolderMode {
         }
     }
 
-    pub(crate) fn permissions(self) -> FsPerms {
+    fn permissions(self) -> (FsPerms, OpenMode) {
         match self {
-            Self::Read => FsPerms::ReadOnly,
-            Self::Write => FsPerms::ReadWrite,
+            Self::Read => (FsPerms::ReadOnly, OpenMode::READ),
+            Self::Write => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
         }
     }
 }
@@ -56,6 +63,32 @@ pub struct FolderGrant {
     pub mode: FolderMode,
 }
 
+/// A folder that was found and is held open.
+pub(crate) struct OpenFolder {
+    pub grant: FolderGrant,
+    /// What runs get; a clone shares the handle.
+    pub dir: Dir,
+    identity: (u64, u64),
+}
+
+impl OpenFolder {
+    /// Whether its path still leads to it. If not, it was moved, replaced or
+    /// removed, and what is there now has not been checked.
+    pub fn is_in_place(&self) -> bool {
+        std::fs::symlink_metadata(&self.grant.host).is_ok_and(|found| identity(&found) == self.identity)
+    }
+}
+
+impl std::fmt::Debug for OpenFolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.grant.fmt(f)
+    }
+}
+
+fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
 /// Whether a guest may see a folder under this name: absolute and normalised, so
 /// that no two names mean one place.
 pub(crate) fn is_guest_path(path: &str) -> bool {
@@ -66,7 +99,7 @@ pub(crate) fn is_guest_path(path: &str) -> bool {
         && (rest.is_empty() || rest.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }
 
-/// Finds the folders that `manifest`, a file in `place`, names.
+/// Finds and opens the folders that `manifest`, a file in `place`, names.
 ///
 /// # Errors
 /// If one is not there, is no folder, or would let the guest write what is loaded
@@ -75,31 +108,73 @@ pub(crate) fn find(
     manifest: &str,
     place: &Path,
     named: &[NamedFolder],
-) -> Result<Vec<FolderGrant>, ManifestError> {
-    let find = |folder: &NamedFolder| {
-        let refuse = |what: String| ManifestError {
+) -> Result<Vec<OpenFolder>, ManifestError> {
+    let open = |folder: &NamedFolder| {
+        open(place, folder).map_err(|what| ManifestError {
             file: manifest.to_owned(),
             line: folder.line,
             what: format!("`fs.\"{}\".path`: the folder {} {what}", folder.guest, folder.path),
-        };
-        let host = place.join(&folder.path).canonicalize().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => refuse("is not there; make it, or take the grant away".into()),
-            _ => refuse(format!("cannot be used: {error}")),
-        })?;
-        if !host.is_dir() {
-            return Err(refuse("is not a folder".to_owned()));
-        }
-        let home = place.canonicalize().map_err(|error| refuse(format!("cannot be used: {error}")))?;
-        if folder.mode == FolderMode::Write && home.starts_with(&host) {
-            return Err(refuse(
-                "holds the plugins themselves, and who writes there can grant itself anything; \
-                 name a folder inside of it, or mode = \"read\""
-                    .to_owned(),
-            ));
-        }
-        Ok(FolderGrant { guest: folder.guest.clone(), host, mode: folder.mode })
+        })
     };
-    named.iter().map(find).collect()
+    named.iter().map(open).collect()
+}
+
+fn open(place: &Path, named: &NamedFolder) -> Result<OpenFolder, String> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => "is not there; make it, or take the grant away".to_owned(),
+        std::io::ErrorKind::NotADirectory => "is not a folder".to_owned(),
+        _ => format!("cannot be used: {error}"),
+    };
+    let home = place.canonicalize().map_err(failed)?;
+    let named_path = home.join(&named.path);
+    let host = named_path.canonicalize().map_err(failed)?;
+    // A guest may be able to write beside the manifest, and could put a link there
+    // that widens what is granted here. Of other places the operator knows more.
+    if Path::new(&named.path).is_relative() && plain(&named_path) != host {
+        return Err("is reached through a symbolic link; name the folder itself".to_owned());
+    }
+    // The last step follows no link, and what was opened is compared with what
+    // the path leads to afterwards: all checks are about the folder that is held.
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
+    let handle = File::options().read(true).custom_flags(flags.bits() as i32).open(&host).map_err(failed)?;
+    let identity = identity(&handle.metadata().map_err(failed)?);
+    let (perms, mode) = named.mode.permissions();
+    let grant = FolderGrant { guest: named.guest.clone(), host, mode: named.mode };
+    let folder = OpenFolder { grant, dir: Dir::new(handle, perms, mode, false), identity };
+    if !folder.is_in_place() || folder.grant.host.canonicalize().ok().as_ref() != Some(&folder.grant.host) {
+        return Err("was replaced while it was opened".to_owned());
+    }
+    if named.mode == FolderMode::Write && holds(&folder, &home).map_err(failed)? {
+        return Err("holds the plugins themselves, and who writes there can grant itself anything; \
+                    name a folder inside of it, or mode = \"read\""
+            .to_owned());
+    }
+    Ok(folder)
+}
+
+/// A path without `.` and `..`, as it is if there are no links.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Whether `path` is the folder or lies in it, by whatever name.
+fn holds(folder: &OpenFolder, path: &Path) -> std::io::Result<bool> {
+    for above in path.ancestors() {
+        if identity(&std::fs::metadata(above)?) == folder.identity {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -129,9 +204,16 @@ mod tests {
         let found = |path, mode| find("p.toml", home.path(), &named(path, mode));
         let host = home.path().canonicalize().expect("is there");
         let data = FolderGrant { guest: "/d".into(), host: host.join("data"), mode: FolderMode::Write };
-        assert_eq!(found("./data", FolderMode::Write), Ok(vec![data]));
+        let [folder] = &found("./data", FolderMode::Write).expect("found")[..] else { panic!("one") };
+        assert_eq!(folder.grant, data);
         assert!(found(".", FolderMode::Read).is_ok());
+        std::os::unix::fs::symlink("data", home.path().join("link")).expect("links");
+        std::os::unix::fs::symlink("/", home.path().join("root")).expect("links");
+        let absolute = host.join("link").display().to_string();
+        assert!(found(&absolute, FolderMode::Write).is_ok(), "the operator's own way");
         for (path, mode, says) in [
+            ("link", FolderMode::Read, "through a symbolic link"),
+            ("root/etc", FolderMode::Read, "through a symbolic link"),
             ("./none", FolderMode::Write, "./none is not there"),
             ("file", FolderMode::Read, "is not a folder"),
             (".", FolderMode::Write, "holds the plugins themselves"),
@@ -142,5 +224,25 @@ mod tests {
             assert!(shown.starts_with("the manifest p.toml line 2: `fs.\"/d\".path`"), "{shown}");
             assert!(shown.contains(says), "{shown}");
         }
+    }
+    #[test]
+    fn a_folder_that_was_replaced_is_not_taken_for_the_one_that_was_opened() {
+        let home = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| home.path().join(name);
+        std::fs::create_dir(path("data")).expect("makes");
+        let named =
+            [NamedFolder { guest: "/d".into(), path: "data".into(), mode: FolderMode::Read, line: None }];
+        let found = find("p.toml", home.path(), &named).expect("found");
+        assert!(found[0].is_in_place());
+        std::fs::rename(path("data"), path("moved")).expect("moves");
+        assert!(!found[0].is_in_place(), "gone");
+        std::os::unix::fs::symlink("moved", path("data")).expect("links");
+        assert!(!found[0].is_in_place(), "a link to the very folder is another way to it");
+        std::fs::remove_file(path("data")).expect("removes");
+        std::fs::create_dir(path("data")).expect("makes");
+        assert!(!found[0].is_in_place(), "another of the same name");
+        std::fs::remove_dir(path("data")).expect("removes");
+        std::fs::rename(path("moved"), path("data")).expect("moves");
+        assert!(found[0].is_in_place(), "back again");
     }
 }

@@ -19,7 +19,7 @@ struct Place {
 
 impl Place {
     async fn with(manifest: &str) -> Self {
-        let folder = Folder::with(&[("files.wasm", "files")]);
+        let folder = Folder::with(&[("files.wasm", "hostile_files")]);
         folder.put("files.toml", manifest.as_bytes());
         folder.put("secret", b"secret");
         std::fs::create_dir(folder.file("data")).expect("makes");
@@ -120,7 +120,7 @@ async fn nothing_leads_out_of_a_folder() {
 
 #[tokio::test]
 async fn a_folder_that_is_missing_refuses_the_plugin_and_says_which() {
-    let folder = Folder::with(&[("files.wasm", "files")]);
+    let folder = Folder::with(&[("files.wasm", "hostile_files")]);
     folder.put("files.toml", READ.as_bytes());
     let engine = engine(&settings());
     let why = why(&folder.load(&engine).await, "files.wasm");
@@ -137,7 +137,11 @@ async fn a_folder_that_goes_away_fails_the_run_and_not_the_host() {
     std::fs::rename(place.folder.file("data"), place.folder.file("moved")).expect("renames");
     let arguments = "{\"what\":\"list\",\"path\":\"/data\"}";
     let what = error(&call(&place.catalog, "file", arguments).await);
-    assert_eq!(what, "The tool `file` could not be run: the folder granted as `/data` cannot be opened");
+    assert_eq!(
+        what,
+        "The tool `file` could not be run: the folder granted as `/data` was moved, replaced or removed \
+         (`fs.\"/data\"`)"
+    );
     std::fs::rename(place.folder.file("moved"), place.folder.file("data")).expect("renames");
     ok(&call(&place.catalog, "file", arguments).await);
 }

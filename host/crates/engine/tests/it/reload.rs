@@ -276,7 +276,7 @@ async fn hints_are_heard_without_a_rescan() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_whose_granted_folder_is_made_later_serves_from_then_on() {
     let engine = engine(&settings());
-    let folder = Folder::with(&[("files.wasm", "files")]);
+    let folder = Folder::with(&[("files.wasm", "hostile_files")]);
     folder.put("files.toml", b"[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }");
     let mut watched = Watched::start(&engine, folder.path()).await;
     assert!(why(&watched.now, "files.wasm").contains("./data is not there"));

@@ -1,0 +1,227 @@
+//! `read_file`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use contract::{Content, Media, ToolResult, result};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::declaration;
+use crate::place::{Fault, Place};
+
+/// The most bytes of text that are given at once.
+const MOST_TEXT: usize = 256 << 10;
+/// The largest file that is given as bytes.
+const MOST_BYTES: u64 = 4 << 20;
+/// How much of a file says whether it is text.
+const SAMPLE: usize = 8 << 10;
+
+/// The arguments.
+#[derive(Debug, Deserialize)]
+pub struct ReadOf {
+    path: String,
+    #[serde(default = "declaration::first_line")]
+    offset: usize,
+    #[serde(default = "declaration::default_lines")]
+    limit: usize,
+}
+
+/// One file.
+pub fn read(root: &Path, of: &ReadOf) -> Result<ToolResult, Fault> {
+    let place = Place::of(root, &of.path)?;
+    let failed = |error: std::io::Error| place.fault(&error);
+    let mut file = File::open(&place.path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    if about.is_dir() {
+        return Err(place.fault(&std::io::ErrorKind::IsADirectory.into()));
+    }
+    let mut sample = Vec::new();
+    file.by_ref().take(SAMPLE as u64).read_to_end(&mut sample).map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    if is_text(&sample) {
+        return text(&place, BufReader::new(file), of);
+    }
+    let size = about.len();
+    if size > MOST_BYTES {
+        return Err(Fault(format!(
+            "{} is no text and has {size} bytes; at most {MOST_BYTES} are given of such a file.",
+            place.name()
+        )));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(blob(&place, bytes))
+}
+
+/// Whether a file that begins so is text.
+pub fn is_text(sample: &[u8]) -> bool {
+    let is_utf_8 = match std::str::from_utf8(sample) {
+        Ok(_) => true,
+        // A character that is cut off by the end of the sample.
+        Err(error) => error.error_len().is_none() && sample.len() - error.valid_up_to() < 4,
+    };
+    is_utf_8 && !sample.contains(&0)
+}
+
+fn text(place: &Place, mut file: impl BufRead, of: &ReadOf) -> Result<ToolResult, Fault> {
+    let mut text = Vec::new();
+    let (mut line, mut last, mut is_cut) = (0, 0, false);
+    let mut one = Vec::new();
+    loop {
+        one.clear();
+        // A line that is longer than all that is given need not be read whole.
+        let read = file.by_ref().take(MOST_TEXT as u64 + 1).read_until(b'\n', &mut one);
+        if read.map_err(|error| place.fault(&error))? == 0 {
+            break;
+        }
+        line += 1;
+        if line < of.offset {
+            continue;
+        }
+        if line >= of.offset.saturating_add(of.limit) || text.len() + one.len() > MOST_TEXT {
+            is_cut = true;
+            if text.is_empty() {
+                one.truncate(MOST_TEXT);
+                text.append(&mut one);
+                last = line;
+            }
+            break;
+        }
+        text.append(&mut one);
+        last = line;
+    }
+    if text.is_empty() && of.offset > 1 {
+        return Err(Fault(format!("{} has {line} lines; there is no line {}.", place.name(), of.offset)));
+    }
+    let mut result = result::text(String::from_utf8_lossy(&text));
+    if is_cut {
+        let said = format!(
+            "(Lines {} to {last} of {}; there is more. Go on with offset {}.)",
+            of.offset,
+            place.name(),
+            last + 1
+        );
+        result.content.push(result::block(said));
+    }
+    Ok(result)
+}
+
+/// An image as one, anything else as a resource.
+fn blob(place: &Place, bytes: Vec<u8>) -> ToolResult {
+    let content = match image(&bytes) {
+        Some(kind) => {
+            Content::Image(Media { data: bytes, mime_type: kind.to_owned(), annotations: None, meta: None })
+        }
+        None => {
+            let resource = json!({ "resource": {
+                "uri": format!("files:///{}", escaped(&place.shown)),
+                "mimeType": "application/octet-stream",
+                "blob": STANDARD.encode(bytes),
+            } });
+            Content::EmbeddedResource(resource.to_string())
+        }
+    };
+    ToolResult { content: vec![content], structured_content: None, is_error: false, meta: None }
+}
+
+/// The media type of an image, by how its bytes begin.
+fn image(bytes: &[u8]) -> Option<&'static str> {
+    let is_riff_of = |kind: &[u8]| bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(kind);
+    match bytes {
+        _ if bytes.starts_with(b"\x89PNG\r\n\x1a\n") => Some("image/png"),
+        _ if bytes.starts_with(b"\xff\xd8\xff") => Some("image/jpeg"),
+        _ if bytes.starts_with(b"GIF8") => Some("image/gif"),
+        _ if is_riff_of(b"WEBP") => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// A path as it stands in a URI.
+fn escaped(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    path.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str, offset: usize, limit: usize) -> ReadOf {
+        ReadOf { path: path.to_owned(), offset, limit }
+    }
+
+    fn texts(result: &ToolResult) -> Vec<String> {
+        let text = |content: &Content| match content {
+            Content::Text(block) => block.text.clone(),
+            _ => panic!("a text"),
+        };
+        result.content.iter().map(text).collect()
+    }
+
+    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        for (name, bytes) in files {
+            std::fs::write(root.path().join(name), bytes).expect("writes");
+        }
+        root
+    }
+
+    #[test]
+    fn text_is_given_by_lines_and_what_is_left_is_said() {
+        let root = folder(&[("a", b"one\ntwo\nthree\nfour"), ("empty", b"")]);
+        let read = |offset, limit| super::read(root.path(), &of("a", offset, limit)).expect("read");
+        assert_eq!(texts(&read(1, 10)), ["one\ntwo\nthree\nfour"]);
+        assert_eq!(
+            texts(&read(2, 2)),
+            ["two\nthree\n", "(Lines 2 to 3 of a; there is more. Go on with offset 4.)"]
+        );
+        assert_eq!(texts(&read(4, 1)), ["four"]);
+        let fault = super::read(root.path(), &of("a", 5, 1)).expect_err("there is none");
+        assert_eq!(fault.0, "a has 4 lines; there is no line 5.");
+        assert_eq!(texts(&super::read(root.path(), &of("empty", 1, 5)).expect("read")), [""]);
+    }
+
+    #[test]
+    fn long_text_is_cut_between_lines_and_a_long_line_within() {
+        let long = "x".repeat(100 << 10);
+        let lines = format!("{long}\n{long}\n{long}\n");
+        let root = folder(&[("lines", lines.as_bytes()), ("line", "y".repeat(300 << 10).as_bytes())]);
+        let result = super::read(root.path(), &of("lines", 1, 100)).expect("read");
+        assert_eq!(texts(&result)[0].len(), 2 * (long.len() + 1));
+        assert!(texts(&result)[1].contains("Go on with offset 3."), "{:?}", texts(&result)[1]);
+        let result = super::read(root.path(), &of("line", 1, 100)).expect("read");
+        assert_eq!(texts(&result)[0].len(), MOST_TEXT);
+        assert!(texts(&result)[1].contains("there is more"));
+    }
+
+    #[test]
+    fn what_is_no_text_is_an_image_or_bytes() {
+        let png = b"\x89PNG\r\n\x1a\n\0rest";
+        let large = vec![0; MOST_BYTES as usize + 1];
+        let root =
+            folder(&[("i.dat", png), ("b b.bin", b"\0\x01"), ("latin", b"caf\xe9 x"), ("large", &large)]);
+        let read = |name: &str| super::read(root.path(), &of(name, 1, 1));
+        let image = read("i.dat").expect("read");
+        let [Content::Image(media)] = &image.content[..] else { panic!("an image") };
+        assert_eq!((media.mime_type.as_str(), &media.data[..]), ("image/png", &png[..]));
+        let bytes = read("b b.bin").expect("read");
+        let [Content::EmbeddedResource(json)] = &bytes.content[..] else { panic!("a resource") };
+        assert!(json.contains("files:///b%20b.bin") && json.contains("\"AAE=\""), "{json}");
+        assert!(matches!(read("latin").expect("read").content[0], Content::EmbeddedResource(_)));
+        assert!(read("large").expect_err("too large").0.contains("is no text and has"));
+        assert!(read("").expect_err("a folder").0.contains("is a folder"));
+    }
+
+    #[test]
+    fn a_sample_may_end_within_a_character() {
+        let euro = "\u{20ac}".as_bytes();
+        assert!(is_text(b"") && is_text(euro) && is_text(&euro[..2]));
+        assert!(!is_text(&[euro[0], b'x']) && !is_text(b"a\0"));
+    }
+}

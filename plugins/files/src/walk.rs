@@ -1,0 +1,154 @@
+//! What is in a folder, and below it.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::place::{Fault, Place};
+
+/// The most entries that are looked at.
+pub const MOST: usize = 20_000;
+/// The deepest folder that is entered.
+const DEEPEST: usize = 64;
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    File,
+    Folder,
+    /// It is not followed.
+    Link,
+    /// A pipe, a device and the like.
+    Other,
+}
+
+impl Kind {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Folder => "folder",
+            Self::Link => "link",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// One entry.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its path in the granted folder.
+    pub path: String,
+    pub kind: Kind,
+    /// The bytes of a file.
+    pub size: u64,
+    /// When it changed last, where the system knows.
+    pub modified: Option<SystemTime>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub entries: Vec<Entry>,
+    /// Whether there was more than is looked at.
+    pub cut: bool,
+    /// Folders that could not be looked into.
+    pub closed: usize,
+}
+
+/// Finds what is in `place`, in the order of the paths, and below it if `deep`.
+pub fn walk(root: &Path, place: &Place, deep: bool, hidden: bool) -> Result<Found, Fault> {
+    let mut found = Found::default();
+    look_into(place, hidden, &mut found).map_err(|error| place.fault(&error))?;
+    if deep {
+        let mut next = 0;
+        while next < found.entries.len() && !found.cut {
+            let entry = &found.entries[next];
+            next += 1;
+            if entry.kind != Kind::Folder {
+                continue;
+            }
+            if entry.path.split('/').count() >= DEEPEST {
+                found.cut = true;
+                continue;
+            }
+            let below = Place { shown: entry.path.clone(), path: root.join(&entry.path) };
+            if look_into(&below, hidden, &mut found).is_err() {
+                found.closed += 1;
+            }
+        }
+    }
+    // A folder stands before what is in it.
+    found.entries.sort_by(|one, other| one.path.split('/').cmp(other.path.split('/')));
+    Ok(found)
+}
+
+fn look_into(place: &Place, hidden: bool, found: &mut Found) -> std::io::Result<()> {
+    for entry in fs::read_dir(&place.path)? {
+        // One whose name is no text cannot be named, so it is not shown.
+        let Ok(entry) = entry else { continue };
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if name.starts_with('.') && !hidden {
+            continue;
+        }
+        // One that is removed at this moment is not there.
+        let Ok(kind) = entry.file_type() else { continue };
+        if found.entries.len() == MOST {
+            found.cut = true;
+            return Ok(());
+        }
+        let kind = if kind.is_symlink() {
+            Kind::Link
+        } else if kind.is_dir() {
+            Kind::Folder
+        } else if kind.is_file() {
+            Kind::File
+        } else {
+            Kind::Other
+        };
+        let about = if kind == Kind::File { entry.metadata().ok() } else { None };
+        found.entries.push(Entry {
+            path: if place.shown.is_empty() { name } else { format!("{}/{name}", place.shown) },
+            kind,
+            size: about.as_ref().map_or(0, fs::Metadata::len),
+            modified: about.and_then(|about| about.modified().ok()),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_stand_before_what_is_in_them_and_links_are_not_followed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| root.path().join(name);
+        fs::create_dir_all(path("b/deep/.git")).expect("makes");
+        for (file, text) in
+            [("a", "1"), ("b/x", "22"), ("b/deep/y", "333"), (".hidden", ""), ("b/deep/.git/z", "")]
+        {
+            fs::write(path(file), text).expect("writes");
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("..", path("b/up")).expect("links");
+        let walk = |name: &str, deep, hidden| {
+            let place = Place::of(root.path(), name).expect("a place");
+            let found = walk(root.path(), &place, deep, hidden).expect("found");
+            let shown = |entry: Entry| (entry.path, entry.kind.word(), entry.size);
+            found.entries.into_iter().map(shown).collect::<Vec<_>>()
+        };
+        let owned = |shown: &[(&str, &'static str, u64)]| {
+            shown.iter().map(|(path, kind, size)| ((*path).to_owned(), *kind, *size)).collect::<Vec<_>>()
+        };
+        assert_eq!(walk("", false, false), owned(&[("a", "file", 1), ("b", "folder", 0)]));
+        let below =
+            [("b/deep", "folder", 0), ("b/deep/y", "file", 3), ("b/up", "link", 0), ("b/x", "file", 2)];
+        assert_eq!(walk("/b/", true, false), owned(&below));
+        assert_eq!(walk("", true, true).len(), 9);
+        let none = Place::of(root.path(), "none").expect("a place");
+        let fault = super::walk(root.path(), &none, true, false).expect_err("missing");
+        assert_eq!(fault.0, "There is no none; `list_files` shows what there is.");
+    }
+}

@@ -1,0 +1,23 @@
+//! Attacks: guests that try to get out, to use the host up, to hold it up, to
+//! crash it or to deceive it. Each ends in the refusal or the limit that it is
+//! meant to meet, by name; another client is served before, during and after; and
+//! when a family of them is over, the host is at rest again.
+//!
+//! The page `host/docs/security.md` lists them all; `tests/checklist.rs` holds the
+//! list and these functions against each other.
+
+/// Runs attacks on a stage one after the other. Each is a function of its name.
+macro_rules! attacks {
+    ($stage:expr; $($name:ident),* $(,)?) => {
+        $($stage.attack(stringify!($name), $name(&$stage)).await;)*
+    };
+}
+
+mod crashes;
+mod files;
+mod loading;
+mod reports;
+mod resources;
+mod results;
+mod stage;
+mod time;

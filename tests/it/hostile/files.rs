@@ -1,0 +1,391 @@
+//! Guests that try to reach, to change or to hold up what is not granted to them,
+//! by files.
+
+use super::stage::Stage;
+use serde_json::json;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::{eventually, guests};
+
+const SECRET: &str = "nobody may see this";
+
+/// The guest under five names: one may write the folder, one may read it, one may
+/// write one and read another, one has the machine's devices, one has nothing.
+const PLUGINS: [(&str, &str); 5] = [
+    ("writer", "[fs]\n\"/data\" = { path = \"./data\", mode = \"write\" }\n"),
+    ("reader", "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }\n"),
+    (
+        "both",
+        "[fs]\n\"/data\" = { path = \"./data\", mode = \"write\" }\n\
+         \"/other\" = { path = \"./other\", mode = \"read\" }\n",
+    ),
+    ("devices", "[fs]\n\"/dev\" = { path = \"/dev\", mode = \"read\" }\n"),
+    ("nothing", ""),
+];
+
+#[tokio::test]
+async fn files() {
+    let setup = Setup::new();
+    let plugins = setup.plugins();
+    for folder in ["data", "data/sub", "other"] {
+        std::fs::create_dir(plugins.join(folder)).expect("makes");
+    }
+    for (file, text) in
+        [("secret", SECRET), ("data/note", "note"), ("data/sub/note", "note"), ("other/note", SECRET)]
+    {
+        std::fs::write(plugins.join(file), text).expect("writes");
+    }
+    for (name, manifest) in PLUGINS {
+        install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
+        std::fs::write(plugins.join(format!("{name}.toml")), format!("prefix = \"{name}\"\n{manifest}"))
+            .expect("writes");
+    }
+    let stage = Stage::open(setup).await;
+    attacks!(stage;
+        climb_by_dots,
+        name_absolute_paths,
+        follow_links_out,
+        make_links_and_follow_them,
+        put_slashes_behind_links,
+        link_across_folders,
+        rename_across_folders,
+        rename_while_opening,
+        truncate_what_is_read_only,
+        change_what_is_read_only,
+        open_files_of_the_process,
+        wait_on_a_pipe,
+        open_devices,
+        use_odd_names,
+        list_names_that_are_no_text,
+        hold_files,
+        hold_files_in_numbers,
+        hold_listings_of_a_huge_folder,
+        write_a_plugin_beside_itself,
+        replace_the_granted_folder,
+    );
+    let kept = |file: &str| std::fs::read_to_string(plugins.join(file)).expect("still there");
+    assert_eq!((kept("secret").as_str(), kept("other/note").as_str()), (SECRET, SECRET));
+    stage.at_rest().await;
+}
+
+async fn attempt(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) -> String {
+    let arguments = json!({"what": what, "path": path, "other": other});
+    stage.said(&format!("{plugin}_file"), arguments).await
+}
+
+async fn allowed(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) -> String {
+    let seen = attempt(stage, plugin, what, path, other).await;
+    assert!(seen.starts_with("ALLOWED"), "{plugin} {what} {path} {other}: {seen}");
+    seen
+}
+
+async fn denied(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) -> String {
+    let seen = attempt(stage, plugin, what, path, other).await;
+    assert!(seen.starts_with("denied"), "{plugin} {what} {path} {other}: {seen}");
+    assert!(
+        !seen.contains(SECRET) && !seen.contains(stage.host.plugins().to_str().expect("plain")),
+        "{seen}"
+    );
+    seen
+}
+
+fn data(stage: &Stage) -> PathBuf {
+    stage.host.plugins().join("data")
+}
+
+async fn climb_by_dots(stage: &Stage) {
+    for path in ["/data/../secret", "/data/sub/../../secret", "/data/./.././secret", "../secret", "/secret"] {
+        for what in ["read", "write", "delete", "stat"] {
+            denied(stage, "writer", what, path, "overwritten").await;
+        }
+    }
+    for path in ["../secret", "sub/../../secret", "..", "../", "./..", "../data/../secret"] {
+        for what in ["raw-open", "raw-stat", "raw-truncate", "raw-times"] {
+            denied(stage, "writer", what, path, "").await;
+        }
+    }
+    denied(stage, "writer", "raw-rename", "note", "../stolen").await;
+    denied(stage, "writer", "raw-link", "../secret", "mine").await;
+    denied(stage, "writer", "raw-make", "../made", "").await;
+}
+
+async fn name_absolute_paths(stage: &Stage) {
+    let secret = stage.host.plugins().join("secret");
+    for path in
+        [secret.to_str().expect("plain"), "/etc/passwd", "/", "/proc/1/environ", "//data/../etc/passwd"]
+    {
+        for plugin in ["writer", "nothing"] {
+            denied(stage, plugin, "read", path, "").await;
+        }
+        denied(stage, "writer", "raw-open", path, "").await;
+    }
+}
+
+async fn follow_links_out(stage: &Stage) {
+    let secret = stage.host.plugins().join("secret");
+    for (name, target) in [
+        ("up", Path::new("../secret")),
+        ("away", &secret),
+        ("above", Path::new("..")),
+        ("root", Path::new("/")),
+    ] {
+        symlink(target, data(stage).join(name)).expect("links");
+    }
+    symlink("loop", data(stage).join("loop")).expect("links");
+    for path in ["/data/up", "/data/away", "/data/above/secret", "/data/root/etc/passwd", "/data/loop"] {
+        for what in ["read", "write", "append", "truncate", "list"] {
+            denied(stage, "writer", what, path, "overwritten").await;
+        }
+    }
+    denied(stage, "writer", "list", "/data/above", "").await;
+}
+
+async fn make_links_and_follow_them(stage: &Stage) {
+    for (n, target) in ["../secret", "..", "sub/../../secret"].into_iter().enumerate() {
+        // Whether it may be made or not: it leads nowhere.
+        let name = format!("/data/own{n}");
+        attempt(stage, "writer", "link", &name, target).await;
+        denied(stage, "writer", "read", &name, "").await;
+        denied(stage, "writer", "list", &name, "").await;
+        denied(stage, "writer", "read", &format!("{name}/secret"), "").await;
+    }
+    denied(stage, "writer", "link", "/data/absolute", "/etc/passwd").await;
+    denied(stage, "writer", "raw-symlink", "absolute", "/etc/passwd").await;
+}
+
+/// RUSTSEC-2026-0269: a slash behind a link must not make it be followed out.
+async fn put_slashes_behind_links(stage: &Stage) {
+    for path in ["above/", "above//", "above/.", "above/./", "above/..", "root/", "sub/../above/", "own1/"] {
+        for what in ["raw-open", "raw-folder", "raw-stat", "raw-times", "raw-make", "raw-remove"] {
+            denied(stage, "writer", what, path, "").await;
+        }
+        let secret = format!("{path}/secret");
+        for what in ["raw-open", "raw-truncate", "raw-delete"] {
+            denied(stage, "writer", what, &secret, "").await;
+        }
+        denied(stage, "writer", "raw-rename", "note", &format!("{path}/stolen")).await;
+        denied(stage, "writer", "raw-link", "note", &format!("{path}/stolen")).await;
+        denied(stage, "writer", "raw-symlink", &format!("{path}/made"), "x").await;
+    }
+    assert!(!stage.host.plugins().join("stolen").exists() && !stage.host.plugins().join("made").exists());
+}
+
+async fn link_across_folders(stage: &Stage) {
+    denied(stage, "both", "hard-link", "/other/note", "/data/mine").await;
+    denied(stage, "both", "hard-link", "/data/note", "/other/planted").await;
+    denied(stage, "both", "hard-link", "/data/up", "/other/planted").await;
+    allowed(stage, "both", "read", "/other/note", "").await;
+    denied(stage, "both", "write", "/other/note", "overwritten").await;
+}
+
+async fn rename_across_folders(stage: &Stage) {
+    denied(stage, "both", "rename", "/other/note", "/data/stolen").await;
+    denied(stage, "both", "rename", "/data/note", "/other/planted").await;
+    denied(stage, "both", "rename", "/data/sub", "/data/sub/deeper").await;
+}
+
+/// A folder turns into a link to the outside and back while others open what is in
+/// it.
+async fn rename_while_opening(stage: &Stage) {
+    let steps = |what: &str, path: &str, times: u64| json!({"what": what, "path": path, "other": "..", "times": times});
+    let swap = stage.said("writer_file", steps("swap", "/data/turn", 4_000));
+    let spy = stage.said("reader_file", steps("spy", "/data/turn/secret", 6_000));
+    let other = stage.said("both_file", steps("spy", "/data/turn/../secret", 6_000));
+    let (swapped, spied, other) = tokio::join!(swap, spy, other);
+    assert_eq!((swapped.as_str(), spied.as_str(), other.as_str()), ("ALLOWED ()", "ALLOWED 0", "ALLOWED 0"));
+}
+
+/// GHSA-2r75-cxrj-cmph: what truncates or creates writes, whatever else it says.
+async fn truncate_what_is_read_only(stage: &Stage) {
+    for what in ["truncate", "write", "append"] {
+        denied(stage, "reader", what, "/data/note", "").await;
+    }
+    for what in ["raw-truncate", "raw-create"] {
+        denied(stage, "reader", what, "note", "").await;
+        denied(stage, "reader", what, "new", "").await;
+    }
+    assert_eq!(std::fs::read_to_string(data(stage).join("note")).expect("there"), "note");
+    assert!(!data(stage).join("new").exists());
+}
+
+async fn change_what_is_read_only(stage: &Stage) {
+    for (what, path, other) in [
+        ("delete", "/data/note", ""),
+        ("make", "/data/made", ""),
+        ("remove", "/data/sub", ""),
+        ("rename", "/data/note", "/data/renamed"),
+        ("hard-link", "/data/note", "/data/linked"),
+        ("link", "/data/linked", "note"),
+        ("raw-times", "note", ""),
+        ("raw-symlink", "linked", "note"),
+    ] {
+        denied(stage, "reader", what, path, other).await;
+    }
+    assert!(!data(stage).join("made").exists() && !data(stage).join("linked").exists());
+}
+
+async fn open_files_of_the_process(stage: &Stage) {
+    symlink("/proc/self", data(stage).join("self")).expect("links");
+    for path in
+        ["/proc/self/environ", "/proc/self/mem", "/data/self/environ", "/data/self/fd/0", "/data/self/root"]
+    {
+        denied(stage, "reader", "read", path, "").await;
+    }
+    for path in ["/dev/fd/0", "/dev/stdin", "/dev/fd"] {
+        denied(stage, "devices", "read", path, "").await;
+        denied(stage, "devices", "list", path, "").await;
+    }
+}
+
+/// Nobody writes to it, so who opens it would wait for ever; and so many would take
+/// all the threads that the host has for such waits.
+async fn wait_on_a_pipe(stage: &Stage) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let pipe = data(stage).join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("makes a pipe");
+    let _listener = std::os::unix::net::UnixListener::bind(data(stage).join("socket")).expect("binds");
+    for _ in 0..10 {
+        for what in ["read", "write", "append", "truncate", "list"] {
+            denied(stage, "writer", what, "/data/pipe", "x").await;
+        }
+        for what in ["raw-open", "raw-times", "raw-folder", "raw-create"] {
+            denied(stage, "writer", what, "pipe", "").await;
+        }
+    }
+    denied(stage, "writer", "read", "/data/socket", "").await;
+    // It is seen and can be taken away, as any name.
+    let listed = allowed(stage, "writer", "list", "/data", "").await;
+    assert!(listed.contains("\"pipe\""), "{listed}");
+    allowed(stage, "writer", "delete", "/data/pipe", "").await;
+}
+
+/// Even where their folder is granted.
+async fn open_devices(stage: &Stage) {
+    for path in ["/dev/zero", "/dev/urandom", "/dev/tty", "/dev/null"] {
+        denied(stage, "devices", "read", path, "").await;
+        denied(stage, "devices", "write", path, "x").await;
+    }
+}
+
+async fn use_odd_names(stage: &Stage) {
+    let (long, deep) = ("x".repeat(100_000), "a/".repeat(5_000));
+    for name in ["note\0", "\0", "", "no\0te", long.as_str(), deep.as_str()] {
+        for what in ["raw-open", "raw-stat", "raw-make", "raw-delete", "raw-truncate"] {
+            denied(stage, "writer", what, name, "").await;
+        }
+        denied(stage, "writer", "raw-rename", "note", name).await;
+    }
+    // Odd, and only names.
+    for name in ["-rf", "\u{202e}gpj", " ", "a\nb", "\\..\\secret", "%2e%2e"] {
+        allowed(stage, "writer", "write", &format!("/data/{name}"), "x").await;
+        allowed(stage, "writer", "delete", &format!("/data/{name}"), "").await;
+    }
+}
+
+async fn list_names_that_are_no_text(stage: &Stage) {
+    let odd = data(stage).join("odd");
+    std::fs::create_dir(&odd).expect("makes");
+    for name in [&b"\xff\xfe"[..], b"b\xc0", b"good"] {
+        std::fs::write(odd.join(std::ffi::OsStr::from_bytes(name)), "x").expect("writes");
+    }
+    let listed = allowed(stage, "reader", "list", "/data/odd", "").await;
+    assert!(!listed.contains('\u{fffd}'), "no name is made up: {listed}");
+    denied(stage, "reader", "raw-stat", "odd/\u{fffd}\u{fffd}", "").await;
+    assert_eq!(allowed(stage, "reader", "read", "/data/odd/good", "").await, "ALLOWED \"x\"");
+}
+
+async fn hold_files(stage: &Stage) {
+    for what in ["hold-files", "hold-lists"] {
+        let path = if what == "hold-files" { "/data/note" } else { "/data" };
+        let arguments = json!({"what": what, "path": path, "times": 1_000});
+        stage.fails("reader_file", arguments, &["256 handles", "`limits.handles`"]).await;
+    }
+}
+
+async fn hold_files_in_numbers(stage: &Stage) {
+    let hold =
+        || stage.said("reader_file", json!({"what": "hold-files", "path": "/data/note", "times": 240}));
+    let held: Vec<String> = futures(12, hold).await;
+    assert!(held.iter().all(|held| held == "ALLOWED 240"), "{held:?}");
+}
+
+/// So many at once.
+async fn futures<T, F: Future<Output = T>>(times: usize, make: impl Fn() -> F) -> Vec<T> {
+    let mut waiting: Vec<_> = (0..times).map(|_| Box::pin(make())).collect();
+    let mut ready = Vec::new();
+    std::future::poll_fn(|cx| {
+        waiting.retain_mut(|future| match future.as_mut().poll(cx) {
+            std::task::Poll::Ready(value) => {
+                ready.push(value);
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        if waiting.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    ready
+}
+
+/// What is listed is memory of the host: it must not be all of it at once.
+async fn hold_listings_of_a_huge_folder(stage: &Stage) {
+    let huge = data(stage).join("huge");
+    std::fs::create_dir(&huge).expect("makes");
+    for n in 0..30_000 {
+        std::fs::File::create(huge.join(format!("{n:0>100}"))).expect("makes");
+    }
+    assert_eq!(allowed(stage, "reader", "count", "/data/huge", "").await, "ALLOWED 30000");
+    let before = stage.peak_memory();
+    let hold = json!({"what": "hold-lists", "path": "/data/huge", "times": 120});
+    assert_eq!(stage.said("reader_file", hold).await, "ALLOWED 120");
+    let grown = stage.peak_memory().saturating_sub(before);
+    assert!(grown < 128 << 20, "{grown} bytes for 120 listings of 30,000 names of 100 bytes");
+}
+
+async fn write_a_plugin_beside_itself(stage: &Stage) {
+    for (name, path) in [("beside", "."), ("above", ".."), ("around", "data/../../plugins")] {
+        refused(stage, name, path, "holds the plugins themselves").await;
+    }
+    denied(stage, "writer", "write", "/data/../planted.wasm", "x").await;
+}
+
+/// Installs a plugin that wants to write to this folder, and waits for its refusal.
+async fn refused(stage: &Stage, name: &str, path: &str, says: &str) {
+    let plugins = stage.host.plugins();
+    let manifest = format!("prefix = \"{name}\"\n[fs]\n\"/d\" = {{ path = \"{path}\", mode = \"write\" }}\n");
+    std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("writes");
+    install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
+    let (refused, key) = (format!("refused: {name}.wasm"), "`fs.\"/d\".path`");
+    eventually(&format!("{name}.wasm to be refused"), || async {
+        let log = stage.host.log();
+        log.lines().any(|line| [&refused, key, says].iter().all(|part| line.contains(*part))).then_some(())
+    })
+    .await;
+}
+
+/// Who may write a folder puts a link into it, where a folder of another plugin
+/// was.
+async fn replace_the_granted_folder(stage: &Stage) {
+    let plugins = stage.host.plugins();
+    let (other, moved) = (plugins.join("other"), plugins.join("moved"));
+    std::fs::rename(&other, &moved).expect("moves");
+    symlink("/", &other).expect("links");
+    // The run is refused by name; soon the plugin is, too.
+    let told = stage.failure("both_file", json!({"what": "read", "path": "/other/etc/passwd"})).await;
+    let of_run = told.contains("moved, replaced or removed (`fs.\"/other\"`)");
+    assert!(of_run || told.contains("Unknown tool"), "{told}");
+    eventually("the plugin to be refused", || async {
+        stage.host.log().contains("is reached through a symbolic link").then_some(())
+    })
+    .await;
+    std::fs::remove_file(&other).expect("removes");
+    std::fs::rename(&moved, &other).expect("moves");
+    eventually("the folder to be granted again", || async {
+        let params = json!({"name": "both_file", "arguments": {"what": "read", "path": "/other/note"}});
+        let answer = stage.session.request("tools/call", params).await;
+        answer["result"]["content"][0]["text"].as_str()?.contains(SECRET).then_some(())
+    })
+    .await;
+}

@@ -1,0 +1,311 @@
+//! Components that attack when they are loaded: the parser, the compiler, the
+//! instantiation, `list-tools`.
+
+#![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
+
+use super::stage::{Stage, install_bytes};
+use toolyard_tests::host::Setup;
+use toolyard_tests::{eventually, guests};
+
+#[tokio::test]
+async fn loading() {
+    let setup = Setup::new().set("plugins.compile-time", "3s").set("plugins.compile-memory", "64MiB");
+    let stage = Stage::open(setup).await;
+    // All at once, so that what takes long to be refused does so together.
+    for (name, bytes) in components() {
+        install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &bytes);
+    }
+    attacks!(stage;
+        spin_in_the_start_function,
+        spin_in_list_tools,
+        allocate_in_list_tools,
+        trap_in_the_start_function,
+        huge_memory,
+        many_memories,
+        huge_table,
+        many_tables,
+        many_instances,
+        many_handles_of_its_own,
+        too_many_functions_to_compile,
+        too_large_a_function_to_compile,
+        more_locals_than_there_are,
+        deep_blocks,
+        deep_components,
+        section_longer_than_the_file,
+        imports_of_what_is_not_offered,
+        thousands_of_tools,
+        huge_schema,
+        deep_schema,
+        schema_that_refers_to_itself,
+        schema_from_the_network,
+        schema_that_is_none,
+        output_schema_of_no_object,
+        tool_name_that_is_no_text,
+        tool_name_that_steers_the_terminal,
+        huge_tool_name,
+        huge_description,
+        annotations_that_are_no_object,
+    );
+    stage.at_rest().await;
+}
+
+/// Components made of text: what they are called, and the inside of a core module
+/// that is instantiated as often as is said.
+fn components() -> Vec<(&'static str, Vec<u8>)> {
+    let memories = "(memory 1)".repeat(40);
+    let tables = "(table 1 funcref)".repeat(80);
+    let functions =
+        "(func (param i64) (result i64) (i64.add (i64.mul (local.get 0) (local.get 0)) (i64.const 7)))";
+    // The result of each line is needed to the end, so that all of them are alive.
+    let lines: String =
+        (0..500_000).map(|n| format!("(local.set {} (i64.load (i32.const {n})))", n % 2_000)).collect();
+    let sums = "(i64.xor ".repeat(2_000) + "(i64.const 1)";
+    let rest: String = (0..2_000).map(|n| format!("(local.get {n}))")).collect();
+    let locals =
+        format!("(memory 1) (func (result i64) (local {}) {lines} {sums}{rest})", "i64 ".repeat(2_000));
+    let blocks = format!("(func {}{})", "block ".repeat(200_000), "end ".repeat(200_000));
+    let mut made = vec![
+        ("start_spins", plugin("(func $s (loop $l (br $l))) (start $s)", 1)),
+        ("start_traps", plugin("(func $s unreachable) (start $s)", 1)),
+        ("memory", plugin("(memory 65536)", 1)),
+        ("memories", plugin(&memories, 1)),
+        ("table", plugin("(table 9000000 funcref)", 1)),
+        ("tables", plugin(&tables, 1)),
+        ("instances", plugin("(global i32 (i32.const 1))", 150)),
+        ("handles", hoarder()),
+        ("functions", plugin(&functions.repeat(150_000), 1)),
+        ("function", plugin(&locals, 1)),
+        ("locals", plugin(&format!("(func (local {}))", "i64 ".repeat(60_000)), 1)),
+        ("blocks", plugin(&blocks, 1)),
+        ("components", nested(20_000)),
+        ("section", [&wat("(component)")[..], &[0, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat()),
+        ("imports", imports()),
+    ];
+    for (name, number) in [
+        ("list_many", 1),
+        ("list_huge", 2),
+        ("list_deep", 3),
+        ("list_loop", 4),
+        ("list_remote", 5),
+        ("list_odd", 6),
+        ("list_output", 7),
+        ("list_bytes", 8),
+        ("list_steers", 9),
+        ("list_name", 10),
+        ("list_text", 11),
+        ("list_annotations", 12),
+        ("list_spins", 13),
+        ("list_allocates", 14),
+    ] {
+        made.push((name, chosen(number)));
+    }
+    made
+}
+
+fn wat(text: &str) -> Vec<u8> {
+    wat::parse_str(text).expect("valid WAT")
+}
+
+/// A component that looks like a plugin until its functions are looked at.
+fn plugin(core: &str, instances: usize) -> Vec<u8> {
+    let more = "(core instance (instantiate $m))".repeat(instances - 1);
+    wat(&format!(
+        "(component (core module $m {core} (func (export \"f\")))
+           (core instance $i (instantiate $m)) {more}
+           (func $f (canon lift (core func $i \"f\")))
+           (instance $tools (export \"list-tools\" (func $f)) (export \"call\" (func $f)))
+           (export \"toolyard:plugin/tools@0.1.0\" (instance $tools)))"
+    ))
+}
+
+/// Makes handles of a resource of its own without end.
+fn hoarder() -> Vec<u8> {
+    wat("(component
+           (type $thing (resource (rep i32)))
+           (core func $new (canon resource.new $thing))
+           (core module $m
+             (import \"host\" \"new\" (func $new (param i32) (result i32)))
+             (func $s (loop $l (drop (call $new (i32.const 1))) (br $l)))
+             (start $s)
+             (func (export \"f\")))
+           (core instance $i (instantiate $m (with \"host\" (instance (export \"new\" (func $new))))))
+           (func $f (canon lift (core func $i \"f\")))
+           (instance $tools (export \"list-tools\" (func $f)) (export \"call\" (func $f)))
+           (export \"toolyard:plugin/tools@0.1.0\" (instance $tools)))")
+}
+
+fn imports() -> Vec<u8> {
+    wat("(component
+           (import \"wasi:cli/run@0.2.0\" (instance (export \"run\" (func))))
+           (import \"toolyard:host/secrets@0.1.0\" (instance (export \"all\" (func))))
+           (core module $m (func (export \"f\")))
+           (core instance $i (instantiate $m))
+           (func $f (canon lift (core func $i \"f\")))
+           (instance $tools (export \"list-tools\" (func $f)) (export \"call\" (func $f)))
+           (export \"toolyard:plugin/tools@0.1.0\" (instance $tools)))")
+}
+
+/// Components within components, each a few bytes more.
+fn nested(levels: usize) -> Vec<u8> {
+    const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
+    const COMPONENT: u8 = 4;
+    let mut inner = HEADER.to_vec();
+    for _ in 0..levels {
+        let mut outer = HEADER.to_vec();
+        outer.push(COMPONENT);
+        let mut length = inner.len();
+        while length >= 0x80 {
+            outer.push((length & 0x7f) as u8 | 0x80);
+            length >>= 7;
+        }
+        outer.push(length as u8);
+        outer.extend_from_slice(&inner);
+        inner = outer;
+    }
+    let plugin = plugin("", 1);
+    inner.extend_from_slice(&plugin[HEADER.len()..]);
+    inner
+}
+
+/// The guest `hostile_lists` that lists by this number.
+fn chosen(number: usize) -> Vec<u8> {
+    const MARK: &[u8] = b"hostile-list-no-";
+    let mut bytes = std::fs::read(guests::fixture("hostile_lists")).expect("built");
+    let at =
+        bytes.windows(MARK.len()).position(|window| window == MARK).expect("it has the mark") + MARK.len();
+    bytes[at..at + 2].copy_from_slice(format!("{number:02}").as_bytes());
+    bytes
+}
+
+/// Waits until the log says that a component is refused, and why.
+async fn refused(stage: &Stage, name: &str, says: &[&str]) {
+    let begin = format!("refused: {name}.wasm: ");
+    let why = eventually(&format!("{name}.wasm to be refused"), || async {
+        let log = stage.host.log();
+        let (_, why) = log.lines().find_map(|line| line.split_once(&begin))?;
+        Some(why.chars().take(400).collect::<String>())
+    })
+    .await;
+    for phrase in says {
+        assert!(why.contains(phrase), "{name} should say {phrase}: {why}");
+    }
+    println!("{name}: {why}");
+}
+
+async fn spin_in_the_start_function(stage: &Stage) {
+    refused(stage, "start_spins", &["took longer than 5s"]).await;
+}
+
+async fn spin_in_list_tools(stage: &Stage) {
+    refused(stage, "list_spins", &["`list-tools` took longer than 5s"]).await;
+}
+
+async fn allocate_in_list_tools(stage: &Stage) {
+    refused(stage, "list_allocates", &["memory limit of 64.0 MiB", "`limits.memory`"]).await;
+}
+
+async fn trap_in_the_start_function(stage: &Stage) {
+    refused(stage, "start_traps", &["unreachable"]).await;
+}
+
+async fn huge_memory(stage: &Stage) {
+    refused(stage, "memory", &["memory limit of 64.0 MiB", "`limits.memory`"]).await;
+}
+
+async fn many_memories(stage: &Stage) {
+    refused(stage, "memories", &["memories count of 40 exceeds"]).await;
+}
+
+async fn huge_table(stage: &Stage) {
+    refused(stage, "table", &["9000000", "exceeds"]).await;
+}
+
+async fn many_tables(stage: &Stage) {
+    refused(stage, "tables", &["tables count of 80 exceeds"]).await;
+}
+
+async fn many_instances(stage: &Stage) {
+    refused(stage, "instances", &["more than 100 core instances", "`limits.instances`"]).await;
+}
+
+async fn many_handles_of_its_own(stage: &Stage) {
+    refused(stage, "handles", &["more than 256 handles", "`limits.handles`"]).await;
+}
+
+async fn too_many_functions_to_compile(stage: &Stage) {
+    refused(stage, "functions", &["`plugins.compile-"]).await;
+}
+
+async fn too_large_a_function_to_compile(stage: &Stage) {
+    refused(stage, "function", &["`plugins.compile-"]).await;
+}
+
+async fn more_locals_than_there_are(stage: &Stage) {
+    refused(stage, "locals", &["locals"]).await;
+}
+
+async fn deep_blocks(stage: &Stage) {
+    refused(stage, "blocks", &[]).await;
+}
+
+async fn deep_components(stage: &Stage) {
+    refused(stage, "components", &["could not be compiled"]).await;
+}
+
+async fn section_longer_than_the_file(stage: &Stage) {
+    refused(stage, "section", &["ends in the middle"]).await;
+}
+
+async fn imports_of_what_is_not_offered(stage: &Stage) {
+    let both = &["does not offer", "`wasi:cli/run@0.2.0`", "`toolyard:host/secrets@0.1.0`"];
+    refused(stage, "imports", both).await;
+}
+
+async fn thousands_of_tools(stage: &Stage) {
+    refused(stage, "list_many", &["5000 tools; 256 are the most"]).await;
+}
+
+async fn huge_schema(stage: &Stage) {
+    refused(stage, "list_huge", &["input schema", "bytes"]).await;
+}
+
+async fn deep_schema(stage: &Stage) {
+    refused(stage, "list_deep", &["input schema"]).await;
+}
+
+async fn schema_that_refers_to_itself(stage: &Stage) {
+    refused(stage, "list_loop", &["schema"]).await;
+}
+
+async fn schema_from_the_network(stage: &Stage) {
+    refused(stage, "list_remote", &["schema"]).await;
+}
+
+async fn schema_that_is_none(stage: &Stage) {
+    refused(stage, "list_odd", &["input schema"]).await;
+}
+
+async fn output_schema_of_no_object(stage: &Stage) {
+    refused(stage, "list_output", &["output schema"]).await;
+}
+
+async fn tool_name_that_is_no_text(stage: &Stage) {
+    refused(stage, "list_bytes", &["`list-tools`", "invalid utf-8"]).await;
+}
+
+async fn tool_name_that_steers_the_terminal(stage: &Stage) {
+    refused(stage, "list_steers", &["tool name"]).await;
+    assert!(!stage.host.log().contains('\u{1b}'), "nothing steers the terminal");
+}
+
+async fn huge_tool_name(stage: &Stage) {
+    refused(stage, "list_name", &["tool name"]).await;
+}
+
+async fn huge_description(stage: &Stage) {
+    refused(stage, "list_text", &["its description is longer"]).await;
+}
+
+async fn annotations_that_are_no_object(stage: &Stage) {
+    refused(stage, "list_annotations", &["its annotations is not a JSON object"]).await;
+}

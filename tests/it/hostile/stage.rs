@@ -1,0 +1,191 @@
+//! Where attacks are made: a host with hostile plugins and an honest one, a client
+//! who makes the attacks, and one who only wants to be served.
+
+#![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use toolyard_tests::host::Setup;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::wait::PATIENCE;
+use toolyard_tests::{Host, Session, eventually, guests};
+
+/// What a host may have gained after hundreds of runs: pools and caches that are
+/// warm now. One leaked run of most attacks is above it.
+const MEMORY_SLACK: u64 = 160 << 20;
+/// The same for descriptors and threads.
+const COUNT_SLACK: u64 = 24;
+
+/// A host under attack.
+pub struct Stage {
+    pub host: Host,
+    /// The client who makes the attacks; it can be asked by forms.
+    pub session: Session,
+    honest: Session,
+    rest: Usage,
+}
+
+/// What a process has of its machine.
+#[derive(Debug, Clone, Copy)]
+struct Usage {
+    memory: u64,
+    peak: u64,
+    descriptors: u64,
+    threads: u64,
+}
+
+impl Stage {
+    /// Starts the host with the honest plugin besides those of `setup`.
+    pub async fn open(setup: Setup) -> Self {
+        let host = setup.with(&[guests::plugin("probe")]).start().await;
+        let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
+        let honest = Session::open(host.port()).await;
+        for _ in 0..50 {
+            serve(&honest).await;
+        }
+        let rest = usage(&host);
+        Self { host, session, honest, rest }
+    }
+
+    /// Makes one attack, with the honest client served before, during and after.
+    pub async fn attack(&self, name: &str, attack: impl Future<Output = ()>) {
+        serve(&self.honest).await;
+        let over = AtomicBool::new(false);
+        let attacking = async {
+            attack.await;
+            over.store(true, Ordering::SeqCst);
+        };
+        let serving = async {
+            let mut served = 0;
+            while !over.load(Ordering::SeqCst) || served == 0 {
+                serve(&self.honest).await;
+                served += 1;
+                // Not a flood of its own.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            served
+        };
+        let ((), served) = tokio::join!(attacking, serving);
+        serve(&self.honest).await;
+        println!("{name}: another client was served {served} times meanwhile");
+    }
+
+    /// A call that must not end well; gives all that the model is told.
+    pub async fn failure(&self, tool: &str, arguments: Value) -> String {
+        let answer = self.answer(tool, arguments).await;
+        match answer.get("error") {
+            Some(error) => error["message"].as_str().expect("a message").to_owned(),
+            None => {
+                assert_eq!(answer["result"]["isError"], true, "{tool}: {}", shown(&answer));
+                texts(&answer["result"])
+            }
+        }
+    }
+
+    /// The same, and that it says all of this.
+    pub async fn fails(&self, tool: &str, arguments: Value, says: &[&str]) {
+        let told = self.failure(tool, arguments).await;
+        for phrase in says {
+            assert!(told.contains(phrase), "{tool} should say {phrase}: {}", clip(&told));
+        }
+        println!("{tool}: {}", clip(&told));
+    }
+
+    /// A call that ends well; gives its text.
+    pub async fn said(&self, tool: &str, arguments: Value) -> String {
+        let answer = self.answer(tool, arguments).await;
+        assert_eq!(answer["result"]["isError"], false, "{tool}: {}", shown(&answer));
+        texts(&answer["result"])
+    }
+
+    /// Whatever answer there is, in time.
+    pub async fn answer(&self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        tokio::time::timeout(PATIENCE, self.session.request("tools/call", params))
+            .await
+            .unwrap_or_else(|_| panic!("{tool} does not end"))
+    }
+
+    /// Starts a task of a tool that says when it has begun, and stops it then.
+    pub async fn cancelled(&self, tool: &str, begun: impl AsyncFn(&Value) -> bool) {
+        let id = self.session.create(tool, json!({})).await;
+        eventually(&format!("{tool} to have begun"), || async {
+            let task = self.session.task(&id).await;
+            begun(&task).await.then_some(())
+        })
+        .await;
+        self.session.result("tasks/cancel", json!({"taskId": id})).await;
+        assert_eq!(self.session.task(&id).await["status"], "cancelled");
+    }
+
+    /// The most memory that the host had so far.
+    pub fn peak_memory(&self) -> u64 {
+        usage(&self.host).peak
+    }
+
+    /// Waits until the host has no more of its machine than before the attacks, but
+    /// for what it keeps warm.
+    pub async fn at_rest(self) {
+        let Self { host, rest, .. } = self;
+        let mut last = None;
+        let calm = |usage: Usage| {
+            usage.memory <= rest.memory + MEMORY_SLACK
+                && usage.descriptors <= rest.descriptors + COUNT_SLACK
+                && usage.threads <= rest.threads + COUNT_SLACK
+        };
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let usage = usage(&host);
+            last = Some(usage);
+            if calm(usage) {
+                println!("before: {rest:?}, after: {usage:?}");
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("the host is not at rest: before {rest:?}, now {last:?}");
+    }
+}
+
+/// A component with these bytes, under this name, in a plugin folder.
+pub fn install_bytes(folder: PathBuf, name: &str, bytes: &[u8]) {
+    let partial = folder.join(format!(".{name}.partial"));
+    std::fs::write(&partial, bytes).expect("a write");
+    std::fs::rename(partial, folder.join(name)).expect("a rename");
+}
+
+async fn serve(honest: &Session) {
+    let call = honest.call("echo", json!({"text": "honest"}));
+    let result = tokio::time::timeout(PATIENCE, call).await.expect("the honest client is served");
+    assert_eq!(result["content"][0]["text"], "honest");
+}
+
+fn texts(result: &Value) -> String {
+    let blocks = result["content"].as_array().expect("content");
+    blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(300).collect()
+}
+
+fn shown(answer: &Value) -> String {
+    clip(&answer.to_string())
+}
+
+fn usage(host: &Host) -> Usage {
+    let process = PathBuf::from(format!("/proc/{}", host.pid().as_raw_nonzero()));
+    let status = std::fs::read_to_string(process.join("status")).expect("the host runs");
+    let figure = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel says it");
+        line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).expect("a number")
+    };
+    Usage {
+        memory: figure("VmRSS:") << 10,
+        peak: figure("VmHWM:") << 10,
+        threads: figure("Threads:"),
+        descriptors: std::fs::read_dir(process.join("fd")).expect("ours").count() as u64,
+    }
+}

@@ -1,0 +1,116 @@
+//! Shipped plugins as a client meets them: the real component under the manifest
+//! that it is shipped with.
+
+use serde_json::{Value, json};
+use std::os::unix::fs::symlink;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, guests};
+
+/// A host with the plugin `files` over a folder with these files.
+async fn files(files: &[(&str, &[u8])]) -> (Host, Session) {
+    let setup = Setup::new().with(&[guests::plugin("files")]);
+    let manifest = guests::root().join("plugins/files/files.toml");
+    std::fs::copy(manifest, setup.plugins().join("files.toml")).expect("the shipped manifest");
+    let folder = setup.plugins().join("files");
+    std::fs::create_dir(&folder).expect("makes");
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().expect("has one")).expect("makes");
+        std::fs::write(path, bytes).expect("writes");
+    }
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    (host, session)
+}
+
+async fn failure(session: &Session, tool: &str, arguments: Value) -> String {
+    let result = session.call(tool, arguments).await;
+    assert_eq!(result["isError"], true, "{result}");
+    result["content"][0]["text"].as_str().expect("a text").to_owned()
+}
+
+#[tokio::test]
+async fn files_are_listed_and_read_as_what_they_are() {
+    let png = b"\x89PNG\r\n\x1a\n\0";
+    let (_host, session) = files(&[
+        ("docs/plan.txt", b"one\ntwo\nthree\n"),
+        ("docs/deep/x.rs", b""),
+        ("i.png", png),
+        ("data.bin", b"\0\x01"),
+        (".secret", b"hidden"),
+    ])
+    .await;
+    let listed = session.call("list_files", json!({})).await;
+    let paths = |listed: &Value| {
+        let entries = listed["structuredContent"]["entries"].as_array().expect("entries").clone();
+        entries.iter().map(|entry| entry["path"].as_str().expect("a path").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(&listed), ["data.bin", "docs", "i.png"]);
+    assert_eq!(listed["structuredContent"]["entries"][0]["size"], 2);
+    let listed = session.call("list_files", json!({"recursive": true, "glob": "docs/**/*.rs"})).await;
+    assert_eq!(paths(&listed), ["docs/deep/x.rs"]);
+
+    let read = session.call("read_file", json!({"path": "docs/plan.txt", "offset": 2, "limit": 1})).await;
+    assert_eq!(read["content"][0]["text"], "two\n");
+    let said = read["content"][1]["text"].as_str().expect("what is left");
+    assert!(said.contains("Go on with offset 3"), "{said}");
+    let image = session.call("read_file", json!({"path": "i.png"})).await;
+    assert_eq!(
+        (&image["content"][0]["type"], &image["content"][0]["mimeType"]),
+        (&json!("image"), &json!("image/png"))
+    );
+    let bytes = session.call("read_file", json!({"path": "data.bin"})).await;
+    assert_eq!(bytes["content"][0]["resource"]["blob"], "AAE=");
+}
+
+#[tokio::test]
+async fn what_cannot_be_had_of_files_is_said_with_what_to_do() {
+    let (host, session) = files(&[("docs/plan.txt", b"x")]).await;
+    std::fs::write(host.plugins().join("outside.txt"), "not granted").expect("writes");
+    symlink("../outside.txt", host.plugins().join("files/link.txt")).expect("links");
+    for (path, says) in [
+        ("none.txt", "There is no none.txt; `list_files` shows what there is."),
+        ("docs", "docs is a folder; `list_files` shows what is in it."),
+        ("../outside.txt", "leads upwards"),
+        ("link.txt", "leads out of the granted folder"),
+    ] {
+        let told = failure(&session, "read_file", json!({"path": path})).await;
+        assert!(told.contains(says), "{path}: {told}");
+    }
+    let listed = session.call("list_files", json!({"glob": "link*"})).await;
+    assert_eq!(listed["structuredContent"]["entries"][0]["kind"], "link");
+    let told = failure(&session, "list_files", json!({"path": "docs/plan.txt"})).await;
+    assert!(told.contains("is a file"), "{told}");
+    let told = failure(&session, "search_files", json!({"regex": "("})).await;
+    assert!(told.contains("search for text by `query`"), "{told}");
+}
+
+#[tokio::test]
+async fn files_are_searched_as_a_task_that_tells_its_progress() {
+    let named: Vec<String> = (0..100).map(|n| format!("many/{n:03}.txt")).collect();
+    let mut all: Vec<(&str, &[u8])> = named.iter().map(|name| (name.as_str(), &b"nothing\n"[..])).collect();
+    all.push(("last.txt", b"first\nthe Needle is here\n"));
+    let (_host, session) = files(&all).await;
+    let arguments = json!({"query": "needle"});
+    let params = json!({"name": "search_files", "arguments": arguments, "_meta": {"progressToken": "p"}});
+    let mut listening = session.listen().await;
+    let mut as_task = params.clone();
+    as_task["task"] = json!({});
+    let created = session.result("tools/call", as_task).await;
+    let id = created["task"]["taskId"].as_str().expect("a task").to_owned();
+    session.until(&id, "completed").await;
+    let result = session.result("tasks/result", json!({"taskId": id})).await;
+    let found = json!([{"path": "last.txt", "line": 2, "text": "the Needle is here"}]);
+    assert_eq!(result["structuredContent"]["matches"], found);
+    assert_eq!(result["structuredContent"]["searched"], 101);
+    let progress = loop {
+        let message = toolyard_tests::exchange::next(&mut listening).await.expect("progress");
+        if message["method"] == "notifications/progress" {
+            break message;
+        }
+    };
+    assert_eq!(
+        (&progress["params"]["progressToken"], &progress["params"]["total"]),
+        (&json!("p"), &json!(101.0))
+    );
+}
