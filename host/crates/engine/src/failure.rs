@@ -7,6 +7,7 @@ use crate::limits::Limits;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::time::Duration;
+use toolyard_task::NotPermitted;
 use toolyard_task::wire::error::clip;
 use wasmtime::Trap;
 
@@ -28,6 +29,8 @@ pub(crate) enum Failure {
     Malformed(String),
     /// The folder that it is granted under this name cannot be opened.
     Folder(String),
+    /// It was not begun: a person does not let the plugin have something.
+    NotPermitted(NotPermitted),
     /// It could not be started, or the host failed it.
     Host,
 }
@@ -134,6 +137,7 @@ impl Failure {
             Self::Folder(guest) => {
                 format!("The {subject} could not be run: the folder granted as `{guest}` cannot be opened")
             }
+            Self::NotPermitted(refused) => format!("The {subject} was not run: {refused}"),
             Self::Host => format!("The {subject} could not be run; the host's log says why"),
         }
     }

@@ -2,8 +2,11 @@
 //! machine. `cap-std` keeps a guest inside of them; what is settled here is
 //! which folder it is, and that it is no way to more than was granted.
 
+use super::GrantedBy;
 use crate::error::ManifestError;
 use std::path::{Path, PathBuf};
+use toolyard_task::Wanted;
+use toolyard_task::permission::Access;
 use wasmtime_wasi::FsPerms;
 
 /// What a guest may do in a folder.
@@ -41,6 +44,7 @@ pub(crate) struct NamedFolder {
     /// Where it is, from the manifest's folder.
     pub path: String,
     pub mode: FolderMode,
+    pub by: GrantedBy,
     /// The manifest's line, for complaints.
     pub line: Option<usize>,
 }
@@ -54,6 +58,27 @@ pub struct FolderGrant {
     pub host: PathBuf,
     /// What it may do there.
     pub mode: FolderMode,
+    /// Who grants it.
+    pub by: GrantedBy,
+    /// What the manifest calls it.
+    pub named: String,
+}
+
+impl FolderGrant {
+    /// What a person is to be asked for, if one is.
+    pub(crate) fn wanted(&self) -> Option<Wanted> {
+        let access = match self.mode {
+            FolderMode::Read => Access::Read,
+            FolderMode::Write => Access::Write,
+        };
+        (self.by == GrantedBy::Person).then(|| Wanted::Folder {
+            guest: self.guest.clone(),
+            // Looked at when it was found.
+            path: self.host.to_string_lossy().into_owned(),
+            named: self.named.clone(),
+            access,
+        })
+    }
 }
 
 /// Whether a guest may see a folder under this name: absolute and normalised, so
@@ -97,7 +122,12 @@ pub(crate) fn find(
                     .to_owned(),
             ));
         }
-        Ok(FolderGrant { guest: folder.guest.clone(), host, mode: folder.mode })
+        if folder.by == GrantedBy::Person && host.to_str().is_none() {
+            // What a person says is kept for the folder by its name.
+            return Err(refuse("cannot be asked for: its whole path is not UTF-8".to_owned()));
+        }
+        let (guest, named) = (folder.guest.clone(), folder.path.clone());
+        Ok(FolderGrant { guest, host, mode: folder.mode, by: folder.by, named })
     };
     named.iter().map(find).collect()
 }
@@ -124,11 +154,18 @@ mod tests {
         std::fs::create_dir(home.path().join("data")).expect("makes");
         std::fs::write(home.path().join("file"), "x").expect("writes");
         let named = |path: &str, mode| {
-            vec![NamedFolder { guest: "/d".into(), path: path.into(), mode, line: Some(2) }]
+            let by = GrantedBy::Operator;
+            vec![NamedFolder { guest: "/d".into(), path: path.into(), mode, by, line: Some(2) }]
         };
         let found = |path, mode| find("p.toml", home.path(), &named(path, mode));
         let host = home.path().canonicalize().expect("is there");
-        let data = FolderGrant { guest: "/d".into(), host: host.join("data"), mode: FolderMode::Write };
+        let data = FolderGrant {
+            guest: "/d".into(),
+            host: host.join("data"),
+            mode: FolderMode::Write,
+            by: GrantedBy::Operator,
+            named: "./data".into(),
+        };
         assert_eq!(found("./data", FolderMode::Write), Ok(vec![data]));
         assert!(found(".", FolderMode::Read).is_ok());
         for (path, mode, says) in [
