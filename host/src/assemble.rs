@@ -265,6 +265,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
             log_rate: limits.log_rate,
             progress_rate: limits.progress_rate,
             questions: limits.questions,
+            permissions: limits.permissions,
             http_requests: limits.http_requests,
             http_concurrent: limits.http_concurrent,
             http_request: limits.http_request.as_u64(),
@@ -330,6 +331,7 @@ pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
                 nodes: store.clone(),
                 sessions: store.clone(),
                 keys: store.clone(),
+                grants: store.clone(),
                 audit: store,
             };
             Ok((stores, CloseStore(None)))
@@ -344,6 +346,7 @@ pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
                 nodes: store.clone(),
                 sessions: store.clone(),
                 keys: store.clone(),
+                grants: store.clone(),
                 audit: store.clone(),
             };
             Ok((stores, CloseStore(Some(store))))
@@ -402,6 +405,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         related_task: limits.question_related_task,
         retry_after_ms: milliseconds(limits.retry_after),
         page: limits.page,
+        permissions: limits.permissions_kept,
         sessions: limits.sessions,
         session_idle_ms: milliseconds(limits.session_idle),
     }

@@ -52,6 +52,8 @@ enum Command {
     Call(command::call::Options),
     /// Look at the stored tasks, and cancel them.
     Tasks(command::tasks::Options),
+    /// Look at the permissions that people gave when asked, and take them back.
+    Grants(command::grants::Options),
     /// Say what the authority rules of the configuration allow.
     Rules(command::rules::Options),
     /// Make a token for a client, to be allowed in the configuration.
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Tools(options) => command::tools::run(&cli.flags, options),
         Command::Call(options) => command::call::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
+        Command::Grants(options) => command::grants::run(&cli.flags, options),
         Command::Rules(options) => command::rules::run(&cli.flags, options),
         Command::Token(options) => command::token::run(options),
         Command::CompileComponent(options) => Ok(command::compile::run(options)),

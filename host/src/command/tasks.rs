@@ -214,7 +214,7 @@ fn show(task: &Task, json: bool) {
 
 /// Whose a task is. The id of a session is all that an anonymous client has to
 /// show, so what stands here opens nothing; it is that of the audit log.
-fn owner(owner: &Owner) -> String {
+pub(super) fn owner(owner: &Owner) -> String {
     match owner {
         Owner::Session(id) => format!("anonymous {}", fingerprint(id)),
         Owner::Local | Owner::Subject { .. } => name_of(owner),

@@ -135,6 +135,8 @@ limits! {
         "Progress messages a second of one run that leave for the client; a manifest may set another (`limits.progress-rate`).";
     questions: u32 = "guest.questions", "64",
         "Questions that one run may ask; a manifest may set another (`limits.questions`).";
+    permissions: u32 = "guest.permissions", "8",
+        "Questions of one run to a person for what its manifest leaves to them (`grant = \"ask\"`); a manifest may set another (`limits.permissions`).";
     http_requests: u32 = "guest.http-requests", "1000",
         "HTTP requests that one run may send; a manifest may set another (`limits.http-requests`).";
     http_concurrent: u32 = "guest.http-concurrent", "8",
@@ -185,6 +187,8 @@ limits! {
         "How long an ended event stream is kept.";
     streams_per_session: u32 = "wire.streams-per-session", "64",
         "Ended event streams of one session that are kept for a client that comes back.";
+    permissions_kept: u32 = "permissions.kept", "1000",
+        "Lasting permissions, and refusals, that are kept of one principal ([permissions](permissions.md)); over it the oldest is forgotten, and asked for again.";
     sessions: u32 = "sessions.kept", "10000",
         "Sessions that are kept; over it the one longest unused without live tasks is ended.";
     session_idle: Duration = "sessions.idle", "48h",

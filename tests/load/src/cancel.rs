@@ -124,6 +124,7 @@ impl Bench {
             nodes: store.clone(),
             sessions: store.clone(),
             keys: store.clone(),
+            grants: store.clone(),
             audit: store,
         };
         let dispatch = Dispatch::new(settings(), stores, clock, Arc::<CountedIds>::default(), guests);
@@ -203,6 +204,7 @@ fn settings() -> Settings {
         retry_after_ms: 1_000,
         page: 200,
         sessions: 10_000,
+        permissions: 100,
         session_idle_ms: 172_800_000,
     }
 }

@@ -101,6 +101,7 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         retry_after_ms: 1_000,
         page: 200,
         sessions: 100,
+        permissions: 100,
         session_idle_ms: 60_000,
     };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -110,6 +111,7 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         nodes: store.clone(),
         sessions: store.clone(),
         keys: store.clone(),
+        grants: store.clone(),
         audit: store,
     };
     let dispatch = Dispatch::new(settings, stores, clock, Arc::<CountedIds>::default(), guests);

@@ -5,6 +5,7 @@
 use crate::asked::same;
 use crate::change::Changed;
 use crate::outlet::{Outlet, Place};
+use crate::permission;
 use crate::run::Run;
 use crate::wake::Watch;
 use crate::{Caller, Dispatch, Fault};
@@ -42,9 +43,10 @@ impl Run {
         for AskedQuestion { key, method, params } in asked {
             let visible =
                 !key.is_empty() && key.len() <= KEY_BYTES && key.bytes().all(|b| b.is_ascii_graphic());
-            if !visible || key.starts_with("host:") {
+            if !visible || key.starts_with(permission::KEYS) {
                 return Err(AskError::Invalid(format!(
-                    "a key is 1 to {KEY_BYTES} visible ASCII characters and does not begin with `host:`"
+                    "a key is 1 to {KEY_BYTES} visible ASCII characters and does not begin with `{}`",
+                    permission::KEYS
                 )));
             }
             if !keys.insert(key.clone()) {
@@ -57,15 +59,25 @@ impl Run {
             checked.push((key, question));
         }
         self.asked().add(&checked, self.work.bounds().questions as usize)?;
-        let answers = match self.task {
-            Some((id, fence)) => self.ask_in_task(id, fence, checked).await?,
-            None => {
-                join_all(checked.into_iter().map(|(key, question)| self.ask_plainly(&client, key, question)))
-                    .await
-            }
-        };
+        let answers = self.put_all(checked).await?;
         self.asked().note(&answers);
         Ok(answers)
+    }
+
+    /// Puts questions that were checked, under keys that stand for them alone, and
+    /// waits for every answer.
+    pub(crate) async fn put_all(
+        &self,
+        checked: Vec<(String, Checked)>,
+    ) -> Result<Vec<GivenAnswer>, AskError> {
+        match self.task {
+            Some((id, fence)) => self.ask_in_task(id, fence, checked).await,
+            None => {
+                let client = ClientCapabilities::of(&self.capabilities);
+                let put = |(key, question)| self.ask_plainly(&client, key, question);
+                Ok(join_all(checked.into_iter().map(put)).await)
+            }
+        }
     }
 
     async fn ask_plainly(&self, client: &ClientCapabilities, key: String, question: Checked) -> GivenAnswer {

@@ -387,6 +387,9 @@ pub(crate) fn client(
         share,
         outlet,
         session: caller.session.clone(),
+        owner: caller.creates_for(),
+        by: caller.by(),
+        name: caller.principal.to_string(),
         capabilities: caller.capabilities.clone(),
         progress_token,
     }

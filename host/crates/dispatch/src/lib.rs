@@ -18,10 +18,12 @@ mod drain;
 mod due;
 mod error;
 mod follow;
+mod grants;
 mod listing;
 mod metrics;
 mod offered;
 mod outlet;
+mod permission;
 mod permit;
 mod principal;
 mod query;
@@ -55,11 +57,14 @@ pub use stop::Stop;
 pub use toolyard_protocol::tools::{CallParams, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
 pub use toolyard_task::audit::{fingerprint, name_of};
+pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
 pub use toolyard_task::tool::{Spent, ToolSpec};
-pub use toolyard_task::{AuditStore, Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId};
+pub use toolyard_task::{
+    AuditStore, Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId, Wanted,
+};
 pub use trace::{CallEnd, EndedCall, Traces};
 pub use weights::{WeightSpec, Weights};
 
@@ -83,6 +88,8 @@ pub struct Stores {
     pub sessions: Arc<dyn SessionStore>,
     /// Keys.
     pub keys: Arc<dyn KeyStore>,
+    /// What people said once and for all when they were asked for a permission.
+    pub grants: Arc<dyn GrantStore>,
     /// Audit entries; the same store as that of tasks, whose commits write them.
     pub audit: Arc<dyn AuditStore>,
 }

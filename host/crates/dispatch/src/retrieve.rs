@@ -307,7 +307,10 @@ impl Dispatch {
         let claim = Claim { owner: share.account.clone(), work: work.clone() };
         let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
         let client = client(request.caller, share, request.outlet.clone(), request.progress_token.clone());
-        let run = Run::new(self.clone(), work, request.stop.clone(), client);
+        let mut run = Run::new(self.clone(), work, request.stop.clone(), client);
+        // Lists, and the search for a resource, go through every plugin: nobody is to
+        // be asked for plugins that have nothing to do with it.
+        run.asks_permission = matches!(retrieval, Retrieval::Prompt { .. });
         let run = Arc::new(run);
         let work = provider.clone().serve(retrieval, slot.room(), run.clone());
         match self.to_end(&run, slot, run.clone().drive(work)).await {

@@ -3,6 +3,7 @@
 use crate::asked::Asked;
 use crate::metrics::Measured;
 use crate::outlet::{Notice, Outlet};
+use crate::permission::Permissions;
 use crate::reports::{MayLog, Reports};
 use crate::runs::Work;
 use crate::stop::Stop;
@@ -22,7 +23,7 @@ use toolyard_task::audit::By;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Share, Spent};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, Room, RunContext, RunEnd, SessionId, TaskId};
+use toolyard_task::{Event, Fence, NotPermitted, Owner, Room, RunContext, RunEnd, SessionId, TaskId, Wanted};
 
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);
@@ -35,6 +36,13 @@ pub(crate) struct Client {
     pub share: Share,
     /// The session that may answer them.
     pub session: Option<SessionId>,
+    /// For whose calls it counts what the client is asked to permit; nobody whom
+    /// one would know again, if absent.
+    pub owner: Option<Owner>,
+    /// Who it is, for the audit log.
+    pub by: By,
+    /// The same, in a word.
+    pub name: String,
     /// What the client can do: an object.
     pub capabilities: RawJson,
     /// The token that it wants progress under.
@@ -51,8 +59,15 @@ pub(crate) struct Run {
     pub outlet: Arc<dyn Outlet>,
     pub share: Share,
     pub session: Option<SessionId>,
+    pub owner: Option<Owner>,
+    pub by: By,
+    /// Who calls, in a word.
+    pub caller: String,
     pub capabilities: RawJson,
     pub deadline: Option<Timestamp>,
+    /// Whether a person is asked for what the manifest leaves to a person.
+    pub asks_permission: bool,
+    pub permissions: Permissions,
     pub work: Work,
     /// The trace that the guest's own requests belong to.
     pub trace: Option<TraceContext>,
@@ -83,8 +98,13 @@ impl Run {
             outlet: client.outlet,
             share: client.share,
             session: client.session,
+            owner: client.owner,
+            by: client.by,
+            caller: client.name,
             capabilities: client.capabilities,
             deadline: None,
+            asks_permission: true,
+            permissions: Permissions::default(),
             reports: Mutex::new(Reports::new(work.bounds())),
             work,
             trace: None,
@@ -322,6 +342,10 @@ impl RunContext for Run {
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
         self.ask_client(questions).await
+    }
+
+    async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+        self.permitted(wanted).await
     }
 
     async fn begin_task(&self) -> Result<(), String> {

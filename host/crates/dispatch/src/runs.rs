@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_task::tool::ReportBounds;
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Provider, Room, Shortage, Task, TaskId};
+use toolyard_task::{Digest, Provider, Room, Shortage, Task, TaskId};
 
 /// What a run runs.
 #[derive(Clone)]
@@ -28,6 +28,14 @@ impl Work {
         match self {
             Self::Tool(tool) => tool.spec().name(),
             Self::Provider(provider) => &provider.spec().plugin,
+        }
+    }
+
+    /// The tool's name, if it is one.
+    pub fn tool_name(&self) -> Option<&str> {
+        match self {
+            Self::Tool(tool) => Some(tool.spec().name()),
+            Self::Provider(_) => None,
         }
     }
 
@@ -53,6 +61,14 @@ impl Work {
             Self::Tool(tool) => tool.spec().queue,
             // Only tools are called as tasks.
             Self::Provider(_) => None,
+        }
+    }
+
+    /// The plugin and its component.
+    pub fn component(&self) -> (&str, &Digest) {
+        match self {
+            Self::Tool(tool) => (&tool.spec().plugin, &tool.spec().digest),
+            Self::Provider(provider) => (&provider.spec().plugin, &provider.spec().digest),
         }
     }
 

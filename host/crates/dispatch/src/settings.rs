@@ -29,6 +29,8 @@ pub struct Settings {
     pub retry_after_ms: u64,
     /// Entries on a page of a listing.
     pub page: u32,
+    /// Lasting permissions of one principal that are kept.
+    pub permissions: u32,
     /// Sessions that are kept.
     pub sessions: u32,
     /// How long a session is kept unseen (milliseconds).

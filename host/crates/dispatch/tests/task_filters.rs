@@ -42,6 +42,7 @@ impl House {
             nodes: store.clone(),
             sessions: store.clone(),
             keys: store.clone(),
+            grants: store.clone(),
             audit: store.clone(),
         };
         let guests = tokio::runtime::Handle::current();

@@ -24,9 +24,9 @@ pub struct Engine {
     pub(crate) ticker: Ticker,
     pub(crate) settings: Settings,
     pub(crate) cache: Cache,
+    pub(crate) network: Arc<Network>,
     pub(crate) rooms: Arc<Rooms>,
     pub(crate) gate: Arc<Gate>,
-    pub(crate) network: Arc<Network>,
     pooled: bool,
 }
 
@@ -60,9 +60,9 @@ impl Engine {
             ticker,
             settings: settings.clone(),
             cache,
+            network: Arc::new(Network::of_system()),
             rooms: Rooms::new(most),
             gate: Gate::new(settings.turns),
-            network: Arc::new(Network::of_system()),
             pooled,
         }))
     }

@@ -7,6 +7,7 @@ use crate::limits::Limits;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::time::Duration;
+use toolyard_task::NotPermitted;
 use toolyard_task::wire::error::clip;
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
@@ -33,6 +34,8 @@ pub(crate) enum Failure {
     Malformed(String),
     /// The folder that it is granted under this name is not where it was.
     Folder(String),
+    /// It was not begun: a person does not let the plugin have something.
+    NotPermitted(NotPermitted),
     /// It could not be started, or the host failed it.
     Host,
 }
@@ -158,6 +161,7 @@ impl Failure {
                      removed (`fs.\"{guest}\"`)"
                 )
             }
+            Self::NotPermitted(refused) => format!("The {subject} was not run: {refused}"),
             Self::Host => format!("The {subject} could not be run; the host's log says why"),
         }
     }

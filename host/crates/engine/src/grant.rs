@@ -15,6 +15,28 @@ use crate::sockets::SocketGrant;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
+use toolyard_task::{NotPermitted, RunContext};
+
+/// Who grants what a manifest names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GrantedBy {
+    /// The manifest itself, to every run.
+    #[default]
+    Operator,
+    /// The person who calls, when asked.
+    Person,
+}
+
+impl GrantedBy {
+    /// The word of the manifest.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "always",
+            Self::Person => "ask",
+        }
+    }
+}
 
 /// What the runs of a plugin may reach.
 #[derive(Debug, Default)]
@@ -89,5 +111,14 @@ impl Grants {
             Some(redactor) => redactor.text(text),
             None => text,
         }
+    }
+
+    /// Asks the person who calls for the folders that the manifest leaves to them.
+    ///
+    /// # Errors
+    /// The first that the run may not have; then it must not begin.
+    pub async fn permitted(&self, context: &Arc<dyn RunContext>) -> Result<(), NotPermitted> {
+        let wanted: Vec<_> = self.folders.iter().filter_map(|folder| folder.grant.wanted()).collect();
+        if wanted.is_empty() { Ok(()) } else { context.permission(wanted).await }
     }
 }

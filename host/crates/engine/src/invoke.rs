@@ -21,9 +21,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Sleep;
+use toolyard_task::permission::WhyNot;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::RawJson;
-use toolyard_task::{Room, RunContext};
+use toolyard_task::{NotPermitted, Room, RunContext};
 use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower};
 use wasmtime::{Store, Trap};
 
@@ -101,6 +102,12 @@ where
         return Ended::Stopped;
     }
     let Order { base, limits, pace, export, subject, room: _room } = order;
+    // Before the time of the run begins: a person thinks for as long as they like.
+    match base.grants.permitted(context).await {
+        Ok(()) => {}
+        Err(NotPermitted { why: WhyNot::Stopped, .. }) => return Ended::Stopped,
+        Err(refused) => return Ended::Failed(Failure::NotPermitted(refused)),
+    }
     let engine = &*base.engine;
     let meter = Arc::new(Meter::new(limits.cpu));
     let _account = Account { meter: &meter, context };

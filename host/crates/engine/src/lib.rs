@@ -55,7 +55,7 @@ pub use compile::compile_child;
 pub use engine::Engine;
 pub use error::{LoadError, ManifestError, Refusal, StartError};
 pub use folder::{Outsiders, outsiders};
-pub use grant::{FolderGrant, FolderMode};
+pub use grant::{FolderGrant, FolderMode, GrantedBy};
 pub use limits::{LimitRow, Limits, Unit};
 pub use plugins::Plugins;
 pub use settings::{Compiler, Settings};

@@ -82,6 +82,7 @@ impl Limits {
             logs_per_second: self.log_rate,
             progress_per_second: self.progress_rate,
             questions: self.questions,
+            permissions: self.permissions,
         }
     }
 }
@@ -181,6 +182,8 @@ limits! {
         "Progress messages a second that leave for the client; the latest wins.";
     questions: u32 = "questions", Count, 64, 0 => 1_000,
         "Questions to the client.";
+    permissions: u32 = "permissions", Count, 8, 0 => 100,
+        "Questions to a person for what the manifest leaves to them (`grant = \"ask\"`).";
     http_requests: u32 = "http-requests", Count, 1_000, 0 => 1_000_000,
         "Outgoing HTTP requests.";
     http_concurrent: u32 = "http-concurrent", Count, 8, 1 => 1_000,

@@ -13,7 +13,7 @@ mod sockets;
 mod tools;
 
 use crate::error::ManifestError;
-use crate::grant::NamedFolder;
+use crate::grant::{GrantedBy, NamedFolder};
 use crate::limits::Limits;
 use crate::secret::NamedSecret;
 use crate::sockets::SocketGrant;
@@ -148,6 +148,14 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// Reads who grants something: `"always"` or `"ask"`.
+fn granted_by(entry: &Entry<'_>) -> Result<GrantedBy, ManifestError> {
+    [GrantedBy::Operator, GrantedBy::Person]
+        .into_iter()
+        .find(|by| entry.text().is_ok_and(|text| text == by.as_str()))
+        .ok_or_else(|| entry.expected("\"always\" or \"ask\""))
 }
 
 fn prefix(entry: &Entry<'_>) -> Result<String, ManifestError> {

@@ -5,6 +5,7 @@
 //! and a way to have several hosts on that store and to kill one.
 
 pub mod audit;
+pub mod grants;
 pub mod hosts;
 pub mod listing;
 pub mod races;
@@ -241,6 +242,12 @@ macro_rules! contract_tests {
             hosts::keys_are_made_once_under_concurrency,
             hosts::a_change_is_hinted_at_to_other_hosts,
             hosts::feeds_end_with_their_host,
+            grants::a_grant_is_found_for_exactly_what_it_was_given,
+            grants::what_is_said_later_stands_in_place_of_what_was_said_before,
+            grants::t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else,
+            grants::grants_are_listed_by_time_and_id,
+            grants::the_oldest_grants_of_an_owner_give_way,
+            grants::a_session_takes_its_grants_along,
             audit::t_43_an_entry_is_there_if_and_only_if_its_change_is,
             audit::t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported,
             audit::t_43_of_changes_that_race_each_is_written_once,

@@ -1,5 +1,5 @@
-//! Where tasks, sessions, hosts, keys and audit entries are kept: in memory, or in one SQLite
-//! file that several processes share. Both behave alike; [`contract`] says how,
+//! Where tasks, sessions, hosts, keys, grants and audit entries are kept: in memory, or
+//! in one SQLite file that several processes share. Both behave alike; [`contract`] says how,
 //! and is run over each.
 //!
 //! What may not live here: a decision about a task. A store compares a version
@@ -20,12 +20,12 @@ use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::store::StoreError;
-use toolyard_task::{AuditStore, TaskStore};
+use toolyard_task::{AuditStore, GrantStore, TaskStore};
 
 /// All ports of one store.
-pub trait Store: TaskStore + NodeStore + SessionStore + KeyStore + AuditStore {}
+pub trait Store: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore {}
 
-impl<T: TaskStore + NodeStore + SessionStore + KeyStore + AuditStore> Store for T {}
+impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore> Store for T {}
 
 /// Why the store itself gives no answer.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,7 @@
 //! own, and a handle can be killed as a process can.
 
 mod audit;
+mod grants;
 mod hosts;
 mod search;
 
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, broadcast, watch};
 use toolyard_task::audit::Entry;
+use toolyard_task::grant::{Grant, GrantId};
 use toolyard_task::keys::Key;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
@@ -56,6 +58,7 @@ struct State {
     live: BTreeSet<TaskId>,
     sessions: BTreeMap<SessionId, Session>,
     keys: BTreeMap<&'static str, Vec<Key>>,
+    grants: BTreeMap<GrantId, Grant>,
     /// The hosts that were registered, and whether they live.
     hosts: BTreeMap<Incarnation, bool>,
     incarnations: u64,

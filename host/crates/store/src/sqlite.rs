@@ -9,6 +9,7 @@
 mod audit;
 mod counts;
 mod error;
+mod grants;
 mod keys;
 mod metrics;
 mod nodes;

@@ -1,13 +1,15 @@
 //! What is written down of who did what (T-43), and the port to where it waits
 //! until it is exported.
 //!
-//! What may not stand in an entry: arguments, results, the content of a question
-//! or of its answer, tokens, and the id of a session, which is all that an
+//! What may not stand in an entry: arguments, results, the content of a guest's
+//! question or of its answer, tokens, and the id of a session, which is all that an
 //! anonymous client has to show. Of what a client wrote itself there are names
 //! only, cut short.
 
 use crate::apply::Event;
+use crate::grant::{Grant, Verdict};
 use crate::id::{Digest, Owner, SessionId, TaskId};
+use crate::permission::Wanted;
 use crate::store::StoreError;
 use crate::task::{Outcome, Task};
 use crate::tool::AskError;
@@ -21,6 +23,9 @@ use sha2::{Digest as _, Sha256};
 const NAME: usize = 128;
 /// The longest name of a principal (characters).
 const PRINCIPAL: usize = 512;
+/// The longest thing that was permitted (characters): the path of a folder may be
+/// long, and half of it names another one.
+const WANTED: usize = 8 << 10;
 /// How the issuer of the tokens in the configuration is called.
 pub const TOKENS: &str = "token";
 
@@ -54,6 +59,15 @@ pub enum Action {
     /// A question of a task is no longer open.
     #[serde(rename = "question.answered")]
     Answered,
+    /// A person permitted a plugin something.
+    #[serde(rename = "permission.given")]
+    Permitted,
+    /// A person did not permit it, or could not be asked.
+    #[serde(rename = "permission.refused")]
+    NotPermitted,
+    /// What a person said once and for all was taken back.
+    #[serde(rename = "permission.revoked")]
+    Revoked,
     /// A rule did not allow it.
     #[serde(rename = "denied.rule")]
     DeniedByRule,
@@ -140,6 +154,12 @@ pub struct Entry {
     /// The component that the tool came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
+    /// The plugin that was permitted something, or was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// What that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission: Option<String>,
     /// The state that the task has now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
@@ -177,6 +197,8 @@ impl Entry {
             prompt: None,
             resource: None,
             digest: None,
+            plugin: None,
+            permission: None,
             status: None,
             question: None,
             method: None,
@@ -253,6 +275,36 @@ impl Entry {
             | Event::Effects { .. }
             | Event::Sent { .. }
             | Event::Entrusted { .. } => Vec::new(),
+        }
+    }
+
+    /// What was said of something that a plugin wants, for so long.
+    #[must_use]
+    pub fn said(verdict: Verdict, of: (&str, &Digest), wanted: &Wanted, how_long: &str, by: &By) -> Self {
+        let action = match verdict {
+            Verdict::Allow => Action::Permitted,
+            Verdict::Deny => Action::NotPermitted,
+        };
+        Self { reason: Some(short(how_long)), ..Self::on_permission(action, of, wanted, by) }
+    }
+
+    /// What was said once and for all is taken back.
+    #[must_use]
+    pub fn revoked(grant: &Grant, by: &By) -> Self {
+        let of = (grant.plugin.as_str(), &grant.digest);
+        Self {
+            owner: Some(name_of(&grant.owner)),
+            reason: Some(grant.verdict.as_str().to_owned()),
+            ..Self::on_permission(Action::Revoked, of, &grant.wanted, by)
+        }
+    }
+
+    fn on_permission(action: Action, (plugin, digest): (&str, &Digest), wanted: &Wanted, by: &By) -> Self {
+        Self {
+            plugin: Some(short(plugin)),
+            digest: Some(digest.clone()),
+            permission: Some(clip(&wanted.to_string(), WANTED)),
+            ..Self::new(action, by)
         }
     }
 

@@ -2,6 +2,7 @@
 //! tool.
 
 use crate::id::{Digest, TaskId};
+use crate::permission::{NotPermitted, Wanted, WhyNot};
 use crate::rate::Rate;
 use crate::room::{Room, Shortage};
 use crate::wire::{
@@ -94,11 +95,19 @@ pub struct ReportBounds {
     pub progress_per_second: u32,
     /// Questions to the client (`limits.questions`).
     pub questions: u32,
+    /// Questions to a person for permission (`limits.permissions`).
+    pub permissions: u32,
 }
 
 impl Default for ReportBounds {
     fn default() -> Self {
-        Self { log_bytes: 64 << 10, logs_per_second: 50, progress_per_second: 20, questions: 64 }
+        Self {
+            log_bytes: 64 << 10,
+            logs_per_second: 50,
+            progress_per_second: 20,
+            questions: 64,
+            permissions: 8,
+        }
     }
 }
 
@@ -245,6 +254,21 @@ pub trait RunContext: Send + Sync + 'static {
 
     /// Asks the client.
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError>;
+
+    /// Whether the plugin may have all of these, which its manifest leaves to a
+    /// person: by what was said before, else the person is asked, and waited for.
+    /// To be called anew at every use: a permission may be taken back, or be good
+    /// for one use only. Whoever has nobody to ask permits nothing.
+    ///
+    /// # Errors
+    /// The first that is not permitted, and why.
+    async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+        let refuse = |wanted| NotPermitted {
+            wanted,
+            why: WhyNot::CannotAsk("nobody is there to be asked".to_owned()),
+        };
+        wanted.into_iter().next().map_or(Ok(()), |first| Err(refuse(first)))
+    }
 
     /// Turns the call into a task.
     ///

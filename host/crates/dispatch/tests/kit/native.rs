@@ -97,8 +97,14 @@ pub fn dispatch(
     tools: Vec<Arc<dyn Tool>>,
 ) -> Arc<Dispatch> {
     let store = store.clone();
-    let stores =
-        Stores { tasks, nodes: store.clone(), sessions: store.clone(), keys: store.clone(), audit: store };
+    let stores = Stores {
+        tasks,
+        nodes: store.clone(),
+        sessions: store.clone(),
+        keys: store.clone(),
+        grants: store.clone(),
+        audit: store,
+    };
     let (clock, ids) = (Arc::new(TestClock(AtomicI64::new(1))), Arc::new(TestIds));
     let dispatch = Dispatch::new(SETTINGS, stores, clock, ids, Handle::current());
     dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));

@@ -16,5 +16,6 @@ pub const SETTINGS: Settings = Settings {
     retry_after_ms: 1000,
     page: 100,
     sessions: 100,
+    permissions: 100,
     session_idle_ms: 3_600_000,
 };

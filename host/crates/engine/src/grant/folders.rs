@@ -6,10 +6,13 @@
 //! that handle: no name is resolved a second time, so nobody can put another
 //! folder between the check and its use.
 
+use super::GrantedBy;
 use crate::error::ManifestError;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
+use toolyard_task::Wanted;
+use toolyard_task::permission::Access;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Dir, OpenMode};
 
@@ -48,6 +51,7 @@ pub(crate) struct NamedFolder {
     /// Where it is, from the manifest's folder.
     pub path: String,
     pub mode: FolderMode,
+    pub by: GrantedBy,
     /// The manifest's line, for complaints.
     pub line: Option<usize>,
 }
@@ -61,6 +65,27 @@ pub struct FolderGrant {
     pub host: PathBuf,
     /// What it may do there.
     pub mode: FolderMode,
+    /// Who grants it.
+    pub by: GrantedBy,
+    /// What the manifest calls it.
+    pub named: String,
+}
+
+impl FolderGrant {
+    /// What a person is to be asked for, if one is.
+    pub(crate) fn wanted(&self) -> Option<Wanted> {
+        let access = match self.mode {
+            FolderMode::Read => Access::Read,
+            FolderMode::Write => Access::Write,
+        };
+        (self.by == GrantedBy::Person).then(|| Wanted::Folder {
+            guest: self.guest.clone(),
+            // Looked at when it was found.
+            path: self.host.to_string_lossy().into_owned(),
+            named: self.named.clone(),
+            access,
+        })
+    }
 }
 
 /// A folder that was found and is held open.
@@ -139,7 +164,12 @@ fn open(place: &Path, named: &NamedFolder) -> Result<OpenFolder, String> {
     let handle = File::options().read(true).custom_flags(flags.bits() as i32).open(&host).map_err(failed)?;
     let identity = identity(&handle.metadata().map_err(failed)?);
     let (perms, mode) = named.mode.permissions();
-    let grant = FolderGrant { guest: named.guest.clone(), host, mode: named.mode };
+    if named.by == GrantedBy::Person && host.to_str().is_none() {
+        // What a person says is kept for the folder by its name.
+        return Err("cannot be asked for: its whole path is not UTF-8".to_owned());
+    }
+    let (guest, path) = (named.guest.clone(), named.path.clone());
+    let grant = FolderGrant { guest, host, mode: named.mode, by: named.by, named: path };
     let folder = OpenFolder { grant, dir: Dir::new(handle, perms, mode, false), identity };
     if !folder.is_in_place() || folder.grant.host.canonicalize().ok().as_ref() != Some(&folder.grant.host) {
         return Err("was replaced while it was opened".to_owned());
@@ -199,11 +229,18 @@ mod tests {
         std::fs::create_dir(home.path().join("data")).expect("makes");
         std::fs::write(home.path().join("file"), "x").expect("writes");
         let named = |path: &str, mode| {
-            vec![NamedFolder { guest: "/d".into(), path: path.into(), mode, line: Some(2) }]
+            let by = GrantedBy::Operator;
+            vec![NamedFolder { guest: "/d".into(), path: path.into(), mode, by, line: Some(2) }]
         };
         let found = |path, mode| find("p.toml", home.path(), &named(path, mode));
         let host = home.path().canonicalize().expect("is there");
-        let data = FolderGrant { guest: "/d".into(), host: host.join("data"), mode: FolderMode::Write };
+        let data = FolderGrant {
+            guest: "/d".into(),
+            host: host.join("data"),
+            mode: FolderMode::Write,
+            by: GrantedBy::Operator,
+            named: "./data".into(),
+        };
         let [folder] = &found("./data", FolderMode::Write).expect("found")[..] else { panic!("one") };
         assert_eq!(folder.grant, data);
         assert!(found(".", FolderMode::Read).is_ok());
@@ -230,8 +267,13 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let path = |name: &str| home.path().join(name);
         std::fs::create_dir(path("data")).expect("makes");
-        let named =
-            [NamedFolder { guest: "/d".into(), path: "data".into(), mode: FolderMode::Read, line: None }];
+        let named = [NamedFolder {
+            guest: "/d".into(),
+            path: "data".into(),
+            mode: FolderMode::Read,
+            line: None,
+            by: GrantedBy::Operator,
+        }];
         let found = find("p.toml", home.path(), &named).expect("found");
         assert!(found[0].is_in_place());
         std::fs::rename(path("data"), path("moved")).expect("moves");

@@ -2,6 +2,7 @@
 
 use super::read::{Entry, Section};
 use crate::error::ManifestError;
+use crate::grant::GrantedBy;
 use crate::outgoing::Template;
 use crate::outgoing::is_forbidden;
 use crate::outgoing::rules::{Host, Hosts, Rule, Scheme, Target, Written};
@@ -62,15 +63,15 @@ pub(super) fn http(section: &Section<'_>) -> Result<NamedHttp, ManifestError> {
 }
 
 fn rule(entry: &Entry<'_>) -> Result<Rule, ManifestError> {
-    const KEYS: &[&str] = &["host", "port", "scheme", "methods", "private"];
+    const KEYS: &[&str] = &["host", "port", "scheme", "methods", "private", "grant"];
     if !entry.is_table() {
         let written = written(entry)?;
-        return Ok(Rule { written, methods: Vec::new(), private: false });
+        return Ok(Rule { written, methods: Vec::new(), private: false, by: GrantedBy::Operator });
     }
     let section = entry.section()?;
     let host = section.entries().find(|member| member.key() == "host");
     let mut written = written(&host.ok_or_else(|| entry.error("has no `host`".to_owned()))?)?;
-    let (mut methods, mut private) = (Vec::new(), false);
+    let (mut methods, mut private, mut by) = (Vec::new(), false, GrantedBy::Operator);
     for member in section.entries() {
         match member.key() {
             "host" => {}
@@ -85,6 +86,7 @@ fn rule(entry: &Entry<'_>) -> Result<Rule, ManifestError> {
             }
             "methods" => methods = member.items(MOST)?.iter().map(method).collect::<Result<_, _>>()?,
             "private" => private = member.boolean()?,
+            "grant" => by = super::granted_by(&member)?,
             _ => return Err(member.unknown(KEYS)),
         }
     }
@@ -94,7 +96,7 @@ fn rule(entry: &Entry<'_>) -> Result<Rule, ManifestError> {
     if section.entries().any(|member| member.key() == "methods") && methods.is_empty() {
         return Err(entry.error("`methods` is empty, which would grant nothing".to_owned()));
     }
-    Ok(Rule { written, methods, private })
+    Ok(Rule { written, methods, private, by })
 }
 
 fn written(entry: &Entry<'_>) -> Result<Written, ManifestError> {

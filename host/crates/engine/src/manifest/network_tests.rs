@@ -17,6 +17,8 @@ allow = [
     "api.example.com",
     { host = "api.example.com", port = 8443, methods = ["GET", "POST"], scheme = "https" },
     { host = "intranet.corp", private = true },
+    { host = "*.example.org", grant = "ask" },
+    { host = "a.example.org", grant = "always" },
 ]
 [http.inject."api.example.com"]
 Authorization = "Bearer {API_KEY}"
@@ -29,11 +31,14 @@ API_KEY = { env = "EXAMPLE_API_KEY" }
 FILE = { file = "./api.key", expose = true }
 "#;
     let manifest = parse(text).expect("valid");
-    let [bare, long, private] = &manifest.http.rules[..] else { panic!("{manifest:?}") };
+    let [bare, long, private, asked, own] = &manifest.http.rules[..] else { panic!("{manifest:?}") };
     assert_eq!((bare.written.port, bare.written.scheme, bare.private), (None, None, false));
     assert_eq!((long.written.port, long.written.scheme), (Some(8443), Some(Scheme::Https)));
     assert_eq!(long.methods, [Method::GET, Method::POST]);
     assert!(private.private);
+    let by = [bare, long, private, asked, own].map(|rule| rule.by);
+    let operator = GrantedBy::Operator;
+    assert_eq!(by, [operator, operator, operator, GrantedBy::Person, operator]);
     let [injection] = &manifest.http.injections[..] else { panic!("{manifest:?}") };
     assert_eq!(injection.headers[0].name, "authorization");
     assert_eq!(manifest.http.secrets().map(|(name, _)| name).collect::<Vec<_>>(), ["API_KEY"]);
@@ -41,7 +46,7 @@ FILE = { file = "./api.key", expose = true }
     assert!(manifest.sockets.tcp[1].private);
     assert_eq!(manifest.sockets.udp.len(), 1);
     assert_eq!(manifest.secrets[0].source, Source::Variable("EXAMPLE_API_KEY".into()));
-    assert_eq!((manifest.secrets[0].expose, manifest.secrets[0].line), (None, Some(15)));
+    assert_eq!((manifest.secrets[0].expose, manifest.secrets[0].line), (None, Some(17)));
     assert_eq!(manifest.secrets[1].source, Source::File("./api.key".into()));
     assert_eq!(manifest.secrets[1].expose, Some(true));
 }
@@ -56,6 +61,7 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[http]\nallow = [{ port = 1 }]", 2, &["no `host`"]),
         ("[http]\nallow = [{ host = \"a:1\", port = 1 }]", 2, &["`http.allow[0].port`", "already"]),
         ("[http]\nallow = [{ host = \"a\", port = 0 }]", 2, &["from 1 to 65535"]),
+        ("[http]\nallow = [{ host = \"a\", grant = \"yes\" }]", 2, &["`http.allow[0].grant`", "\"ask\""]),
         ("[http]\nallow = [{ host = \"a\", methods = [] }]", 2, &["grant nothing"]),
         ("[http]\nallow = [{ host = \"a\", methods = [\"get\"] }]", 2, &["methods[0]`", "\"GET\""]),
         ("[http]\nallow = [{ host = \"a\", method = [] }]", 2, &["`methods`"]),

@@ -36,7 +36,8 @@ hostcall = "2MiB"
 LANG = "C"
 [fs]
 "/data" = { path = "./data", mode = "read" }
-"/out/x" = { path = "/srv/out", mode = "write" }
+"/out/x" = { path = "/srv/out", mode = "write", grant = "ask" }
+"/y" = { path = "/srv/y", mode = "read", grant = "always" }
 [task]
 durability = "rerun"
 poll-interval = "1s500ms"
@@ -69,9 +70,11 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
     );
     assert_eq!((manifest.concurrency, manifest.queue), (Some(3), Some(5)));
     assert_eq!(manifest.env, [("LANG".to_owned(), "C".to_owned())]);
-    let [data, out] = &manifest.folders[..] else { panic!("{manifest:?}") };
+    let [data, out, y] = &manifest.folders[..] else { panic!("{manifest:?}") };
     assert_eq!((data.guest.as_str(), data.path.as_str(), data.mode), ("/data", "./data", FolderMode::Read));
     assert_eq!((out.guest.as_str(), out.path.as_str(), out.mode), ("/out/x", "/srv/out", FolderMode::Write));
+    let by = [data, out, y].map(|folder| folder.by);
+    assert_eq!(by, [GrantedBy::Operator, GrantedBy::Person, GrantedBy::Operator]);
     assert_eq!(data.line, Some(18));
     assert_eq!(manifest.poll_interval, Some(Duration::from_millis(1500)));
     assert_eq!(manifest.immediate_response.as_deref(), Some("Started."));
@@ -125,6 +128,10 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("[fs]\n\"/d\" = { path = \".\", mode = \"rw\" }", 2, &["`fs./d.mode`", "\"read\""]);
     refused("[fs]\n\"/d\" = { path = \".\", modes = \"read\" }", 2, &["`fs./d.modes`", "`mode`"]);
     refused("[fs]\n\"/d\" = \"./data\"", 2, &["`fs./d`", "a table"]);
+    for grant in ["\"never\"", "true"] {
+        let text = format!("[fs]\n\"/d\" = {{ path = \".\", mode = \"read\", grant = {grant} }}");
+        refused(&text, 2, &["`fs./d.grant`", "\"always\" or \"ask\""]);
+    }
     refused("[limits]\nhandles = 1", 2, &["`limits.handles`", "from 8 to 65536"]);
     refused("[tools.x.limits]\nconcurrency = 1", 2, &["`tools.x.limits.concurrency`", "`[limits]`"]);
     refused("[tools.x.limits]\ncpus = \"1s\"", 2, &["`tools.x.limits.cpus`", "`cpu`"]);

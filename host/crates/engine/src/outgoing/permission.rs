@@ -2,9 +2,11 @@
 
 use super::address::{self, Kind};
 use super::rules::{Rule, Target};
+use crate::grant::GrantedBy;
 use crate::traffic::Traffic;
 use http::Method;
 use std::net::IpAddr;
+use toolyard_task::Wanted;
 use wasmtime_wasi_http::Error;
 
 /// The rules that cover a request. Whoever connects must hold one, and asks it about
@@ -52,8 +54,13 @@ pub(super) async fn may_send(traffic: &Traffic, target: &Target, method: &Method
     let about: Vec<&Rule> = traffic.grants.http.rules.iter().filter(|rule| rule.is_about(target)).collect();
     let rules: Vec<Rule> =
         about.iter().filter(|rule| rule.has_method(method)).map(|&rule| rule.clone()).collect();
-    if !rules.is_empty() {
-        return Ok(Permit(rules));
+    let (asked, own): (Vec<Rule>, Vec<Rule>) =
+        rules.into_iter().partition(|rule| rule.by == GrantedBy::Person);
+    if !own.is_empty() {
+        return Ok(Permit(own));
+    }
+    if !asked.is_empty() {
+        return by_person(traffic, target).await.map(|()| Permit(asked));
     }
     let manifest = traffic.manifest();
     traffic.refused(match about.first() {
@@ -68,4 +75,19 @@ pub(super) async fn may_send(traffic: &Traffic, target: &Target, method: &Method
         ),
     });
     Err(Error::HttpRequestDenied)
+}
+
+/// Asks the person who calls, or whoever remembers what they said.
+async fn by_person(traffic: &Traffic, target: &Target) -> Result<(), Error> {
+    let host = target.host.to_string();
+    if traffic.grants.clean(host.clone()) != host {
+        // It would be shown to the person, and kept.
+        traffic.refused(format!("{target} was not asked for: there is a secret in its name"));
+        return Err(Error::HttpRequestDenied);
+    }
+    let wanted = Wanted::host(target.scheme.as_str(), &host, target.port);
+    traffic.context.permission(vec![wanted]).await.map_err(|refused| {
+        traffic.refused(refused.to_string());
+        Error::HttpRequestDenied
+    })
 }

@@ -4,6 +4,7 @@
 //! resolves to is another question: [`Rule::reaches`].
 
 use super::address::{self, Kind};
+use crate::grant::GrantedBy;
 use http::{Method, Uri};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -183,6 +184,8 @@ pub(crate) struct Rule {
     pub methods: Vec<Method>,
     /// Whether what the name resolves to may be private.
     pub private: bool,
+    /// Who grants it.
+    pub by: GrantedBy,
 }
 
 /// Where a request goes.

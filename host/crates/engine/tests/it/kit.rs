@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use toolyard_engine::{Engine, PluginReport, PluginState, Plugins, Settings, Snapshot};
+use toolyard_task::permission::WhyNot;
 use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Spent};
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
-use toolyard_task::{Catalog, RunContext, RunEnd, Tool};
+use toolyard_task::{Catalog, NotPermitted, RunContext, RunEnd, Tool, Wanted};
 
 /// Longer than anything takes on the slowest machine; reached only by failing.
 pub const BOUND: Duration = Duration::from_secs(60);
@@ -216,6 +217,10 @@ pub struct Recorder {
     pub hangs: bool,
     pub info: Option<CallInfo>,
     pub begun: AtomicBool,
+    /// How long a person thinks who permits everything; nobody does if absent.
+    pub permits_after: Option<Duration>,
+    /// What was to be permitted.
+    pub wanted: Mutex<Vec<Wanted>>,
 }
 
 impl Recorder {
@@ -261,6 +266,17 @@ impl RunContext for Recorder {
             .into_iter()
             .map(|asked| GivenAnswer { key: asked.key, outcome: Ok(answer.clone()) })
             .collect())
+    }
+
+    async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+        self.wanted.lock().expect("free").extend(wanted.clone());
+        match self.permits_after {
+            Some(time) => {
+                tokio::time::sleep(time).await;
+                Ok(())
+            }
+            None => Err(NotPermitted { wanted: wanted[0].clone(), why: WhyNot::Refused }),
+        }
     }
 
     async fn begin_task(&self) -> Result<(), String> {

@@ -10,6 +10,7 @@ mod kit;
 mod limits;
 mod mutation;
 mod notes;
+mod permissions;
 mod provider;
 mod provider_hostile;
 mod refusals;

@@ -64,7 +64,7 @@ impl SessionStore for MemoryStore {
             else {
                 break;
             };
-            state.sessions.remove(&longest);
+            state.end_session(&longest);
         }
         Ok(session)
     }
@@ -89,7 +89,7 @@ impl SessionStore for MemoryStore {
     }
 
     async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
-        Ok(self.state()?.sessions.remove(id).is_some())
+        Ok(self.state()?.end_session(id))
     }
 
     async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
@@ -102,7 +102,7 @@ impl SessionStore for MemoryStore {
             .map(|session| session.id.clone())
             .collect();
         for id in &idle {
-            state.sessions.remove(id);
+            state.end_session(id);
         }
         Ok(u32::try_from(idle.len()).unwrap_or(u32::MAX))
     }

@@ -42,7 +42,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry brings a file from the schema of its index to the next one. What
 /// has been released is never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4];
 
 /// Rows have a number of their own and are not kept under their id: ids are
 /// random, rows are long, and inserting long rows at random places splits pages
@@ -136,6 +136,30 @@ CREATE TABLE audit (
 ) STRICT;
 CREATE TABLE audit_log (id TEXT NOT NULL) STRICT;
 INSERT INTO audit_log VALUES (lower(hex(randomblob(4))));
+";
+
+/// What people said once and for all when they were asked for a permission. What
+/// an anonymous client said ends with its session, in the transaction that ends
+/// it, whatever ends it.
+const SCHEMA_4: &str = "
+CREATE TABLE permission (
+    id      TEXT    NOT NULL PRIMARY KEY,
+    owner   TEXT    NOT NULL,
+    plugin  TEXT    NOT NULL,
+    digest  TEXT    NOT NULL,
+    wanted  TEXT    NOT NULL,
+    session TEXT,
+    given   INTEGER NOT NULL,
+    record  TEXT    NOT NULL,
+    UNIQUE (owner, plugin, digest, wanted)
+) STRICT;
+CREATE INDEX permission_by_given       ON permission (given, id);
+CREATE INDEX permission_by_owner_given ON permission (owner, given, id);
+CREATE INDEX permission_by_session     ON permission (session) WHERE session IS NOT NULL;
+CREATE TRIGGER session_takes_permissions AFTER DELETE ON session
+BEGIN
+    DELETE FROM permission WHERE session = old.id;
+END;
 ";
 
 /// Makes the folder and the file where they are missing, with rights for nobody
@@ -257,6 +281,7 @@ mod tests {
         assert_eq!(number("SELECT count(*) FROM task"), 3);
         assert_eq!(number("SELECT count(*) FROM audit"), 0);
         assert_eq!(number("SELECT count(*) FROM audit_log"), 1);
+        assert_eq!(number("SELECT count(*) FROM permission"), 0);
         assert_eq!(number("PRAGMA user_version"), MIGRATIONS.len() as i64);
     }
 }

@@ -1,7 +1,12 @@
 use super::*;
 
 fn rule(text: &str) -> Rule {
-    Rule { written: Written::parse(text).expect(text), methods: Vec::new(), private: false }
+    Rule {
+        written: Written::parse(text).expect(text),
+        methods: Vec::new(),
+        private: false,
+        by: GrantedBy::Operator,
+    }
 }
 
 fn target(uri: &str) -> Target {

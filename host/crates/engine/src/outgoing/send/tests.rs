@@ -1,4 +1,5 @@
 use super::*;
+use crate::grant::GrantedBy;
 use crate::limits::Limits;
 use crate::outgoing::resolve::Resolver;
 use crate::outgoing::rules::{Rule, Written};
@@ -57,14 +58,19 @@ struct Run {
 
 impl Run {
     fn new(entry: &str, answers: &[&[&str]], limits: Limits) -> Self {
+        let written = Written::parse(entry).expect("an entry");
+        let methods = vec![Method::GET, Method::POST];
+        let rule = Rule { written, methods, private: false, by: GrantedBy::Operator };
+        Self::of(vec![rule], answers, limits)
+    }
+
+    fn of(rules: Vec<Rule>, answers: &[&[&str]], limits: Limits) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let parse = |texts: &&[&str]| texts.iter().map(|text| text.parse().expect("an address")).collect();
         let answers = Mutex::new(answers.iter().map(parse).collect());
         let resolver = Fickle { answers, asked: asked.clone() };
         let network = Network { resolver: Box::new(resolver), roots: Roots::default() };
-        let written = Written::parse(entry).expect("an entry");
-        let rule = Rule { written, methods: vec![Method::GET, Method::POST], private: false };
-        let traffic = Arc::new(Traffic::of(vec![rule], limits, network));
+        let traffic = Arc::new(Traffic::of(rules, limits, network));
         Self { outgoing: Outgoing::new(traffic.clone()), traffic, asked }
     }
 
@@ -190,4 +196,30 @@ async fn requests_are_counted_and_the_limits_named() {
     let error = run.get(&uri).await.expect_err("three were sent");
     assert!(error.contains("(`limits.http-requests`)"), "{error}");
     assert!(run.traffic.refusals().iter().any(|why| why.contains("(`limits.http-request`)")));
+}
+
+/// Here nobody can be asked.
+#[tokio::test]
+async fn what_is_left_to_a_person_is_not_even_resolved_before_they_said_yes() {
+    let (port, seen) = server().await;
+    let entry = |by, methods| {
+        let written = Written::parse(&format!("localhost:{port}")).expect("an entry");
+        Rule { written, methods, private: false, by }
+    };
+    let asked = entry(GrantedBy::Person, vec![Method::GET]);
+    let uri = format!("http://localhost:{port}/");
+    let mut run = Run::of(vec![asked.clone()], &[&["127.0.0.1"]], Limits::default());
+    assert_eq!(run.get(&uri).await, Err("HttpRequestDenied".to_owned()));
+    let why = run.traffic.refusals().join("\n");
+    assert!(why.contains(&format!("http://localhost:{port} needs the user's permission")), "{why}");
+    assert!(why.contains("(`http.allow.grant`)"), "{why}");
+    // Another method is not theirs to grant.
+    assert_eq!(run.send(request(Method::POST, &uri)).await, Err("HttpRequestDenied".to_owned()));
+    assert!(run.traffic.refusals()[1].contains("add \"POST\" to the `methods`"));
+    assert!(run.asked.lock().expect("free").is_empty());
+    // What the operator grants as well is not asked for.
+    let own = entry(GrantedBy::Operator, Vec::new());
+    let mut run = Run::of(vec![asked, own], &[&["127.0.0.1"]], Limits::default());
+    assert_eq!(run.get(&uri).await, Ok(200));
+    assert_eq!(seen.lock().expect("free").len(), 1);
 }

@@ -1,0 +1,370 @@
+//! Permissions for hosts, asked for at each use: what a run, a task and the store
+//! remember of what a person said.
+
+#[path = "kit/native.rs"]
+mod native;
+#[path = "kit/settings.rs"]
+mod settings;
+
+use futures_util::FutureExt as _;
+use native::{NEXT_ID, call, create, dispatch, eventually, memory, tool};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use toolyard_dispatch::{
+    CallReply, Caller, Dispatch, GrantStore, Line, Notice, Outlet, Place, Presence, RawJson, Session,
+    SessionId, TaskId,
+};
+use toolyard_store::MemoryStore;
+use toolyard_task::store::{Committed, Read};
+use toolyard_task::wire::text_result;
+use toolyard_task::{RunContext, RunEnd, TaskStore, Tool, Wanted};
+
+/// A person at a client: answers each question with the next word, and keeps what
+/// was asked.
+#[derive(Clone)]
+struct Person {
+    dispatch: Arc<Mutex<Option<Arc<Dispatch>>>>,
+    caller: Caller,
+    words: Arc<Mutex<Vec<&'static str>>>,
+    asked: Arc<Mutex<Vec<serde_json::Value>>>,
+}
+
+impl Person {
+    fn saying(caller: &Caller, words: &[&'static str]) -> Self {
+        Self {
+            dispatch: Arc::default(),
+            caller: caller.clone(),
+            words: Arc::new(Mutex::new(words.to_vec())),
+            asked: Arc::default(),
+        }
+    }
+
+    fn asked(&self) -> Vec<serde_json::Value> {
+        self.asked.lock().expect("no panic").clone()
+    }
+}
+
+impl Outlet for Person {
+    fn notify(&self, _: Option<TaskId>, _: Notice) {}
+
+    fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+        Some(Arc::new(self.clone()))
+    }
+
+    fn release(&self, _: Duration) {}
+}
+
+impl Line for Person {
+    fn request(&self, id: &str, _: &str, params: &RawJson) -> bool {
+        self.asked.lock().expect("no panic").push(params.decode().expect("JSON"));
+        let mut words = self.words.lock().expect("no panic");
+        assert!(!words.is_empty(), "asked once too often: {}", params.as_str());
+        let answer = format!(r#"{{"action":"accept","content":{{"decision":"{}"}}}}"#, words.remove(0));
+        let dispatch = self.dispatch.lock().expect("no panic").clone().expect("was set");
+        let (caller, id) = (self.caller.clone(), id.to_owned());
+        tokio::spawn(async move {
+            dispatch.answered(&caller, &id, Ok(RawJson::trusted(answer))).await.expect("kept");
+        });
+        true
+    }
+
+    fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
+
+    fn presence(&self) -> Presence {
+        Presence::There
+    }
+}
+
+fn host() -> Wanted {
+    Wanted::host("https", "Example.com", 443)
+}
+
+/// `yes`, or why not.
+async fn attempt(context: &Arc<dyn RunContext>, wanted: Wanted) -> String {
+    match context.permission(vec![wanted]).await {
+        Ok(()) => "yes".to_owned(),
+        Err(refused) => refused.to_string(),
+    }
+}
+
+fn said(lines: &[String]) -> RunEnd {
+    RunEnd::Result { is_error: false, result: text_result(&lines.join("\n"), false), message: None }
+}
+
+/// A tool that sends so many requests, one after the other.
+fn sends(times: usize) -> Arc<dyn Tool> {
+    tool("sends", move |context| {
+        async move {
+            let mut lines = Vec::new();
+            for _ in 0..times {
+                lines.push(attempt(&context, host()).await);
+            }
+            said(&lines)
+        }
+        .boxed()
+    })
+}
+
+fn local() -> Caller {
+    Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
+}
+
+fn text(result: &RawJson) -> Vec<String> {
+    let value: serde_json::Value = result.decode().expect("JSON");
+    let text = value["content"][0]["text"].as_str().expect("a text");
+    text.lines().map(str::to_owned).collect()
+}
+
+struct House {
+    store: Arc<MemoryStore>,
+    dispatch: Arc<Dispatch>,
+}
+
+impl House {
+    fn with(tool: Arc<dyn Tool>) -> Self {
+        let store = memory();
+        Self { dispatch: dispatch(&store, store.clone(), vec![tool]), store }
+    }
+
+    /// What the tool `sends` says in a plain call, or in a task, with this person at
+    /// the client.
+    async fn run(&self, person: &Person, as_task: bool) -> Vec<String> {
+        *person.dispatch.lock().expect("no panic") = Some(self.dispatch.clone());
+        let outlet: Arc<dyn Outlet> = Arc::new(person.clone());
+        if as_task {
+            let id = create(&self.dispatch, &person.caller, "sends", outlet.clone()).await;
+            let result = self.dispatch.task_result(&person.caller, &id, outlet).await.expect("a task");
+            return text(&result.expect("a result"));
+        }
+        match self.dispatch.call(&person.caller, call("sends", false, outlet)).await.expect("runs") {
+            CallReply::Result(result) => text(&result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The same, and how often the person was asked; no word is left over.
+    async fn asked(&self, words: &[&'static str], as_task: bool) -> (Vec<String>, usize) {
+        let person = Person::saying(&local(), words);
+        let came = self.run(&person, as_task).await;
+        assert!(person.words.lock().expect("no panic").is_empty(), "not asked often enough");
+        (came, person.asked().len())
+    }
+}
+
+const NO: &str = "the host https://example.com:443 was not allowed by the user (`http.allow.grant`)";
+
+/// Once is one request; for the call or the task is all of them; no is all of them
+/// as well.
+#[tokio::test]
+async fn a_host_is_asked_for_at_each_request_for_as_long_as_the_person_says() {
+    for as_task in [false, true] {
+        let house = House::with(sends(3));
+        let yes = || vec!["yes".to_owned(); 3];
+        assert_eq!(house.asked(&["once", "once", "once"], as_task).await.0, yes());
+        assert_eq!(house.asked(&["task"], as_task).await.0, yes());
+        assert_eq!(house.asked(&["once", "task"], as_task).await.0, yes());
+        assert_eq!(house.asked(&["no"], as_task).await.0, vec![NO.to_owned(); 3]);
+        assert_eq!(house.asked(&["once", "no"], as_task).await.0, ["yes", NO, NO]);
+        assert_eq!(house.store.grants(None, 10).await.expect("reads"), []);
+        assert_eq!(house.asked(&["always"], as_task).await.0, yes());
+        assert_eq!(house.asked(&[], as_task).await, (yes(), 0));
+        let [grant] = &house.store.grants(None, 10).await.expect("reads")[..] else { panic!("one") };
+        assert_eq!(
+            (grant.by.as_str(), grant.wanted.to_string().as_str()),
+            ("local", "https://example.com:443")
+        );
+        house
+            .dispatch
+            .revoke_grant(&Caller::operator(), grant.id)
+            .await
+            .expect("answers")
+            .expect("was there");
+        let (came, _) = house.asked(&["never"], as_task).await;
+        assert!(came.iter().all(|line| line.contains("is never allowed")), "{came:?}");
+        assert_eq!(house.asked(&[], as_task).await.0, came);
+    }
+}
+
+/// A grant that is taken back while a run uses it counts no more at its next request.
+#[tokio::test]
+async fn a_revoked_grant_acts_at_the_next_request_of_a_run_under_way() {
+    let (sent, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tell, wait) = (sent.clone(), go_on.clone());
+    let house = House::with(tool("sends", move |context| {
+        let (tell, wait) = (tell.clone(), wait.clone());
+        async move {
+            let first = attempt(&context, host()).await;
+            let second = attempt(&context, host()).await;
+            tell.notify_one();
+            wait.notified().await;
+            said(&[first, second, attempt(&context, host()).await])
+        }
+        .boxed()
+    }));
+    let person = Person::saying(&local(), &["always", "no"]);
+    let revoke = async {
+        sent.notified().await;
+        let grants = house.dispatch.grants(None, 10).await.expect("reads");
+        house.dispatch.revoke_grant(&Caller::operator(), grants[0].id).await.expect("answers");
+        go_on.notify_one();
+    };
+    let (came, ()) = tokio::join!(house.run(&person, false), revoke);
+    assert_eq!(came, ["yes", "yes", NO]);
+}
+
+/// Requests that a run sends at once wait for one answer.
+#[tokio::test]
+async fn what_is_wanted_twice_at_once_is_asked_once() {
+    let house = House::with(tool("sends", |context| {
+        async move {
+            let other = || Wanted::host("http", "other.example", 80);
+            let (one, two, three) = tokio::join!(
+                attempt(&context, host()),
+                attempt(&context, host()),
+                attempt(&context, other())
+            );
+            let both = context.permission(vec![host(), host(), other()]).await;
+            said(&[one, two, three, format!("{both:?}")])
+        }
+        .boxed()
+    }));
+    for as_task in [false, true] {
+        let (came, asked) = house.asked(&["task", "task"], as_task).await;
+        assert_eq!((came, asked), (["yes", "yes", "yes", "Ok(())"].map(str::to_owned).to_vec(), 2));
+    }
+}
+
+#[tokio::test]
+async fn a_run_asks_no_more_often_than_its_limit() {
+    let house = House::with(sends(10));
+    let (came, asked) = house.asked(&["once"; 8], false).await;
+    assert_eq!(asked, 8);
+    assert!(came[..8].iter().all(|line| line == "yes"), "{came:?}");
+    assert!(came[8..].iter().all(|line| line.contains("at most 8 permissions (`limits.permissions`)")));
+}
+
+/// The person sees the name of the host as it is, not what it looks like.
+#[tokio::test]
+async fn the_name_of_a_host_hides_nothing() {
+    for (name, shown) in [
+        ("Example.com", "example.com"),
+        ("ex\u{430}mple.com", "ex\\u{430}mple.com"),
+        ("a\u{202e}moc", "a\\u{202e}moc"),
+        ("a\n\"b", "a\\n\\\"b"),
+    ] {
+        let house = House::with(tool("sends", move |context| {
+            async move { said(&[attempt(&context, Wanted::host("https", name, 8443)).await]) }.boxed()
+        }));
+        let person = Person::saying(&local(), &["once"]);
+        assert_eq!(house.run(&person, false).await, ["yes"]);
+        let asked = person.asked();
+        assert_eq!(
+            asked[0]["message"],
+            format!(
+                "The tool \"sends\" of the plugin \"native\" wants to send requests to the host \
+                 \"https://{shown}:8443\". May it?"
+            )
+        );
+        let choices = &asked[0]["requestedSchema"]["properties"]["decision"];
+        assert_eq!(choices["enum"], serde_json::json!(["once", "task", "always", "no", "never"]));
+        assert_eq!(choices["enumNames"][1], "Yes, for this call");
+    }
+}
+
+/// Whoever cannot be asked, and whoever would not be known again.
+#[tokio::test]
+async fn who_has_no_name_is_asked_for_nothing_lasting() {
+    let house = House::with(sends(1));
+    let (mute, all) = (RawJson::empty_object(), RawJson::trusted(r#"{"elicitation":{}}"#));
+    let came = house.run(&Person::saying(&Caller::local(mute), &[]), false).await;
+    assert!(came[0].contains("elicitation.form") && came[0].contains("grant = \"always\""), "{came:?}");
+    let anonymous = |session: Option<SessionId>| {
+        Caller::new(Arc::new(toolyard_dispatch::Principal::Anonymous), session, all.clone())
+    };
+    let person = Person::saying(&anonymous(None), &["always"]);
+    assert!(house.run(&person, false).await[0].contains("was not allowed by the user"), "was not offered");
+    let choices = &person.asked()[0]["requestedSchema"]["properties"]["decision"]["enum"];
+    assert_eq!(*choices, serde_json::json!(["once", "task", "no"]));
+    // A session that has ended meanwhile keeps nothing; the word counts for the call.
+    let ended = SessionId(format!("ended {}", NEXT_ID.load(Ordering::SeqCst)));
+    let person = Person::saying(&anonymous(Some(ended)), &["always"]);
+    assert_eq!(house.run(&person, false).await, ["yes"]);
+    assert_eq!(house.store.grants(None, 10).await.expect("reads"), []);
+    let opened = house.dispatch.open_session(toolyard_dispatch::NewSession {
+        principal: Arc::new(toolyard_dispatch::Principal::Anonymous),
+        revision: toolyard_protocol::Revision::LATEST,
+        capabilities: all.clone(),
+        client: "a test".into(),
+    });
+    let Session { id, .. } = opened.await.expect("opens");
+    let person = Person::saying(&anonymous(Some(id)), &["always"]);
+    assert_eq!(house.run(&person, false).await, ["yes"]);
+    let titles = &person.asked()[0]["requestedSchema"]["properties"]["decision"]["enumNames"];
+    assert_eq!(titles[2], "Yes, for this session");
+    assert_eq!(house.store.grants(None, 10).await.expect("reads").len(), 1);
+}
+
+/// What was said before cannot be read: nothing is permitted.
+#[tokio::test]
+async fn a_store_that_fails_permits_nothing() {
+    let house = House::with(sends(1));
+    house.store.kill();
+    let came = house.run(&Person::saying(&local(), &[]), false).await;
+    assert!(came[0].contains("cannot be looked up now"), "{came:?}");
+}
+
+/// A yes for a task stands in the task: a later run of it finds it there, and does
+/// not find a yes for once.
+#[tokio::test]
+async fn a_word_for_the_task_outlives_the_run_that_asked() {
+    for (word, again) in [("task", &[][..]), ("once", &["no"])] {
+        let (began, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (tell, wait) = (began.clone(), go_on.clone());
+        let house = House::with(tool("sends", move |context| {
+            let (tell, wait) = (tell.clone(), wait.clone());
+            async move {
+                tell.notify_one();
+                wait.notified().await;
+                said(&[attempt(&context, host()).await])
+            }
+            .boxed()
+        }));
+        let person = Person::saying(&local(), &[word]);
+        *person.dispatch.lock().expect("no panic") = Some(house.dispatch.clone());
+        let first = create(&house.dispatch, &person.caller, "sends", Arc::new(person.clone())).await;
+        go_on.notify_one();
+        house
+            .dispatch
+            .task_result(&person.caller, &first, Arc::new(person.clone()))
+            .await
+            .expect("a task")
+            .expect("runs");
+        let read = async |id: &str| {
+            let id = TaskId::parse(id).expect("an id");
+            let read: Option<Read> = house.store.read(id, None).await.expect("reads");
+            read.expect("is there").task
+        };
+        let mut question = read(&first).await.questions.remove(0);
+        assert!(question.key.starts_with("host:permission:"), "{}", question.key);
+        // An earlier run of another task has asked the same.
+        began.notified().await;
+        let person = Person::saying(&local(), again);
+        *person.dispatch.lock().expect("no panic") = Some(house.dispatch.clone());
+        let second = create(&house.dispatch, &person.caller, "sends", Arc::new(person.clone())).await;
+        began.notified().await;
+        let mut task = read(&second).await;
+        let (name, _) = question.key.rsplit_once(':').expect("parts");
+        question.key = format!("{name}:0.1");
+        task.questions.push(question);
+        task.version += 1;
+        assert_eq!(house.store.commit(&task, vec![]).await.expect("commits"), Committed::Done);
+        go_on.notify_one();
+        let result = house.dispatch.task_result(&person.caller, &second, Arc::new(person.clone())).await;
+        let came = text(&result.expect("a task").expect("runs"));
+        assert_eq!(came, [if again.is_empty() { "yes" } else { NO }]);
+        assert_eq!(person.asked().len(), again.len());
+        eventually("the run to end", || house.dispatch.running() == 0).await;
+    }
+}

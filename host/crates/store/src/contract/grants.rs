@@ -1,0 +1,174 @@
+//! What people said once and for all when they were asked for a permission.
+
+use super::{Fixture, START, owner, random, session};
+use crate::Store;
+use std::collections::BTreeSet;
+use toolyard_task::audit::{By, Entry};
+use toolyard_task::grant::{AfterGrant, Grant, GrantId, Verdict};
+use toolyard_task::permission::Access;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Digest, Owner, Wanted};
+
+const MANY: u32 = 1_000;
+
+fn folder(guest: &str) -> Wanted {
+    let (path, named) = ("/srv/data".into(), "./data".into());
+    Wanted::Folder { guest: guest.into(), path, named, access: Access::Read }
+}
+
+fn grant(owner: &Owner, wanted: Wanted) -> Grant {
+    Grant {
+        id: GrantId(random()),
+        owner: owner.clone(),
+        by: "somebody".into(),
+        plugin: "files.wasm".into(),
+        digest: Digest("ab".repeat(32)),
+        wanted,
+        verdict: Verdict::Allow,
+        given_at: Timestamp(0),
+    }
+}
+
+fn entry(grant: &Grant) -> Vec<Entry> {
+    let of = (grant.plugin.as_str(), &grant.digest);
+    vec![Entry::said(grant.verdict, of, &grant.wanted, "always", &By::principal(&grant.by, None))]
+}
+
+async fn given(store: &dyn Store, grant: Grant) -> Grant {
+    let entries = entry(&grant);
+    store.give(grant, MANY, entries).await.expect("answers").expect("is kept")
+}
+
+async fn standing(store: &dyn Store, of: &Grant) -> Option<Grant> {
+    store.standing(&of.owner, &of.plugin, &of.digest, &of.wanted).await.expect("reads")
+}
+
+async fn actions(store: &dyn Store) -> Vec<String> {
+    let batches = store.pending(10_000).await.expect("answers");
+    let lines = batches.iter().flat_map(|batch| &batch.lines);
+    let action = |line: &String| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
+        assert_eq!(line["plugin"], "files.wasm", "{line}");
+        line["action"].as_str().expect("an action").to_owned()
+    };
+    lines.map(action).collect()
+}
+
+/// What one host keeps the others find, to the letter and with the store's time,
+/// until it is taken back; and it is found by all that it is bound to or not at all.
+pub async fn a_grant_is_found_for_exactly_what_it_was_given(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let alice = owner("alice");
+    for wanted in [folder("/data"), Wanted::host("https", "example.com", 443)] {
+        let new = grant(&alice, wanted);
+        assert_eq!(standing(&*here, &new).await, None);
+        let kept = given(&*here, new.clone()).await;
+        assert_eq!(kept, Grant { given_at: Timestamp(START), ..new.clone() });
+        assert_eq!(standing(&*there, &new).await, Some(kept.clone()));
+        assert_eq!(there.grant(kept.id).await.expect("reads"), Some(kept.clone()));
+        for other in [
+            Grant { owner: owner("bob"), ..new.clone() },
+            Grant { owner: Owner::Local, ..new.clone() },
+            Grant { plugin: "other.wasm".into(), ..new.clone() },
+            Grant { digest: Digest("cd".repeat(32)), ..new.clone() },
+            Grant { wanted: folder("/else"), ..new.clone() },
+            Grant { wanted: Wanted::host("http", "example.com", 443), ..new.clone() },
+        ] {
+            assert_eq!(standing(&*there, &other).await, None, "{other:?}");
+        }
+        assert!(there.revoke(kept.id, vec![]).await.expect("answers"));
+        assert_eq!(standing(&*here, &new).await, None);
+        assert_eq!(here.grant(kept.id).await.expect("reads"), None);
+    }
+}
+
+/// The last word counts, and there is one.
+pub async fn what_is_said_later_stands_in_place_of_what_was_said_before(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let first = given(&*here, grant(&owner("a"), folder("/data"))).await;
+    fixture.clock.advance(5);
+    let named = "elsewhere/../data".to_owned();
+    let wanted =
+        Wanted::Folder { guest: "/data".into(), path: "/srv/data".into(), named, access: Access::Read };
+    let second = Grant { verdict: Verdict::Deny, ..grant(&owner("a"), wanted) };
+    let second = given(&*there, second).await;
+    assert_eq!(standing(&*here, &first).await, Some(second.clone()));
+    assert_eq!(here.grant(first.id).await.expect("reads"), None);
+    assert_eq!(here.grants(None, MANY).await.expect("reads"), [second]);
+}
+
+/// An entry is there if and only if its change is.
+pub async fn t_43_what_is_given_and_revoked_is_in_the_log_and_nothing_else(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let kept = given(&*here, grant(&owner("a"), folder("/data"))).await;
+    let revoked = || vec![Entry::revoked(&kept, &By::host())];
+    assert!(!here.revoke(GrantId(random()), revoked()).await.expect("answers"), "there is none");
+    assert_eq!(actions(&*there).await, ["permission.given"]);
+    assert!(there.revoke(kept.id, revoked()).await.expect("answers"));
+    assert!(!here.revoke(kept.id, revoked()).await.expect("answers"), "only once");
+    let nobodys = grant(&Owner::Session(session().id), folder("/data"));
+    let entries = entry(&nobodys);
+    assert_eq!(here.give(nobodys, MANY, entries).await.expect("answers"), None);
+    assert_eq!(actions(&*here).await, ["permission.given", "permission.revoked"]);
+}
+
+/// In the order in which they were given, page by page, each once.
+pub async fn grants_are_listed_by_time_and_id(fixture: Fixture) {
+    let store = fixture.store();
+    let mut expected = Vec::new();
+    for number in 0..10 {
+        let of = owner(&format!("owner {}", number % 3));
+        expected.push(given(&*store, grant(&of, folder(&format!("/{number}")))).await);
+        if number % 4 == 3 {
+            fixture.clock.advance(7);
+        }
+    }
+    expected.sort_by_key(|grant| (grant.given_at, grant.id));
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.grants(after, 3).await.expect("reads");
+        let Some(last) = page.last() else { break };
+        after = Some(AfterGrant { given_at: last.given_at, id: last.id });
+        found.extend(page);
+    }
+    assert_eq!(found, expected);
+}
+
+/// Over the most of one owner the oldest go, and nobody else's.
+pub async fn the_oldest_grants_of_an_owner_give_way(fixture: Fixture) {
+    let store = fixture.store();
+    let others = given(&*store, grant(&owner("b"), folder("/data"))).await;
+    let mut mine = Vec::new();
+    for number in 0..5 {
+        fixture.clock.advance(1);
+        let next = grant(&owner("a"), folder(&format!("/{number}")));
+        mine.push(store.give(next, 3, vec![]).await.expect("answers").expect("is kept"));
+    }
+    let left: BTreeSet<GrantId> =
+        store.grants(None, MANY).await.expect("reads").iter().map(|grant| grant.id).collect();
+    assert_eq!(left, BTreeSet::from([others.id, mine[2].id, mine[3].id, mine[4].id]));
+}
+
+/// What an anonymous client said ends with its session, however that ends, and
+/// what others said does not.
+pub async fn a_session_takes_its_grants_along(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let open = async || here.open(session(), MANY).await.expect("opens");
+    let (closed, idle) = (open().await, open().await);
+    let of_closed = given(&*here, grant(&closed.owner, folder("/data"))).await;
+    let of_idle = given(&*here, grant(&idle.owner, folder("/data"))).await;
+    let others = given(&*here, grant(&owner("a"), folder("/data"))).await;
+    assert_ne!(standing(&*there, &of_closed).await, None);
+    assert!(there.close(&closed.id).await.expect("answers"));
+    assert_eq!(standing(&*here, &of_closed).await, None);
+    assert_ne!(standing(&*there, &of_idle).await, None);
+    fixture.clock.advance(1_000);
+    assert_eq!(there.sweep(1_000).await.expect("sweeps"), 1);
+    assert_eq!(standing(&*here, &of_idle).await, None);
+    let evicted = open().await;
+    let of_evicted = given(&*here, grant(&evicted.owner, folder("/data"))).await;
+    fixture.clock.advance(1);
+    here.open(session(), 1).await.expect("opens");
+    assert_eq!(here.session(&evicted.id).await.expect("reads"), None, "gave way");
+    assert_eq!(here.grants(None, MANY).await.expect("reads"), [others], "not {of_evicted:?}");
+}

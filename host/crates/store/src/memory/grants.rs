@@ -1,0 +1,96 @@
+//! Grants in memory.
+
+use super::{MemoryStore, State};
+use async_trait::async_trait;
+use toolyard_task::audit::Entry;
+use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
+use toolyard_task::store::StoreError;
+use toolyard_task::{Digest, Owner, SessionId, Wanted};
+
+fn place(grant: &Grant) -> AfterGrant {
+    AfterGrant { given_at: grant.given_at, id: grant.id }
+}
+
+impl State {
+    /// What was said by an anonymous client ends with its session.
+    pub(super) fn end_session(&mut self, id: &SessionId) -> bool {
+        let of = Owner::Session(id.clone());
+        self.grants.retain(|_, grant| grant.owner != of);
+        self.sessions.remove(id).is_some()
+    }
+}
+
+#[async_trait]
+impl GrantStore for MemoryStore {
+    async fn give(
+        &self,
+        mut grant: Grant,
+        most: u32,
+        entries: Vec<Entry>,
+    ) -> Result<Option<Grant>, StoreError> {
+        let mut state = self.state()?;
+        if let Owner::Session(id) = &grant.owner
+            && !state.sessions.contains_key(id)
+        {
+            return Ok(None);
+        }
+        let now = self.shared.stamps.now();
+        grant.given_at = now;
+        state.keep(now, &entries)?;
+        state.grants.retain(|_, before| {
+            before.owner != grant.owner || !before.is_of(&grant.plugin, &grant.digest, &grant.wanted)
+        });
+        state.grants.insert(grant.id, grant.clone());
+        let mut others: Vec<AfterGrant> = state
+            .grants
+            .values()
+            .filter(|other| other.owner == grant.owner && other.id != grant.id)
+            .map(place)
+            .collect();
+        others.sort_unstable();
+        let over = (others.len() + 1).saturating_sub(most as usize);
+        for other in others.into_iter().take(over) {
+            state.grants.remove(&other.id);
+        }
+        drop(state);
+        self.shared.written.notify_one();
+        Ok(Some(grant))
+    }
+
+    async fn standing(
+        &self,
+        owner: &Owner,
+        plugin: &str,
+        digest: &Digest,
+        wanted: &Wanted,
+    ) -> Result<Option<Grant>, StoreError> {
+        let state = self.state()?;
+        let mut grants = state.grants.values();
+        Ok(grants.find(|grant| grant.owner == *owner && grant.is_of(plugin, digest, wanted)).cloned())
+    }
+
+    async fn grant(&self, id: GrantId) -> Result<Option<Grant>, StoreError> {
+        Ok(self.state()?.grants.get(&id).cloned())
+    }
+
+    async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, StoreError> {
+        let state = self.state()?;
+        let later = |grant: &&Grant| after.is_none_or(|after| place(grant) > after);
+        let mut found: Vec<&Grant> = state.grants.values().filter(later).collect();
+        found.sort_by_key(|grant| place(grant));
+        Ok(found.into_iter().take(limit as usize).cloned().collect())
+    }
+
+    async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
+        let mut state = self.state()?;
+        if !state.grants.contains_key(&id) {
+            return Ok(false);
+        }
+        let now = self.shared.stamps.now();
+        state.keep(now, &entries)?;
+        state.grants.remove(&id);
+        drop(state);
+        self.shared.written.notify_one();
+        Ok(true)
+    }
+}

@@ -1,0 +1,139 @@
+//! Grants in SQLite: in the table `permission`.
+
+use super::SqliteStore;
+use super::error::{corrupt, failed};
+use super::writer::Writing;
+use crate::codec::CodecError;
+use crate::trail;
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use toolyard_task::audit::Entry;
+use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore};
+use toolyard_task::store::StoreError;
+use toolyard_task::{Digest, Owner, Wanted};
+
+const FORMER: &str =
+    "DELETE FROM permission WHERE owner = ?1 AND plugin = ?2 AND digest = ?3 AND wanted = ?4";
+const SESSION: &str = "SELECT 1 FROM session WHERE id = ?1";
+const INSERT: &str = "
+    INSERT INTO permission (id, owner, plugin, digest, wanted, session, given, record)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+/// All but the newest of an owner, and never the one just given.
+const OVER: &str = "
+    DELETE FROM permission WHERE id IN (
+        SELECT id FROM permission WHERE owner = ?1 AND id <> ?2 ORDER BY given DESC, id DESC
+        LIMIT -1 OFFSET ?3)";
+const STANDING: &str =
+    "SELECT record FROM permission WHERE owner = ?1 AND plugin = ?2 AND digest = ?3 AND wanted = ?4";
+const READ: &str = "SELECT record FROM permission WHERE id = ?1";
+const LIST: &str = "
+    SELECT record FROM permission INDEXED BY permission_by_given
+    WHERE (given, id) > (?1, ?2) ORDER BY given, id LIMIT ?3";
+const REVOKE: &str = "DELETE FROM permission WHERE id = ?1";
+
+#[async_trait]
+impl GrantStore for SqliteStore {
+    async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError> {
+        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        self.writer.write(move |writing| give(writing, &grant, most, &bodies)).await?
+    }
+
+    async fn standing(
+        &self,
+        owner: &Owner,
+        plugin: &str,
+        digest: &Digest,
+        wanted: &Wanted,
+    ) -> Result<Option<Grant>, StoreError> {
+        let of = [owner.key(), plugin.to_owned(), digest.0.clone(), wanted.key()];
+        self.readers.read(move |on| one(on, STANDING, of.iter())).await
+    }
+
+    async fn grant(&self, id: GrantId) -> Result<Option<Grant>, StoreError> {
+        self.readers.read(move |on| one(on, READ, [id.to_string()].iter())).await
+    }
+
+    async fn grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, StoreError> {
+        let (given, id) =
+            after.map_or((i64::MIN, String::new()), |after| (after.given_at.0, after.id.to_string()));
+        let operation = move |on: &Connection| {
+            let mut statement = on.prepare_cached(LIST).map_err(failed)?;
+            let mut rows = statement.query(params![given, id, limit]).map_err(failed)?;
+            let mut grants = Vec::new();
+            while let Some(row) = rows.next().map_err(failed)? {
+                grants.push(decode(&record(row).map_err(failed)?)?);
+            }
+            Ok(grants)
+        };
+        self.readers.read(operation).await
+    }
+
+    async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
+        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let operation = move |writing: &mut Writing<'_>| {
+            let revoked = writing.on.prepare_cached(REVOKE)?.execute(params![id.to_string()])? > 0;
+            if revoked {
+                let now = writing.stamps.now();
+                bodies.iter().for_each(|body| writing.lines.push(now, body));
+            }
+            Ok(revoked)
+        };
+        self.writer.write(operation).await
+    }
+}
+
+fn give(
+    writing: &mut Writing<'_>,
+    grant: &Grant,
+    most: u32,
+    bodies: &[String],
+) -> rusqlite::Result<Result<Option<Grant>, StoreError>> {
+    let session = match &grant.owner {
+        Owner::Session(id) => Some(id.0.as_str()),
+        Owner::Local | Owner::Subject { .. } => None,
+    };
+    if let Some(session) = session
+        && !writing.on.prepare_cached(SESSION)?.exists(params![session])?
+    {
+        return Ok(Ok(None));
+    }
+    let now = writing.stamps.now();
+    let grant = Grant { given_at: now, ..grant.clone() };
+    let record = match serde_json::to_string(&grant) {
+        Ok(record) => record,
+        Err(error) => return Ok(Err(corrupt(CodecError::Json(error)))),
+    };
+    let (id, owner, wanted) = (grant.id.to_string(), grant.owner.key(), grant.wanted.key());
+    writing.on.prepare_cached(FORMER)?.execute(params![owner, grant.plugin, grant.digest.0, wanted])?;
+    writing.on.prepare_cached(INSERT)?.execute(params![
+        id,
+        owner,
+        grant.plugin,
+        grant.digest.0,
+        wanted,
+        session,
+        now.0,
+        record
+    ])?;
+    writing.on.prepare_cached(OVER)?.execute(params![owner, id, most.saturating_sub(1)])?;
+    bodies.iter().for_each(|body| writing.lines.push(now, body));
+    Ok(Ok(Some(grant)))
+}
+
+fn one<'a>(
+    on: &Connection,
+    sql: &str,
+    of: impl Iterator<Item = &'a String>,
+) -> Result<Option<Grant>, StoreError> {
+    let mut statement = on.prepare_cached(sql).map_err(failed)?;
+    let found = statement.query_row(rusqlite::params_from_iter(of), record).optional().map_err(failed)?;
+    found.map(|record| decode(&record)).transpose()
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<String> {
+    row.get(0)
+}
+
+fn decode(record: &str) -> Result<Grant, StoreError> {
+    serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
+}

@@ -1,0 +1,204 @@
+//! What a plugin may have only if a person says so, and why it does not get it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One exact thing that a manifest leaves to the person who calls
+/// (`grant = "ask"`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Wanted {
+    /// A folder.
+    Folder {
+        /// Where the guest sees it.
+        guest: String,
+        /// Where it is, with all links followed. Shown to the operator and to the
+        /// user of this machine, to nobody else.
+        path: String,
+        /// What the manifest calls it; what everybody else is shown.
+        named: String,
+        /// What may be done there.
+        access: Access,
+    },
+    /// Requests to a host.
+    Host {
+        /// `http` or `https`.
+        scheme: String,
+        /// The host, in lower case.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+}
+
+/// What may be done in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// List and read.
+    Read,
+    /// And create, change and delete.
+    Write,
+}
+
+impl Wanted {
+    /// Requests to a host, however it was spelled.
+    #[must_use]
+    pub fn host(scheme: &str, host: &str, port: u16) -> Self {
+        Self::Host { scheme: scheme.to_ascii_lowercase(), host: host.to_ascii_lowercase(), port }
+    }
+
+    /// The text that stands for it wherever it is remembered. Different things have
+    /// different keys; another spelling of a folder in the manifest is no other
+    /// folder.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::Folder { guest, path, access, .. } => {
+                format!("folder:{}:{}:{guest}{path}", access.as_str(), guest.len())
+            }
+            Self::Host { scheme, host, port } => format!("host:{}:{scheme}{port}:{host}", scheme.len()),
+        }
+    }
+
+    /// What decides in the manifest whether a person is asked.
+    #[must_use]
+    pub fn manifest_key(&self) -> String {
+        match self {
+            Self::Folder { guest, .. } => format!("fs.\"{guest}\".grant"),
+            Self::Host { .. } => "http.allow.grant".to_owned(),
+        }
+    }
+}
+
+impl Access {
+    /// The word of the manifest.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// For the operator: the whole of it, on one line.
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder { guest, path, access, .. } => {
+                write!(f, "{} {} as {}", access.as_str(), path.escape_debug(), guest.escape_debug())
+            }
+            Self::Host { scheme, host, port } => write!(f, "{scheme}://{}:{port}", host.escape_debug()),
+        }
+    }
+}
+
+/// Something that was not permitted. Its text is for the model and names no path
+/// of the host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} {why} (`{}`)", shown(.wanted), .wanted.manifest_key())]
+pub struct NotPermitted {
+    /// What.
+    pub wanted: Wanted,
+    /// Why not.
+    pub why: WhyNot,
+}
+
+/// Why something was not permitted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WhyNot {
+    /// The person said no, or closed the dialogue.
+    #[error("was not allowed by the user")]
+    Refused,
+    /// The person said "never" before; `toolyard grants` takes it back.
+    #[error("is never allowed, by the user's word; `toolyard grants revoke` takes that word back")]
+    Never,
+    /// Nobody answered in time.
+    #[error("was not allowed: the user did not answer in time")]
+    TimedOut,
+    /// The client answered with an error, or with nonsense.
+    #[error("was not allowed: the client gave no answer that can be used: {0}")]
+    NoAnswer(String),
+    /// The client cannot ask its user; the text says what it lacks.
+    #[error(
+        "needs the user's permission, which this client cannot ask for: {0}; \
+         the operator can grant it by `grant = \"always\"`"
+    )]
+    CannotAsk(String),
+    /// Nobody is asked for a request of this kind.
+    #[error("needs the user's permission, for which nobody is asked here; call a tool of the plugin first")]
+    NotHere,
+    /// So many questions were asked already.
+    #[error("was not asked for: a call asks for at most {0} permissions (`limits.permissions`)")]
+    TooMany(u32),
+    /// What was said before cannot be looked up.
+    #[error("was not allowed: what the user said before cannot be looked up now")]
+    Unavailable,
+    /// The run is being stopped.
+    #[error("was not asked for: the call was stopped")]
+    Stopped,
+}
+
+fn shown(wanted: &Wanted) -> String {
+    match wanted {
+        Wanted::Folder { guest, .. } => format!("the folder `{guest}`"),
+        Wanted::Host { scheme, host, port } => format!("the host {scheme}://{}:{port}", host.escape_debug()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(guest: &str, path: &str, access: Access) -> Wanted {
+        Wanted::Folder { guest: guest.into(), path: path.into(), named: "./x".into(), access }
+    }
+
+    #[test]
+    fn different_things_have_different_keys_and_one_thing_has_one() {
+        let all = [
+            folder("/a", "/b", Access::Read),
+            folder("/a", "/b", Access::Write),
+            folder("/a/b", "/c", Access::Read),
+            folder("/a", "/b/c", Access::Read),
+            Wanted::host("http", "example.com", 80),
+            Wanted::host("https", "example.com", 80),
+            Wanted::host("https", "example.com", 8),
+            Wanted::host("https", "0.example.com", 8),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            for (other_at, other) in all.iter().enumerate() {
+                assert_eq!(one.key() == other.key(), at == other_at, "{one} and {other}");
+            }
+        }
+        assert_eq!(
+            Wanted::host("HTTPS", "Example.COM", 443).key(),
+            Wanted::host("https", "example.com", 443).key()
+        );
+        let otherwise =
+            Wanted::Folder { guest: "/a".into(), path: "/b".into(), named: "y".into(), access: Access::Read };
+        assert_eq!(otherwise.key(), all[0].key(), "spelled otherwise in the manifest");
+    }
+
+    #[test]
+    fn a_refusal_names_the_key_of_the_manifest_and_no_path_of_the_host() {
+        let wanted = folder("/data", "/srv/secret", Access::Read);
+        for why in [
+            WhyNot::Refused,
+            WhyNot::Never,
+            WhyNot::TimedOut,
+            WhyNot::NoAnswer("x".into()),
+            WhyNot::CannotAsk("y".into()),
+            WhyNot::NotHere,
+            WhyNot::TooMany(8),
+            WhyNot::Unavailable,
+            WhyNot::Stopped,
+        ] {
+            let text = NotPermitted { wanted: wanted.clone(), why }.to_string();
+            assert!(text.starts_with("the folder `/data` "), "{text}");
+            assert!(text.ends_with("(`fs.\"/data\".grant`)"), "{text}");
+            assert!(!text.contains("secret"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `toolyard grants`: what people permitted and refused plugins once and for all,
+//! and the way to take it back.
+
+use super::table::table;
+use super::tasks::owner;
+use super::{WrongUsage, configure, start_log};
+use crate::assemble::{self, open_store};
+use crate::config::{Config, Flags, StoreChoice};
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+use std::sync::Arc;
+use toolyard_dispatch::{AfterGrant, Caller, Dispatch, Grant, GrantId};
+
+/// How much of a digest is shown in the table.
+const SHORT_DIGEST: usize = 12;
+
+/// The options of `grants`.
+#[derive(Debug, Args)]
+pub struct Options {
+    #[command(subcommand)]
+    action: Action,
+    /// Print JSON instead of a table.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// What people said for ever, the oldest first.
+    List(Which),
+    /// Take it back: from the next use on the person is asked again.
+    Revoke {
+        /// The id, as `list` shows it.
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// All of them, or all that --plugin and --principal leave.
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Which grants.
+#[derive(Debug, Args)]
+struct Which {
+    /// Only those of this plugin file.
+    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    plugin: Option<String>,
+    /// Only those of this principal: local, token:NAME, ISSUER#SUBJECT, or anonymous.
+    #[arg(long, value_name = "PRINCIPAL", conflicts_with = "id")]
+    principal: Option<String>,
+}
+
+impl Which {
+    fn has(&self, grant: &Grant) -> bool {
+        let of = owner(&grant.owner);
+        self.plugin.as_ref().is_none_or(|plugin| *plugin == grant.plugin)
+            // An anonymous client is shown with what tells its session from others.
+            && self.principal.as_ref().is_none_or(|name| {
+                of == *name || (name == "anonymous" && of.starts_with("anonymous "))
+            })
+    }
+}
+
+/// Does what was asked.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let mut config = configure(flags, None)?;
+    config.limits.audit_to.or_file();
+    start_log(&config, "warn")?;
+    if config.store == StoreChoice::Memory {
+        return Err(WrongUsage("what is kept in memory is seen by its host only".to_owned()).into());
+    }
+    if !config.data.is_dir() {
+        if matches!(options.action, Action::List(_)) {
+            return Ok(none(&config, options.json));
+        }
+        bail!("there is no data folder at {}; --data names another", config.data.display());
+    }
+    assemble::with_runtimes(|guests| async move {
+        let (stores, close) = open_store(&config)?;
+        let exporter = assemble::exporter(&config, &stores);
+        let dispatch = Dispatch::new(
+            assemble::dispatch_settings(&config, u32::MAX),
+            stores,
+            Arc::new(crate::system::SystemClock),
+            Arc::new(crate::system::RandomIds),
+            guests,
+        );
+        let done = act(&dispatch, &config, options).await;
+        if let Some(exporter) = exporter {
+            exporter.finish().await;
+        }
+        close.close().await;
+        done
+    })
+}
+
+async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {
+    match &options.action {
+        Action::List(which) => {
+            let found = found(dispatch, which).await?;
+            Ok(if found.is_empty() { none(config, options.json) } else { list(&found, options.json) })
+        }
+        Action::Revoke { id: Some(id), .. } => {
+            let unknown = || anyhow::anyhow!("no grant {id} in this store; `toolyard grants list` shows all");
+            let id = GrantId::parse(id).ok_or_else(unknown)?;
+            let grant = dispatch.revoke_grant(&Caller::operator(), id).await?.ok_or_else(unknown)?;
+            revoked(&[grant], options.json);
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Revoke { id: None, which, .. } => {
+            let mut gone = Vec::new();
+            for grant in found(dispatch, which).await? {
+                // Whoever was faster has done it.
+                gone.extend(dispatch.revoke_grant(&Caller::operator(), grant.id).await?);
+            }
+            revoked(&gone, options.json);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn found(dispatch: &Dispatch, which: &Which) -> anyhow::Result<Vec<Grant>> {
+    const PAGE: u32 = 500;
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = dispatch.grants(after, PAGE).await?;
+        after = page.last().map(|last| AfterGrant { given_at: last.given_at, id: last.id });
+        let last = page.len() < PAGE as usize;
+        all.extend(page.into_iter().filter(|grant| which.has(grant)));
+        if last {
+            return Ok(all);
+        }
+    }
+}
+
+fn list(grants: &[Grant], json: bool) -> ExitCode {
+    if json {
+        grants.iter().for_each(|grant| println!("{}", as_json(grant)));
+        return ExitCode::SUCCESS;
+    }
+    let mut table = table(&["GRANT", "PRINCIPAL", "PLUGIN", "DIGEST", "WHAT", "VERDICT", "GIVEN"]);
+    for grant in grants {
+        table.add_row([
+            grant.id.to_string(),
+            owner(&grant.owner),
+            grant.plugin.clone(),
+            grant.digest.0.chars().take(SHORT_DIGEST).collect(),
+            grant.wanted.to_string(),
+            grant.verdict.as_str().to_owned(),
+            grant.given_at.to_string(),
+        ]);
+    }
+    println!("{table}");
+    ExitCode::SUCCESS
+}
+
+fn revoked(grants: &[Grant], json: bool) {
+    if json {
+        grants.iter().for_each(|grant| println!("{}", as_json(grant)));
+    } else if let [grant] = grants {
+        println!("revoked {}: {} ({})", grant.id, grant.wanted, grant.verdict.as_str());
+    } else {
+        println!("revoked {}", grants.len());
+    }
+}
+
+fn none(config: &Config, json: bool) -> ExitCode {
+    if !json {
+        println!("No grants in {}.", config.data.display());
+    }
+    ExitCode::SUCCESS
+}
+
+fn as_json(grant: &Grant) -> serde_json::Value {
+    serde_json::json!({
+        "grantId": grant.id.to_string(),
+        "principal": owner(&grant.owner),
+        "by": grant.by,
+        "plugin": grant.plugin,
+        "digest": grant.digest.to_string(),
+        "what": grant.wanted,
+        "verdict": grant.verdict.as_str(),
+        "givenAt": grant.given_at.to_string(),
+    })
+}

@@ -1,0 +1,483 @@
+//! What a manifest leaves to the person who calls (`grant = "ask"`): they are
+//! asked before the run begins, their word counts for as long as they said, and
+//! whatever is no plain yes is a no.
+
+use crate::questions::{RELATED, everything};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use toolyard_tests::exchange::Exchange;
+use toolyard_tests::host::Setup;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::{Host, Session, Stdio, guests};
+
+pub const ASK: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\", grant = \"ask\" }\n";
+
+/// A host with a tool that reads files, a folder `data` with a note in it, and this
+/// manifest.
+pub fn files(manifest: &str) -> Setup {
+    let setup = Setup::new().with(&[guests::fixture("files")]).manifest("files", manifest);
+    let data = setup.plugins().join("data");
+    std::fs::create_dir(&data).expect("a folder");
+    std::fs::write(data.join("note"), "note").expect("a note");
+    setup
+}
+
+pub async fn open(host: &Host) -> Session {
+    Session::open_as(host.port(), LATEST, everything()).await.session
+}
+
+pub fn reading() -> Value {
+    json!({"what": "read", "path": "/data/note"})
+}
+
+/// A plain call that reads the note, as far as its question.
+pub async fn asked(session: &Session) -> (Exchange, Value) {
+    let mut call = session.begin("tools/call", json!({"name": "file", "arguments": reading()})).await;
+    let question = call.message().await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    (call, question)
+}
+
+pub fn saying(decision: &str) -> Value {
+    json!({"action": "accept", "content": {"decision": decision}})
+}
+
+/// What a call that asks comes to when the person says this.
+pub async fn call_saying(session: &Session, decision: &str) -> Value {
+    let (call, question) = asked(session).await;
+    session.respond(&question, saying(decision)).await;
+    call.answer().await.0["result"].take()
+}
+
+/// The note was read.
+pub fn allowed(result: &Value) {
+    assert_eq!(result["content"][0]["text"], "ALLOWED \"note\"", "{result}");
+}
+
+/// The tool was not run, for this reason; gives the sentence.
+pub fn refused(result: &Value, why: &str) -> String {
+    assert_eq!(result["isError"], true, "{result}");
+    let text = result["content"][0]["text"].as_str().expect("a sentence");
+    assert!(text.starts_with("The tool `file` was not run: the folder `/data` "), "{text}");
+    assert!(text.contains(why) && text.contains("(`fs.\"/data\".grant`)"), "{text}");
+    text.to_owned()
+}
+
+/// The call is not asked about.
+pub async fn unasked(session: &Session) -> Value {
+    let params = json!({"name": "file", "arguments": reading()});
+    let (mut answer, before) = session.request_and_notices("tools/call", params).await;
+    assert!(before.is_empty(), "nobody was to be asked: {before:?}");
+    answer["result"].take()
+}
+
+#[tokio::test]
+async fn a_plain_call_asks_in_plain_words_before_it_begins() {
+    let host = files(ASK).start().await;
+    let session = open(&host).await;
+    let (call, question) = asked(&session).await;
+    let message = question["params"]["message"].as_str().expect("a message");
+    assert_eq!(
+        message,
+        "The tool \"file\" of the plugin \"files.wasm\" wants to read the files in the folder \"./data\", \
+         which it calls \"/data\". May it?"
+    );
+    let schema = &question["params"]["requestedSchema"];
+    assert_eq!(schema["required"], json!(["decision"]));
+    let field = &schema["properties"]["decision"];
+    // A folder is used once a call, so a yes for the call is the yes for once.
+    assert_eq!(field["enum"], json!(["once", "always", "no", "never"]));
+    assert_eq!(field["enumNames"][1], "Yes, for this session", "an anonymous client is its session");
+    let shown = question.to_string();
+    let folder = host.folder().to_str().expect("plain");
+    assert!(!shown.contains(folder), "a path of the host: {shown}");
+    session.respond(&question, saying("once")).await;
+    allowed(&call.answer().await.0["result"]);
+    // Once is once.
+    refused(&call_saying(&session, "no").await, "was not allowed by the user");
+}
+
+#[tokio::test]
+async fn what_is_no_plain_yes_is_a_no_for_this_call() {
+    let host = files(ASK).start().await;
+    let session = open(&host).await;
+    for (answer, why) in [
+        (saying("no"), "was not allowed by the user"),
+        (json!({"action": "decline"}), "was not allowed by the user"),
+        (json!({"action": "cancel"}), "was not allowed by the user"),
+        (json!({"action": "decline", "content": {"decision": "always"}}), "was not allowed by the user"),
+        (json!({"action": "accept"}), "was not allowed by the user"),
+        (saying("yes"), "was not allowed by the user"),
+        // It was not offered.
+        (saying("task"), "was not allowed by the user"),
+        (json!({"action": "accept", "content": {"decision": true}}), "was not allowed by the user"),
+        (json!({"action": "shrug"}), "no answer that can be used"),
+    ] {
+        let (call, question) = asked(&session).await;
+        session.respond(&question, answer).await;
+        refused(&call.answer().await.0["result"], why);
+    }
+    let (call, question) = asked(&session).await;
+    session.refuse(&question, -1, "no window").await;
+    let said = refused(&call.answer().await.0["result"], "no answer that can be used");
+    assert!(said.contains("no window"), "{said}");
+    // None of it was remembered.
+    allowed(&call_saying(&session, "once").await);
+}
+
+#[tokio::test]
+async fn nobody_answers_and_the_question_is_taken_back() {
+    let host = files(ASK).set("questions.wait", "200ms").start().await;
+    let session = open(&host).await;
+    let (call, question) = asked(&session).await;
+    let (answer, before) = call.answer().await;
+    refused(&answer["result"], "did not answer in time");
+    let taken_back = before.iter().find(|message| message["method"] == "notifications/cancelled");
+    assert_eq!(taken_back.expect("taken back")["params"]["requestId"], question["id"]);
+    let task = session.create("file", reading()).await;
+    refused(&session.result("tasks/result", json!({"taskId": task})).await, "did not answer in time");
+}
+
+#[tokio::test]
+async fn a_client_that_cannot_ask_is_told_so_and_how_the_operator_can_grant_it() {
+    let host = files(ASK).start().await;
+    for capabilities in [json!({}), json!({"elicitation": {"url": {}}})] {
+        let session = Session::open_as(host.port(), LATEST, capabilities).await.session;
+        let said = refused(&unasked(&session).await, "which this client cannot ask for");
+        assert!(said.contains("elicitation.form") && said.contains("`grant = \"always\"`"), "{said}");
+        let task = session.create("file", reading()).await;
+        let result = session.result("tasks/result", json!({"taskId": task})).await;
+        refused(&result, "which this client cannot ask for");
+    }
+}
+
+#[tokio::test]
+async fn always_and_never_are_remembered_and_ask_no_more() {
+    let host = files(ASK).start().await;
+    let session = open(&host).await;
+    allowed(&call_saying(&session, "always").await);
+    allowed(&unasked(&session).await);
+    let task = session.create("file", reading()).await;
+    allowed(&session.result("tasks/result", json!({"taskId": task})).await);
+    // What one anonymous client says is nothing to another.
+    let other = open(&host).await;
+    refused(&call_saying(&other, "never").await, "is never allowed");
+    refused(&unasked(&other).await, "is never allowed");
+    allowed(&unasked(&session).await);
+}
+
+#[tokio::test]
+async fn a_task_waits_for_the_persons_word() {
+    let host = files(ASK).start().await;
+    for (decision, may) in
+        [("once", true), ("task", true), ("no", false), ("never", false), ("decline", false)]
+    {
+        let session = open(&host).await;
+        let task = session.create("file", reading()).await;
+        session.until(&task, "input_required").await;
+        let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+        let question = wait.next_of("elicitation/create").await;
+        assert_eq!(question["params"]["_meta"][RELATED]["taskId"], task);
+        let field = &question["params"]["requestedSchema"]["properties"]["decision"];
+        assert_eq!(field["enum"], json!(["once", "task", "always", "no", "never"]));
+        assert_eq!(field["enumNames"][1], "Yes, for this task");
+        let answer = if decision == "decline" { json!({"action": "decline"}) } else { saying(decision) };
+        session.respond(&question, answer).await;
+        let result = &wait.answer().await.0["result"];
+        if may {
+            allowed(result);
+        } else {
+            refused(result, "allowed");
+            assert_eq!(session.task(&task).await["status"], "failed");
+        }
+        if decision != "never" {
+            // Whatever was said for the task is over with it.
+            refused(&call_saying(&session, "no").await, "by the user");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_and_a_cancelled_task_take_their_questions_back() {
+    let host = files(ASK).start().await;
+    let session = open(&host).await;
+    let (call, question) = asked(&session).await;
+    session.notify("notifications/cancelled", json!({"requestId": call.id})).await;
+    let rest = call.rest().await;
+    assert_eq!(rest.len(), 1, "{rest:?}");
+    assert_eq!(rest[0]["params"]["requestId"], question["id"]);
+    let task = session.create("file", reading()).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let question = wait.next_of("elicitation/create").await;
+    session.result("tasks/cancel", json!({"taskId": task})).await;
+    session.respond(&question, saying("always")).await;
+    assert_eq!(wait.answer().await.0["error"]["code"], -32603);
+    // A yes that comes too late is no yes.
+    refused(&call_saying(&session, "no").await, "by the user");
+}
+
+#[tokio::test]
+async fn only_the_session_that_was_asked_can_permit() {
+    let host = files(ASK).start().await;
+    let (session, stranger) = (open(&host).await, open(&host).await);
+    let (call, question) = asked(&session).await;
+    stranger.respond(&question, saying("always")).await;
+    session.respond(&question, saying("no")).await;
+    refused(&call.answer().await.0["result"], "by the user");
+    let task = session.create("file", reading()).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let question = wait.next_of("elicitation/create").await;
+    stranger.respond(&question, saying("always")).await;
+    session.respond(&question, saying("no")).await;
+    refused(&wait.answer().await.0["result"], "by the user");
+}
+
+#[tokio::test]
+async fn a_guest_cannot_ask_under_the_keys_of_the_host() {
+    let host = files(ASK).with_script().start().await;
+    let session = open(&host).await;
+    // The key that the host asks under, and an answer of the guest's choosing.
+    let key = "host:permission:00000000000000000000000000000000:1.1";
+    let form = json!({"key": key, "method": "elicitation/create", "params": {
+        "message": "Nice weather?",
+        "requestedSchema": {"type": "object", "properties": {"decision": {"type": "string", "enum": ["always"]}}},
+    }});
+    let came = session.call("script", json!({"steps": [{"ask": [form]}]})).await;
+    let came = toolyard_tests::exchange::outcome(&came);
+    assert!(came[0]["nothing"]["invalid"].as_str().is_some_and(|why| why.contains("reserved")), "{came}");
+}
+
+/// A plugin beside it that asks whatever it is told to.
+trait WithScript {
+    fn with_script(self) -> Self;
+}
+
+impl WithScript for Setup {
+    fn with_script(self) -> Self {
+        self.with(&[guests::fixture("script")])
+    }
+}
+
+#[tokio::test]
+async fn several_folders_are_asked_for_at_once_and_all_of_them_are_needed() {
+    let manifest = format!(
+        "{ASK}\"/more\" = {{ path = \"./more\", mode = \"write\", grant = \"ask\" }}\n\
+         \"/own\" = {{ path = \"./own\", mode = \"read\" }}\n"
+    );
+    let setup = files(&manifest);
+    for name in ["more", "own"] {
+        std::fs::create_dir(setup.plugins().join(name)).expect("a folder");
+    }
+    let host = setup.start().await;
+    let session = open(&host).await;
+    let (mut call, first) = asked(&session).await;
+    let second = call.message().await;
+    let of = |question: &Value, name: &str| {
+        question["params"]["message"].as_str().expect("a message").contains(&format!("\"{name}\""))
+    };
+    let (data, more) = if of(&first, "./data") { (&first, &second) } else { (&second, &first) };
+    assert!(of(data, "/data") && of(more, "/more") && of(more, "./more"));
+    let words = more["params"]["message"].as_str().expect("a message");
+    assert!(words.contains("to read, create, change and delete files"), "{words}");
+    session.respond(more, saying("no")).await;
+    session.respond(data, saying("always")).await;
+    let result = call.answer().await.0["result"].take();
+    let text = result["content"][0]["text"].as_str().expect("a sentence");
+    assert!(result["isError"] == true && text.contains("the folder `/more`"), "{text}");
+    // What was said of the other one stands all the same.
+    let (call, question) = asked(&session).await;
+    assert!(of(&question, "./more"));
+    session.respond(&question, saying("once")).await;
+    allowed(&call.answer().await.0["result"]);
+}
+
+#[tokio::test]
+async fn a_call_asks_for_no_more_permissions_than_its_limit() {
+    let host = files(&format!("{ASK}[limits]\npermissions = 0\n")).start().await;
+    let session = open(&host).await;
+    refused(&unasked(&session).await, "at most 0 permissions (`limits.permissions`)");
+}
+
+#[tokio::test]
+async fn what_could_hide_in_a_name_is_shown_as_it_is_written() {
+    let name = "da\u{202e}at\u{200b}\n";
+    let manifest =
+        "[fs]\n\"/data\" = { path = \"./da\\u202Eat\\u200B\\n\", mode = \"read\", grant = \"ask\" }\n";
+    let setup = files(manifest);
+    std::fs::create_dir(setup.plugins().join(name)).expect("a folder");
+    let host = setup.start().await;
+    let session = open(&host).await;
+    let (_call, question) = asked(&session).await;
+    let message = question["params"]["message"].as_str().expect("a message");
+    assert!(message.contains(r#""./da\u{202e}at\u{200b}\n""#), "{message}");
+    assert!(message.is_ascii(), "{message}");
+}
+
+/// The question goes to the person; nothing of it is a tool that a model could call.
+#[tokio::test]
+async fn what_clients_are_offered_is_the_same_whoever_grants_it() {
+    let mut seen = Vec::new();
+    for manifest in [ASK.to_owned(), ASK.replace("ask", "always")] {
+        let host = files(&manifest).start().await;
+        let session = Session::open_as(host.port(), LATEST, everything()).await;
+        let mut offered = session.result["capabilities"].clone();
+        offered["tools/list"] = session.session.result("tools/list", json!({})).await;
+        seen.push(offered);
+    }
+    assert_eq!(seen[0], seen[1]);
+}
+
+#[tokio::test]
+async fn lists_ask_nobody_and_a_prompt_asks() {
+    const NOTES: &str = "[fs]\n\"/notes\" = { path = \"./notes\", mode = \"read\", grant = \"ask\" }\n";
+    let setup = Setup::new().with(&[guests::plugin("notes")]).manifest("notes", NOTES);
+    std::fs::create_dir(setup.plugins().join("notes")).expect("a folder");
+    std::fs::write(setup.plugins().join("notes/one.md"), "# One\n").expect("a note");
+    let host = setup.start().await;
+    let session = open(&host).await;
+    let listed = async || {
+        let (answer, before) = session.request_and_notices("resources/list", json!({})).await;
+        assert!(before.is_empty(), "{before:?}");
+        answer["result"]["resources"].as_array().expect("a list").len()
+    };
+    assert_eq!(listed().await, 0, "passed over");
+    let read = session.error("resources/read", json!({"uri": "note:///one"})).await;
+    let why = read["message"].as_str().expect("a sentence");
+    assert!(why.contains("`fs.\"/notes\".grant`") && why.contains("nobody is asked here"), "{why}");
+    let prompts = session.result("prompts/list", json!({})).await;
+    let name = prompts["prompts"][0]["name"].as_str().expect("a prompt").to_owned();
+    let params = json!({"name": name, "arguments": {"name": "one"}});
+    let mut get = session.begin("prompts/get", params).await;
+    let question = get.message().await;
+    let message = question["params"]["message"].as_str().expect("a message");
+    assert!(message.starts_with("The plugin \"notes.wasm\" wants to read the files"), "{message}");
+    session.respond(&question, saying("always")).await;
+    let got = get.answer().await.0;
+    assert!(got["result"]["messages"].is_array(), "{got}");
+    assert_eq!(listed().await, 1, "what was said for ever counts here as well");
+}
+
+#[tokio::test]
+async fn on_stdio_the_user_of_this_machine_sees_where_the_folder_is_and_is_remembered() {
+    let mut stdio = Stdio::start(files(ASK));
+    let place = stdio.folder.path().canonicalize().expect("is there").join("plugins/data");
+    stdio.initialize_as(LATEST, everything()).await;
+    let call = json!({"name": "file", "arguments": reading()});
+    let id = stdio.send("tools/call", call.clone()).await;
+    let question = stdio.read().await;
+    let message = question["params"]["message"].as_str().expect("a message");
+    assert!(message.contains(&format!("{:?}", place.to_str().expect("plain"))), "{message}");
+    let titles = &question["params"]["requestedSchema"]["properties"]["decision"]["enumNames"];
+    assert_eq!(titles[1], "Yes, always (until this plugin changes)");
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": saying("always")});
+    stdio.line(&answer.to_string()).await;
+    allowed(&stdio.answer(id).await["result"]);
+    stdio.close().await;
+    let mut again = stdio.another();
+    again.initialize_as(LATEST, json!({})).await;
+    allowed(&again.request("tools/call", call).await["result"]);
+    assert!(again.notices().is_empty());
+}
+
+/// A server that answers whatever comes; its port, and how often it was asked.
+async fn server() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("listens");
+    let port = listener.local_addr().expect("bound").port();
+    let served = Arc::new(AtomicUsize::new(0));
+    let count = served.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = stream.read_u8().await else { break };
+                head.push(byte);
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+            stream.write_all(answer).await.expect("writes");
+        }
+    });
+    (port, served)
+}
+
+#[tokio::test]
+async fn a_host_is_asked_for_at_the_first_request_and_as_often_as_the_person_says() {
+    let (port, served) = server().await;
+    let manifest = format!("[http]\nallow = [{{ host = \"localhost:{port}\", grant = \"ask\" }}]\n");
+    let setup = Setup::new().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+    let host = setup.start().await;
+    let session = open(&host).await;
+    let sending = |times: u32, to: u16| json!({"url": format!("http://localhost:{to}/"), "times": times});
+    let begin = async |times: u32| {
+        let params = json!({"name": "request", "arguments": sending(times, port)});
+        session.begin("tools/call", params).await
+    };
+    let count = || served.load(Ordering::SeqCst);
+
+    let mut call = begin(3).await;
+    let question = call.message().await;
+    let message = question["params"]["message"].as_str().expect("a message");
+    assert_eq!(
+        message,
+        format!(
+            "The tool \"request\" of the plugin \"net_try.wasm\" wants to send requests to the host \
+             \"http://localhost:{port}\". May it?"
+        )
+    );
+    let field = &question["params"]["requestedSchema"]["properties"]["decision"];
+    assert_eq!(field["enum"], json!(["once", "task", "always", "no", "never"]));
+    assert_eq!(field["enumNames"][1], "Yes, for this call");
+    assert_eq!(count(), 0, "nothing was sent before");
+    session.respond(&question, saying("once")).await;
+    // The next request asks again, and then no more of this call.
+    let question = call.message().await;
+    assert_eq!(count(), 1);
+    session.respond(&question, saying("task")).await;
+    let (answer, before) = call.answer().await;
+    assert!(before.is_empty(), "{before:?}");
+    assert!(answer.to_string().contains("\\\"status\\\":200"), "{answer}");
+    assert_eq!(count(), 3);
+
+    let mut call = begin(2).await;
+    let question = call.message().await;
+    session.respond(&question, saying("no")).await;
+    let (answer, before) = call.answer().await;
+    assert!(before.is_empty(), "a no is for the whole call: {before:?}");
+    let text = answer["result"]["content"].to_string();
+    assert!(answer["result"]["isError"] == true && text.contains("HttpRequestDenied"), "{text}");
+    let says = format!("the host http://localhost:{port} was not allowed by the user (`http.allow.grant`)");
+    assert!(text.contains(&says), "{text}");
+    assert_eq!(count(), 3);
+
+    // In a task.
+    let task = session.create("request", sending(2, port)).await;
+    session.until(&task, "input_required").await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let question = wait.next_of("elicitation/create").await;
+    assert_eq!(question["params"]["_meta"][RELATED]["taskId"], task);
+    session.respond(&question, saying("always")).await;
+    let answer = wait.answer().await.0;
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert_eq!(count(), 5);
+    let (answer, before) = session
+        .request_and_notices("tools/call", json!({"name": "request", "arguments": sending(1, port)}))
+        .await;
+    assert!(before.is_empty() && answer["result"]["isError"] == false, "{answer}");
+    assert_eq!(count(), 6);
+
+    // Taken back while the host runs.
+    let revoked = host.command(&["grants", "revoke", "--all", "--plugin", "net_try.wasm"]).await;
+    assert!(String::from_utf8_lossy(&revoked.stdout).contains("http://localhost"), "{revoked:?}");
+    let mut call = begin(1).await;
+    let question = call.message().await;
+    session.respond(&question, saying("no")).await;
+    assert_eq!(call.answer().await.0["result"]["isError"], true);
+    // What the manifest does not name is nobody's to permit.
+    let params = json!({"name": "request", "arguments": sending(1, 1)});
+    let (answer, before) = session.request_and_notices("tools/call", params).await;
+    assert!(before.is_empty() && answer["result"]["isError"] == true, "{answer}");
+    assert_eq!(count(), 6);
+}
