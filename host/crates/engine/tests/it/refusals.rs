@@ -108,7 +108,7 @@ async fn manifests_that_are_wrong() {
     for (manifest, says) in [
         ("limit = 5", "the manifest add.toml line 1: `limit` is not a key"),
         ("[tools.ad]\nenabled = true", "`tools.ad`: the plugin has no such tool; the nearest is `add`"),
-        ("prefix = \"x\"\n[http]\n", "`http`: is not supported by this version yet"),
+        ("prefix = \"x\"\n[http]\nallow = [\"a/b\"]", "`http.allow[0]`: `a/b` is more than a host"),
     ] {
         let folder = Folder::with(&[("add.wasm", "add")]);
         folder.put("add.toml", manifest.as_bytes());
