@@ -37,7 +37,11 @@ struct Usage {
 impl Stage {
     /// Starts the host with the honest plugin besides those of `setup`.
     pub async fn open(setup: Setup) -> Self {
-        let host = setup.with(&[guests::plugin("probe")]).start().await;
+        Self::on(setup.with(&[guests::plugin("probe")]).start().await).await
+    }
+
+    /// The same on a host that has the honest plugin.
+    pub async fn on(host: Host) -> Self {
         let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
         let honest = Session::open(host.port()).await;
         for _ in 0..50 {

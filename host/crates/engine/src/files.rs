@@ -269,7 +269,7 @@ async fn next(run: &mut Run, listing: &Resource<Listing>) -> FsResult<Option<Dir
         && let Some(mut unread) = listing.unread.take()
     {
         let piece = move || {
-            let read: VecDeque<_> = unread.by_ref().take(PIECE).map(|found| entry(found)).collect();
+            let read: VecDeque<_> = unread.by_ref().take(PIECE).map(entry).collect();
             (read, unread)
         };
         let (read, unread) = spawn_blocking(piece).await;
