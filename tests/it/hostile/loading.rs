@@ -207,7 +207,7 @@ async fn refused(stage: &Stage, name: &str, says: &[&str]) {
     for phrase in says {
         assert!(why.contains(phrase), "{name} should say {phrase}: {why}");
     }
-    println!("{name}: {why}");
+    eprintln!("{name}: {why}");
 }
 
 async fn spin_in_the_start_function(stage: &Stage) {

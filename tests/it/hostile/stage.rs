@@ -71,7 +71,7 @@ impl Stage {
         };
         let ((), served) = tokio::join!(attacking, serving);
         serve(&self.honest).await;
-        println!("{name}: another client was served {served} times meanwhile");
+        eprintln!("{name}: another client was served {served} times meanwhile");
     }
 
     /// A call that must not end well; gives all that the model is told.
@@ -92,7 +92,7 @@ impl Stage {
         for phrase in says {
             assert!(told.contains(phrase), "{tool} should say {phrase}: {}", clip(&told));
         }
-        println!("{tool}: {}", clip(&told));
+        eprintln!("{tool}: {}", clip(&told));
     }
 
     /// A call that ends well; gives its text.
@@ -142,7 +142,7 @@ impl Stage {
             let usage = usage(&host);
             last = Some(usage);
             if calm(usage) {
-                println!("before: {rest:?}, after: {usage:?}");
+                eprintln!("before: {rest:?}, after: {usage:?}");
                 return;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
