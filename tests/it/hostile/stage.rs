@@ -39,7 +39,11 @@ struct Usage {
 impl Stage {
     /// Starts the host with the honest plugin besides those of `setup`.
     pub async fn open(setup: Setup) -> Self {
-        let host = setup.with(&[guests::plugin("probe")]).start().await;
+        Self::on(setup.with(&[guests::plugin("probe")]).start().await).await
+    }
+
+    /// The same on a host that has the honest plugin.
+    pub async fn on(host: Host) -> Self {
         let session = Session::open_as(host.port(), LATEST, json!({"elicitation": {}})).await.session;
         let honest = Session::open(host.port()).await;
         for _ in 0..50 {
@@ -69,7 +73,7 @@ impl Stage {
         };
         let ((), served) = tokio::join!(attacking, serving);
         serve(&self.honest).await;
-        println!("{name}: another client was served {served} times meanwhile");
+        eprintln!("{name}: another client was served {served} times meanwhile");
     }
 
     /// A call that must not end well; gives all that the model is told.
@@ -90,7 +94,7 @@ impl Stage {
         for phrase in says {
             assert!(told.contains(phrase), "{tool} should say {phrase}: {}", clip(&told));
         }
-        println!("{tool}: {}", clip(&told));
+        eprintln!("{tool}: {}", clip(&told));
     }
 
     /// A call that ends well; gives its text.
@@ -140,7 +144,7 @@ impl Stage {
             let usage = usage(&host);
             last = Some(usage);
             if calm(usage) {
-                println!("before: {rest:?}, after: {usage:?}");
+                eprintln!("before: {rest:?}, after: {usage:?}");
                 return;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -87,7 +87,7 @@ impl Failure {
             return Self::Hostcall;
         }
         let is_full = matches!(error.downcast_ref(), Some(ResourceTableError::Full));
-        // Nor these two.
+        // Nor those of the other table and of the count of instances.
         if is_full || text.contains("store handle limit exceeded") {
             return Self::Handles;
         }
