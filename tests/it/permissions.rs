@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use toolyard_tests::exchange::Exchange;
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, install_as};
 use toolyard_tests::session::LATEST;
 use toolyard_tests::{Host, Session, Stdio, guests};
 
@@ -18,7 +18,8 @@ pub const ASK: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\", g
 /// A host with a tool that reads files, a folder `data` with a note in it, and this
 /// manifest.
 pub fn files(manifest: &str) -> Setup {
-    let setup = Setup::new().with(&[guests::fixture("files")]).manifest("files", manifest);
+    let setup = Setup::new().manifest("files", manifest);
+    install_as(&guests::fixture("hostile_files"), &setup.plugins(), "files.wasm");
     let data = setup.plugins().join("data");
     std::fs::create_dir(&data).expect("a folder");
     std::fs::write(data.join("note"), "note").expect("a note");

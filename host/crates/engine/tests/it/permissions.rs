@@ -19,7 +19,7 @@ wall = \"3s\"
 
 /// Reads a note of the folder `data` in this context.
 async fn read(context: &Arc<Recorder>) -> (Folder, RunEnd) {
-    let folder = Folder::with(&[("files.wasm", "files")]);
+    let folder = Folder::with(&[("files.wasm", "hostile_files")]);
     folder.put("files.toml", MANIFEST.as_bytes());
     for name in ["data", "more"] {
         std::fs::create_dir(folder.file(name)).expect("makes");
