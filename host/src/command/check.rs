@@ -1,5 +1,6 @@
 //! `toolyard check`.
 
+use super::tools::limits_as_json;
 use super::{configure, start_log};
 use crate::assemble;
 use crate::config::Flags;
@@ -8,7 +9,7 @@ use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use toolyard_engine::CheckReport;
+use toolyard_engine::{CheckReport, FolderGrant, GrantedBy, LimitRow, Limits, Reach};
 
 /// The options of `check`.
 #[derive(Debug, Args)]
@@ -16,8 +17,11 @@ pub struct Options {
     /// The component; its manifest, NAME.toml beside it, is taken into account.
     file: PathBuf,
     /// Print one JSON object.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "suggest")]
     json: bool,
+    /// Print a minimal manifest for it instead.
+    #[arg(long)]
+    suggest: bool,
 }
 
 /// Says what a component offers and needs, or why it is not a plugin.
@@ -27,7 +31,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|_| async move {
         let engine = assemble::start_engine(&config)?;
         let report = engine.check(&options.file).await?;
-        if options.json {
+        if options.suggest {
+            print!("{}", suggestion(&report)?);
+        } else if options.json {
             println!("{}", as_json(&report));
         } else {
             print!("{}", as_text(&report));
@@ -51,7 +57,7 @@ fn as_text(report: &CheckReport) -> String {
     line("digest", report.digest.to_string());
     line(
         "manifest",
-        match (report.has_manifest, report.enabled) {
+        match (report.manifest.is_some(), report.enabled) {
             (false, _) => "none: nothing is granted, every limit is the host's".to_owned(),
             (true, true) => "valid".to_owned(),
             (true, false) => "valid; it says `enabled = false`, so the plugin does not serve".to_owned(),
@@ -79,37 +85,105 @@ fn as_text(report: &CheckReport) -> String {
         line("completion", "yes".to_owned());
     }
     for (index, import) in report.imports.iter().enumerate() {
-        let note = if report.ungranted.contains(import) { "  nothing of it is granted" } else { "" };
-        line(if index == 0 { "imports" } else { "" }, format!("{import}{note}"));
+        line(if index == 0 { "imports" } else { "" }, format!("{import}{}", beside(report, import)));
     }
     line("exports", report.exports.join(", "));
-    let mut granted: Vec<String> = report
-        .folders
-        .iter()
-        .map(|folder| format!("{} {} as {}", folder.mode.as_str(), folder.host.display(), folder.guest))
-        .collect();
+    for (index, grant) in grants(report).into_iter().enumerate() {
+        line(if index == 0 { "granted" } else { "" }, grant);
+    }
+    for (index, reach) in missing(report).enumerate() {
+        let what = format!("[{}]: it {}, and may not", reach.section(), reach.does());
+        line(if index == 0 { "missing" } else { "" }, what);
+    }
+    for (index, reach) in unused(report).enumerate() {
+        let what = format!("[{}]: nothing in it {}; take the grant away", reach.section(), reach.does());
+        line(if index == 0 { "unused" } else { "" }, what);
+    }
+    let shown = |row: &LimitRow| format!("{} {}", row.key, row.shown(limits).replace(".0 ", " "));
+    let limits: Vec<String> = Limits::ROWS.iter().map(shown).collect();
+    for (index, some) in limits.chunks(6).enumerate() {
+        line(if index == 0 { "limits" } else { "" }, some.join(", "));
+    }
+    out
+}
+
+/// What is granted, a line for each thing.
+fn grants(report: &CheckReport) -> Vec<String> {
+    let folder = |folder: &FolderGrant| {
+        let asked = if folder.by == GrantedBy::Person { ", if the person agrees" } else { "" };
+        format!("{} {} as {}{asked}", folder.mode.as_str(), folder.host.display(), folder.guest)
+    };
+    let mut granted: Vec<String> = report.folders.iter().map(folder).collect();
+    granted.extend(report.hosts.iter().map(|host| format!("requests to {host}")));
+    granted.extend(report.peers.iter().map(|peer| format!("connections to {peer}")));
     if !report.env.is_empty() {
         granted.push(format!("environment: {}", report.env.join(", ")));
     }
+    granted.extend(report.secrets.iter().map(|(name, exposed)| {
+        let seen =
+            if *exposed { "as an environment variable" } else { "only in headers, unseen by the guest" };
+        format!("the secret {name}, {seen}")
+    }));
     if granted.is_empty() {
         granted.push("nothing".to_owned());
     }
-    for (index, grant) in granted.into_iter().enumerate() {
-        line(if index == 0 { "granted" } else { "" }, grant);
+    granted
+}
+
+/// What stands beside an import.
+fn beside(report: &CheckReport, import: &str) -> String {
+    let name = import.split('@').next().unwrap_or_default();
+    let reach = report.reaches.iter().find(|reach| reach.interface() == name);
+    reach.map_or_else(String::new, |reach| {
+        let granted = report.granted.contains(reach);
+        let granted = if granted { "granted by" } else { "nothing is granted by" };
+        format!("  it {}; {granted} [{}]", reach.does(), reach.section())
+    })
+}
+
+/// What it reaches for and may not have. Every standard library reads the
+/// environment, which says nothing.
+fn missing(report: &CheckReport) -> impl Iterator<Item = Reach> {
+    let wanted = report.reaches.iter().copied().filter(|reach| *reach != Reach::Environment);
+    wanted.filter(|reach| !report.granted.contains(reach))
+}
+
+/// What it may have and never reaches for.
+fn unused(report: &CheckReport) -> impl Iterator<Item = Reach> {
+    report.granted.iter().copied().filter(|reach| !report.reaches.contains(reach))
+}
+
+/// The least manifest for the component: what it has now without what it never
+/// reaches for, and examples of what it may want.
+fn suggestion(report: &CheckReport) -> anyhow::Result<String> {
+    let stem = report.file.strip_suffix(".wasm").unwrap_or(&report.file);
+    let mut manifest: toml::Table = report.manifest.as_deref().unwrap_or_default().parse()?;
+    let useless = |reach: &Reach| !report.granted.contains(reach) || !report.reaches.contains(reach);
+    for reach in Reach::ALL.into_iter().filter(useless) {
+        match reach.section().split_once('.') {
+            None => drop(manifest.remove(reach.section())),
+            Some((table, key)) => {
+                if let Some(table) = manifest.get_mut(table).and_then(toml::Value::as_table_mut) {
+                    table.remove(key);
+                }
+            }
+        }
     }
-    line(
-        "limits",
-        format!(
-            "memory {}, CPU {:?}, elapsed {:?}, output {}, table {}, host call {}",
-            size(limits.memory),
-            limits.cpu,
-            limits.wall,
-            size(limits.output),
-            limits.table,
-            size(limits.hostcall)
-        ),
+    manifest.retain(|_, value| value.as_table().is_none_or(|table| !table.is_empty()));
+    let mut out = format!(
+        "# {stem}.toml: the least for {} ({}).\n# What is commented out grants nothing yet.\n",
+        report.file,
+        report.digest.to_string().chars().take(12).collect::<String>()
     );
-    out
+    if !manifest.is_empty() {
+        // Writing to a String does not fail.
+        let _ = write!(out, "\n{}", toml::to_string(&manifest)?);
+    }
+    for reach in missing(report) {
+        let (table, _) = reach.section().split_once('.').unwrap_or((reach.section(), ""));
+        let _ = write!(out, "\n# It {}.\n# [{table}]\n# {}\n", reach.does(), reach.example());
+    }
+    Ok(out)
 }
 
 fn first_line(description: Option<&str>) -> &str {
@@ -117,7 +191,7 @@ fn first_line(description: Option<&str>) -> &str {
 }
 
 fn as_json(report: &CheckReport) -> serde_json::Value {
-    let limits = &report.limits;
+    let names = |reaches: &[Reach]| reaches.iter().map(|reach| reach.section()).collect::<Vec<_>>();
     serde_json::json!({
         "plugin": report.file,
         "digest": report.digest.to_string(),
@@ -140,22 +214,21 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
         "completion": report.has_completion,
         "imports": report.imports,
         "exports": report.exports,
-        "ungranted": report.ungranted,
+        "reaches": names(&report.reaches),
+        "granted": names(&report.granted),
+        "missing": names(&missing(report).collect::<Vec<_>>()),
+        "unused": names(&unused(report).collect::<Vec<_>>()),
+        "hosts": report.hosts,
+        "peers": report.peers,
+        "secrets": report.secrets.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         "environment": report.env,
         "folders": report.folders.iter().map(|folder| serde_json::json!({
             "guest": folder.guest,
             "host": folder.host,
             "mode": folder.mode.as_str(),
         })).collect::<Vec<_>>(),
-        "manifest": report.has_manifest,
+        "manifest": report.manifest.is_some(),
         "enabled": report.enabled,
-        "limits": {
-            "memoryBytes": limits.memory,
-            "cpuMs": limits.cpu.as_millis() as u64,
-            "wallMs": limits.wall.as_millis() as u64,
-            "outputBytes": limits.output,
-            "tableElements": limits.table,
-            "hostcallBytes": limits.hostcall,
-        },
+        "limits": limits_as_json(&report.limits),
     })
 }

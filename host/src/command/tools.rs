@@ -169,13 +169,7 @@ fn shared(
 }
 
 fn limits_of(report: &PluginReport, name: &str, limits: &Limits, host: &HostLimits) -> serde_json::Value {
-    let unit = |unit: Unit| match unit {
-        Unit::Bytes => "Bytes",
-        Unit::Time => "Ms",
-        Unit::Count => "",
-    };
-    let rows = Limits::ROWS.iter().map(|row| (camel_case(row.key) + unit(row.unit), row.of(limits).into()));
-    let mut shown: serde_json::Map<String, serde_json::Value> = rows.collect();
+    let mut shown = limits_as_json(limits);
     shown.insert("concurrency".to_owned(), report.concurrency.into());
     shown.insert("queue".to_owned(), report.queue.into());
     shown.insert("runningPerPrincipal".to_owned(), host.running_per_principal.into());
@@ -184,8 +178,18 @@ fn limits_of(report: &PluginReport, name: &str, limits: &Limits, host: &HostLimi
     serde_json::json!({"tool": name, "plugin": report.file, "limits": shown})
 }
 
+/// Each limit as a member whose name ends in its unit.
+pub fn limits_as_json(limits: &Limits) -> serde_json::Map<String, serde_json::Value> {
+    let unit = |unit: Unit| match unit {
+        Unit::Bytes => "Bytes",
+        Unit::Time => "Ms",
+        Unit::Count => "",
+    };
+    Limits::ROWS.iter().map(|row| (camel_case(row.key) + unit(row.unit), row.of(limits).into())).collect()
+}
+
 /// `log-rate` as `logRate`.
-pub fn camel_case(key: &str) -> String {
+fn camel_case(key: &str) -> String {
     let mut words = key.split('-');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |name, word| {

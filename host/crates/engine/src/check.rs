@@ -6,6 +6,7 @@ use crate::folder;
 use crate::grant::FolderGrant;
 use crate::limits::Limits;
 use crate::plugins::File;
+use crate::reach::{self, Reach};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::Path;
@@ -36,18 +37,24 @@ pub struct CheckReport {
     pub imports: Vec<String>,
     /// What it exports, by interface.
     pub exports: Vec<String>,
-    /// Interfaces that it imports to reach files, network or the like, of which
-    /// nothing is granted: calls to them fail. Standard libraries import them
-    /// whether a plugin uses them or not.
-    pub ungranted: Vec<String>,
+    /// What it reaches for beyond pure computation, by the functions that it imports.
+    pub reaches: Vec<Reach>,
+    /// What its manifest grants, by the same ways.
+    pub granted: Vec<Reach>,
     /// What a run may use.
     pub limits: Limits,
     /// Environment variables that the manifest grants, by name.
     pub env: Vec<String>,
     /// Folders that the manifest grants.
     pub folders: Vec<FolderGrant>,
-    /// Whether it has a manifest.
-    pub has_manifest: bool,
+    /// Hosts that it grants requests to, as it names them.
+    pub hosts: Vec<String>,
+    /// Peers of raw sockets, each with its protocol before it.
+    pub peers: Vec<String>,
+    /// Secrets, by name, and whether the guest sees them.
+    pub secrets: Vec<(String, bool)>,
+    /// The text of the manifest.
+    pub manifest: Option<String>,
     /// Whether the manifest lets it serve.
     pub enabled: bool,
     /// How long it took to compile; `None` if its code was in the cache.
@@ -106,7 +113,6 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let seen = folder::look(&dir, &name)
         .map_err(unreadable)?
         .ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
-    let has_manifest = seen.manifest.is_some();
     let file = File {
         engine,
         runtime,
@@ -122,11 +128,6 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let manifest = &plugin.base.manifest;
     let grants = &plugin.base.grants;
     let folders: Vec<FolderGrant> = grants.folders.iter().map(|folder| folder.grant.clone()).collect();
-    let reaches_out = |name: &&String| {
-        grants.folders.is_empty() && name.starts_with("wasi:filesystem/")
-            || grants.http.rules.is_empty() && name.starts_with("wasi:http/")
-            || grants.sockets.is_empty() && name.starts_with("wasi:sockets/")
-    };
     let prompts = plugin.provider.iter().flat_map(|provider| &provider.spec.prompts);
     let prompts = prompts.map(|prompt| CheckedPrompt {
         name: prompt.name.clone(),
@@ -139,7 +140,15 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         description: tool.spec.description.description.clone(),
         task_support: tool.spec.task_support,
     });
-    let ungranted = code.surface.imports.iter().filter(reaches_out).cloned().collect();
+    let is_granted = |reach: &Reach| match reach {
+        Reach::Files => !grants.folders.is_empty(),
+        Reach::Http => !grants.http.rules.is_empty(),
+        Reach::Tcp => !grants.sockets.tcp.is_empty(),
+        Reach::Udp => !grants.sockets.udp.is_empty(),
+        Reach::Environment => grants.environment().next().is_some(),
+    };
+    let tcp = grants.sockets.tcp.iter().map(|rule| format!("tcp {rule}"));
+    let udp = grants.sockets.udp.iter().map(|rule| format!("udp {rule}"));
     Ok(CheckReport {
         file: file.name.clone(),
         digest: code.digest.clone(),
@@ -150,11 +159,15 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
         exports: code.surface.exports.clone(),
-        ungranted,
+        reaches: reach::of(code.pre.component()),
+        granted: Reach::ALL.into_iter().filter(is_granted).collect(),
         folders,
+        hosts: grants.http.rules.iter().map(ToString::to_string).collect(),
+        peers: tcp.chain(udp).collect(),
+        secrets: grants.secrets.iter().map(|secret| (secret.name().to_owned(), secret.exposed)).collect(),
+        manifest: file.manifest_text()?,
         limits: (*manifest.limits).clone(),
         env: manifest.env.iter().map(|(name, _)| name.clone()).collect(),
-        has_manifest,
         enabled: manifest.enabled,
         compiled_in: code.compiled_in,
     })

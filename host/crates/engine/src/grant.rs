@@ -6,6 +6,7 @@ mod folders;
 pub use folders::{FolderGrant, FolderMode};
 pub(crate) use folders::{NamedFolder, OpenFolder, find, is_guest_path};
 
+use crate::clocks::{ClockGrant, RandomGrant};
 use crate::error::ManifestError;
 use crate::manifest::Manifest;
 use crate::outgoing::{HttpGrant, Injection};
@@ -49,6 +50,10 @@ pub(crate) struct Grants {
     pub http: HttpGrant,
     /// Peers of raw sockets.
     pub sockets: SocketGrant,
+    /// How exact its clocks are.
+    pub clock: ClockGrant,
+    /// Where its random numbers come from.
+    pub random: RandomGrant,
     /// Values that nobody else is shown.
     pub secrets: Vec<Secret>,
     /// Finds them in what leaves the host; none where there are none.
@@ -88,6 +93,8 @@ impl Grants {
             folders,
             http: HttpGrant { rules: manifest.http.rules.clone(), injections },
             sockets: manifest.sockets.clone(),
+            clock: manifest.clock,
+            random: manifest.random,
             secrets,
             redactor: redactor.map(Arc::new),
         })

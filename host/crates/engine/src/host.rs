@@ -4,6 +4,7 @@
 use crate::bindings::FullPlugin;
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::bindings::toolyard::plugin::{host, types};
+use crate::clocks;
 use crate::failure::Failure;
 use crate::files;
 use crate::form::Forms;
@@ -104,6 +105,7 @@ impl Run {
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false);
+        clocks::grant(&mut wasi, grants.clock, grants.random);
         for (name, value) in grants.environment() {
             wasi.env(name, value);
         }

@@ -11,7 +11,9 @@ mod read;
 mod secrets;
 mod sockets;
 mod tools;
+mod wasi;
 
+use crate::clocks::{ClockGrant, RandomGrant};
 use crate::error::ManifestError;
 use crate::grant::{GrantedBy, NamedFolder};
 use crate::limits::Limits;
@@ -43,6 +45,8 @@ pub(crate) struct Manifest {
     pub http: NamedHttp,
     pub sockets: SocketGrant,
     pub secrets: Vec<NamedSecret>,
+    pub clock: ClockGrant,
+    pub random: RandomGrant,
     pub poll_interval: Option<Duration>,
     pub immediate_response: Option<String>,
     pub tools: BTreeMap<String, ToolOverride>,
@@ -62,6 +66,8 @@ impl Manifest {
             http: NamedHttp::default(),
             sockets: SocketGrant::default(),
             secrets: Vec::new(),
+            clock: ClockGrant::Coarse,
+            random: RandomGrant::Secure,
             poll_interval: None,
             immediate_response: None,
             tools: BTreeMap::new(),
@@ -76,8 +82,9 @@ impl Manifest {
     }
 
     fn read(&mut self, root: &Section<'_>) -> Result<(), ManifestError> {
-        const KEYS: &[&str] =
-            &["enabled", "prefix", "limits", "fs", "http", "sockets", "env", "secrets", "task", "tools"];
+        const KEYS: &[&str] = &[
+            "enabled", "prefix", "limits", "fs", "http", "sockets", "env", "secrets", "wasi", "task", "tools",
+        ];
         // Before the tools, whose limits begin with these.
         if let Some(limits) = root.entries().find(|entry| entry.key() == "limits") {
             self.read_limits(&limits.section()?)?;
@@ -99,6 +106,7 @@ impl Manifest {
                 "http" => self.http = http::http(&entry.section()?)?,
                 "sockets" => self.sockets = sockets::sockets(&entry.section()?)?,
                 "secrets" => self.secrets = secrets::secrets(&entry.section()?)?,
+                "wasi" => self.read_wasi(&entry.section()?)?,
                 _ => return Err(entry.unknown(KEYS)),
             }
         }

@@ -414,7 +414,8 @@ impl File {
         (text, manifest.map(Arc::new).map_err(Refusal::from))
     }
 
-    fn manifest_text(&self) -> Result<Option<String>, ManifestError> {
+    /// The manifest's text, if there is one.
+    pub fn manifest_text(&self) -> Result<Option<String>, ManifestError> {
         let Some(seen) = self.seen.manifest else {
             return Ok(None);
         };

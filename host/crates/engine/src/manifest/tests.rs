@@ -38,6 +38,9 @@ LANG = "C"
 "/data" = { path = "./data", mode = "read" }
 "/out/x" = { path = "/srv/out", mode = "write", grant = "ask" }
 "/y" = { path = "/srv/y", mode = "read", grant = "always" }
+[wasi]
+clock = "exact"
+random = "fixed"
 [task]
 durability = "rerun"
 poll-interval = "1s500ms"
@@ -76,6 +79,7 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
     let by = [data, out, y].map(|folder| folder.by);
     assert_eq!(by, [GrantedBy::Operator, GrantedBy::Person, GrantedBy::Operator]);
     assert_eq!(data.line, Some(18));
+    assert_eq!((manifest.clock, manifest.random), (ClockGrant::Exact, RandomGrant::Fixed));
     assert_eq!(manifest.poll_interval, Some(Duration::from_millis(1500)));
     assert_eq!(manifest.immediate_response.as_deref(), Some("Started."));
     let fetch = &manifest.tools["fetch"];
@@ -135,6 +139,8 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("[limits]\nhandles = 1", 2, &["`limits.handles`", "from 8 to 65536"]);
     refused("[tools.x.limits]\nconcurrency = 1", 2, &["`tools.x.limits.concurrency`", "`[limits]`"]);
     refused("[tools.x.limits]\ncpus = \"1s\"", 2, &["`tools.x.limits.cpus`", "`cpu`"]);
+    refused("[wasi]\nclock = \"fast\"", 2, &["`wasi.clock`", "coarse"]);
+    refused("[wasi]\nclok = \"exact\"", 2, &["`wasi.clok`", "`clock`"]);
     refused("[tools]\nx = 1", 2, &["`tools.x`", "table"]);
     refused("[tools.x]\ntask-support = \"maybe\"", 2, &["forbidden"]);
     refused("limits = \"x\"\n=", 2, &["TOML"]);

@@ -226,6 +226,25 @@ impl fmt::Display for Target {
     }
 }
 
+/// As the manifest has it, and what it says besides.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Written { scheme, hosts, port } = &self.written;
+        if let Some(scheme) = scheme {
+            write!(f, "{}://", scheme.as_str())?;
+        }
+        hosts.fmt(f)?;
+        if let Some(port) = port {
+            write!(f, ":{port}")?;
+        }
+        for (index, method) in self.methods.iter().enumerate() {
+            write!(f, "{}{method}", if index == 0 { " " } else { "," })?;
+        }
+        f.write_str(if self.private { ", private addresses too" } else { "" })?;
+        f.write_str(if self.by == GrantedBy::Person { ", if the person agrees" } else { "" })
+    }
+}
+
 impl Rule {
     /// Whether it is about this place, whatever the method.
     pub fn is_about(&self, target: &Target) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::kit::{Folder, engine, guest, report, settings, state, why};
 use std::time::Duration;
-use toolyard_engine::{PluginState, Settings};
+use toolyard_engine::{PluginState, Reach, Settings};
 
 fn component(text: &str) -> Vec<u8> {
     wat::parse_str(text).expect("parses")
@@ -130,12 +130,28 @@ async fn a_check_reports_what_a_folder_would_load() {
     assert!(found.tools.iter().any(|tool| tool.name == "p_echo" && tool.description.is_some()));
     assert_eq!((found.limits.memory, found.size), (16 << 20, guest("probe").len() as u64));
     assert_eq!(
-        (found.env.as_slice(), found.has_manifest, found.enabled),
+        (found.env.as_slice(), found.manifest.is_some(), found.enabled),
         (["A".to_owned()].as_slice(), true, true)
     );
     assert!(found.exports.iter().any(|name| name == "toolyard:plugin/tools@0.1.0"), "{:?}", found.exports);
     assert!(found.imports.iter().any(|name| name == "toolyard:plugin/host@0.1.0"), "{:?}", found.imports);
-    assert!(found.ungranted.iter().all(|name| found.imports.contains(name)));
+    assert_eq!((found.reaches, found.granted), (vec![Reach::Environment], vec![Reach::Environment]));
+    folder.put("files.toml", b"[http]\nallow = [\"api.example.com:8080\"]");
+    folder.put("files.wasm", &guest("files"));
+    let files = engine.check(&folder.file("files.wasm")).await.expect("a plugin");
+    assert!(
+        files.reaches.contains(&Reach::Files) && !files.reaches.contains(&Reach::Http),
+        "{:?}",
+        files.reaches
+    );
+    assert_eq!((files.granted, files.hosts), (vec![Reach::Http], vec!["api.example.com:8080".to_owned()]));
+    folder.put("fetch.wasm", &guest("fetch"));
+    let fetch = engine.check(&folder.file("fetch.wasm")).await.expect("a plugin");
+    assert!(
+        fetch.reaches.contains(&Reach::Http) && !fetch.reaches.contains(&Reach::Files),
+        "{:?}",
+        fetch.reaches
+    );
     let error = engine.check(&folder.file("dup.wasm")).await.expect_err("refused");
     assert_eq!(error.to_string(), "dup.wasm: two tools are called `twin`");
     assert!(
