@@ -274,6 +274,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         },
         max_runs: limits.running,
         guest_memory: limits.guest_memory.map(|size| size.as_u64()),
+        private: vec![config.data.clone()],
         require_digest: config.require_digest.clone(),
         others_may_write: limits.others_may_write,
         compile_time: limits.compile_time,

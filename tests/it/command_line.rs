@@ -135,6 +135,13 @@ async fn tools_and_check_show_what_is_on_offer() {
     let report: Value = serde_json::from_str(&out(&json)).expect("JSON");
     assert_eq!(report["tools"].as_array().expect("tools").len(), 12);
     assert_eq!(report["digest"].as_str().expect("a digest").len(), 64);
+    let files = guests::plugin("files");
+    let check = out(&run(&["check", files.to_str().expect("plain")]).await);
+    assert!(check.contains("it opens files and folders; granted by [fs]"), "{check}");
+    let fetch = guests::plugin("fetch");
+    let check = out(&run(&["check", fetch.to_str().expect("plain")]).await);
+    assert!(check.contains("nothing is granted by [http]"), "{check}");
+    assert!(check.contains("missing    [http]: it sends HTTP requests, and may not"), "{check}");
     let absent = run(&["check", "absent.wasm"]).await;
     assert_eq!(absent.status.code(), Some(1));
     assert!(err(&absent).contains("absent.wasm"));
@@ -227,4 +234,49 @@ async fn a_call_from_the_shell_asks_its_questions_there() {
     assert_eq!(String::from_utf8_lossy(&declined.stdout), "declined\n", "{declined:?}");
     let nobody = call(&[], "blue\n").await;
     assert!(!nobody.status.success(), "nobody can be asked: {nobody:?}");
+}
+
+#[tokio::test]
+async fn a_minimal_manifest_is_suggested_without_what_is_never_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("files.wasm");
+    std::fs::copy(guests::plugin("files"), &file).expect("copies");
+    let manifest = folder.path().join("files.toml");
+    std::fs::write(
+        &manifest,
+        "prefix = \"mine\"\n[http]\nallow = [\"a.example\"]\n[limits]\nmemory = \"8MiB\"\n",
+    )
+    .expect("writes");
+    let check = run(&["check", file.to_str().expect("plain")]).await;
+    let text = out(&check);
+    assert!(text.contains("granted    requests to a.example"), "{text}");
+    assert!(text.contains("missing    [fs]: it opens files and folders, and may not"), "{text}");
+    assert!(text.contains("unused     [http]: nothing in it sends HTTP requests"), "{text}");
+    let suggested = out(&run(&["check", file.to_str().expect("plain"), "--suggest"]).await);
+    assert!(suggested.contains("# [fs]\n# \"/data\" = "), "{suggested}");
+    let read: toml::Table = suggested.parse().expect("TOML");
+    assert_eq!(read.keys().collect::<Vec<_>>(), ["limits", "prefix"], "{suggested}");
+    // What it says is a manifest, and says so of itself.
+    std::fs::write(&manifest, &suggested).expect("writes");
+    let again = run(&["check", file.to_str().expect("plain")]).await;
+    assert_eq!(again.status.code(), Some(0), "{}", err(&again));
+    assert!(!out(&again).contains("unused"), "{}", out(&again));
+}
+
+#[tokio::test]
+async fn every_limit_has_a_line_with_its_value_and_its_key() {
+    let shown = out(&run(&["tools", "--limits"]).await);
+    for line in ["memory", "cpu", "handles", "http-time", "questions", "concurrency", "queue"] {
+        assert!(shown.contains(&format!("limits.{line} ")), "{line}:\n{shown}");
+    }
+    assert!(shown.contains("calls.running-per-principal"), "{shown}");
+    let json = out(&run(&["tools", "--limits", "--json"]).await);
+    let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let echo = lines.iter().find(|line| line["tool"] == "echo").expect("a line for each tool");
+    assert_eq!(echo["limits"]["memoryBytes"], 64 << 20, "{echo}");
+    assert_eq!(
+        (&echo["limits"]["wallMs"], &echo["limits"]["logRate"]),
+        (&json!(600_000), &json!(50)),
+        "{echo}"
+    );
 }

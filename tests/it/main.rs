@@ -8,6 +8,7 @@ mod clients;
 mod command_line;
 mod examples;
 mod fetching;
+mod granted;
 mod grants;
 mod hostile;
 mod http_endpoint;

@@ -12,8 +12,8 @@ use crate::manifest::Manifest;
 use crate::outgoing::{HttpGrant, Injection};
 use crate::redact::Redactor;
 use crate::secret::{self, Secret};
+use crate::settings::Settings;
 use crate::sockets::SocketGrant;
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use toolyard_task::{NotPermitted, RunContext};
@@ -61,8 +61,7 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// Finds on this machine what the manifest `name` in the folder `place` grants;
-    /// `variable` reads the host's environment.
+    /// Finds on this machine what the manifest `name` in the folder `place` grants.
     ///
     /// # Errors
     /// If something is not there.
@@ -70,12 +69,12 @@ impl Grants {
         name: &str,
         place: &Path,
         manifest: &Manifest,
-        variable: fn(&str) -> Option<OsString>,
+        settings: &Settings,
     ) -> Result<Self, ManifestError> {
         let refuse = |line, what: String| ManifestError { file: name.to_owned(), line, what };
-        let folders = find(name, place, &manifest.folders)?;
+        let folders = find(name, place, &manifest.folders, &settings.private)?;
         let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
-        let secrets = secret::find(name, place, &manifest.secrets, &injected, variable)?;
+        let secrets = secret::find(name, place, &manifest.secrets, &injected, settings.variable)?;
         let injection = |named: &crate::manifest::NamedInjection| {
             let headers = named.headers.iter().map(|header| {
                 let value = header.value.filled(&secrets).ok_or_else(|| {

@@ -147,7 +147,7 @@ impl Plugin {
         engine.rooms.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
             Refusal::Resources(format!("more than this host has for all guests (`{}`)", shortage.setting()))
         })?;
-        let grants = Grants::of(&manifest_name(file), place, &manifest, engine.settings.variable)?;
+        let grants = Grants::of(&manifest_name(file), place, &manifest, &engine.settings)?;
         let grants = Arc::new(grants);
         let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, grants });
         let nothing = ToolOverride::default();

@@ -64,6 +64,8 @@ pub struct Settings {
     pub max_schema_depth: usize,
     /// How long `list-tools` may take, by the processor and by the clock.
     pub list_time: Duration,
+    /// Folders that no guest may be granted, nor anything in them or around them.
+    pub private: Vec<PathBuf>,
     /// The digests of the components that may be loaded; any may, if absent.
     pub require_digest: Option<BTreeSet<String>>,
     /// Whether a component or a manifest is loaded that everybody on this machine
@@ -91,6 +93,7 @@ impl Default for Settings {
             max_schema_bytes: 256 * KIB as usize,
             max_schema_depth: 32,
             list_time: Duration::from_secs(5),
+            private: Vec::new(),
             require_digest: None,
             others_may_write: false,
             rescan: Duration::from_secs(2),

@@ -127,15 +127,16 @@ pub(crate) fn is_guest_path(path: &str) -> bool {
 /// Finds and opens the folders that `manifest`, a file in `place`, names.
 ///
 /// # Errors
-/// If one is not there, is no folder, or would let the guest write what is loaded
-/// from `place`, its own manifest included.
+/// If one is not there, is no folder, would let the guest write what is loaded from
+/// `place`, its own manifest included, or has anything of the `private` folders in it.
 pub(crate) fn find(
     manifest: &str,
     place: &Path,
     named: &[NamedFolder],
+    private: &[PathBuf],
 ) -> Result<Vec<OpenFolder>, ManifestError> {
     let open = |folder: &NamedFolder| {
-        open(place, folder).map_err(|what| ManifestError {
+        open(place, folder, private).map_err(|what| ManifestError {
             file: manifest.to_owned(),
             line: folder.line,
             what: format!("`fs.\"{}\".path`: the folder {} {what}", folder.guest, folder.path),
@@ -144,7 +145,7 @@ pub(crate) fn find(
     named.iter().map(open).collect()
 }
 
-fn open(place: &Path, named: &NamedFolder) -> Result<OpenFolder, String> {
+fn open(place: &Path, named: &NamedFolder, private: &[PathBuf]) -> Result<OpenFolder, String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "is not there; make it, or take the grant away".to_owned(),
         std::io::ErrorKind::NotADirectory => "is not a folder".to_owned(),
@@ -178,6 +179,15 @@ fn open(place: &Path, named: &NamedFolder) -> Result<OpenFolder, String> {
         return Err("holds the plugins themselves, and who writes there can grant itself anything; \
                     name a folder inside of it, or mode = \"read\""
             .to_owned());
+    }
+    for private in private {
+        // Where there is none yet, nothing of it is in the folder.
+        let Ok(private) = private.canonicalize() else { continue };
+        if folder.grant.host.starts_with(&private) || holds(&folder, &private).map_err(failed)? {
+            return Err("has the data of this host in it: everybody's tasks, and the keys that sign; \
+                        name a folder that has not"
+                .to_owned());
+        }
     }
     Ok(folder)
 }
@@ -232,7 +242,8 @@ mod tests {
             let by = GrantedBy::Operator;
             vec![NamedFolder { guest: "/d".into(), path: path.into(), mode, by, line: Some(2) }]
         };
-        let found = |path, mode| find("p.toml", home.path(), &named(path, mode));
+        let found =
+            |path, mode| find("p.toml", home.path(), &named(path, mode), &[home.path().join("state")]);
         let host = home.path().canonicalize().expect("is there");
         let data = FolderGrant {
             guest: "/d".into(),
@@ -248,7 +259,11 @@ mod tests {
         std::os::unix::fs::symlink("/", home.path().join("root")).expect("links");
         let absolute = host.join("link").display().to_string();
         assert!(found(&absolute, FolderMode::Write).is_ok(), "the operator's own way");
+        std::fs::create_dir_all(home.path().join("state/deep")).expect("makes");
         for (path, mode, says) in [
+            (".", FolderMode::Read, "has the data of this host in it"),
+            ("state", FolderMode::Read, "has the data of this host in it"),
+            ("state/deep", FolderMode::Write, "has the data of this host in it"),
             ("link", FolderMode::Read, "through a symbolic link"),
             ("root/etc", FolderMode::Read, "through a symbolic link"),
             ("./none", FolderMode::Write, "./none is not there"),
@@ -274,7 +289,7 @@ mod tests {
             line: None,
             by: GrantedBy::Operator,
         }];
-        let found = find("p.toml", home.path(), &named).expect("found");
+        let found = find("p.toml", home.path(), &named, &[]).expect("found");
         assert!(found[0].is_in_place());
         std::fs::rename(path("data"), path("moved")).expect("moves");
         assert!(!found[0].is_in_place(), "gone");

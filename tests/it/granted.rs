@@ -1,0 +1,80 @@
+//! What a guest sees of the machine without a manifest and with one: environment,
+//! arguments, standard input, clocks, random numbers.
+
+use serde_json::{Value, json};
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::{Host, Session, guests};
+
+/// One more than any of the guest's years are seconds.
+const YEAR_2020: u64 = 1_577_836_800;
+
+async fn host(manifest: &str) -> (Host, Session) {
+    let setup = Setup::new().with(&[guests::fixture("senses")]).manifest("senses", manifest);
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    (host, session)
+}
+
+async fn look(session: &Session) -> Value {
+    let result = session.call("look", json!({})).await;
+    serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")
+}
+
+#[tokio::test]
+async fn nothing_of_the_environment_is_seen_but_what_is_granted() {
+    let (_host, session) = host("").await;
+    let seen = look(&session).await;
+    assert_eq!(seen["environment"], json!({}), "not even of the host");
+    assert_eq!(seen["arguments"], json!([]));
+    assert!(seen["input"].as_str().expect("text").starts_with("Ok(0)"), "{seen}");
+    let (_host, session) = host("[env]\nLANG = \"C\"").await;
+    assert_eq!(look(&session).await["environment"], json!({"LANG": "C"}));
+}
+
+#[tokio::test]
+async fn clocks_are_coarse_unless_the_manifest_says_otherwise() {
+    let (_host, session) = host("").await;
+    let seen = look(&session).await;
+    assert_eq!(seen["resolution"], 100_000, "nanoseconds");
+    assert_eq!(seen["step"].as_u64().expect("a number") % 100_000, 0, "{seen}");
+    assert_eq!(seen["nanoseconds"].as_u64().expect("a number") % 100_000, 0, "{seen}");
+    assert!(seen["seconds"].as_u64().expect("a number") > YEAR_2020);
+    let (_host, session) = host("[wasi]\nclock = \"exact\"").await;
+    let seen = look(&session).await;
+    assert_eq!((&seen["resolution"], &seen["moved"]), (&json!(1), &json!(true)));
+    assert!(seen["step"].as_u64().expect("a number") < 100_000, "{seen}");
+    let (_host, session) = host("[wasi]\nclock = \"frozen\"").await;
+    let seen = look(&session).await;
+    assert_eq!((&seen["seconds"], &seen["moved"]), (&json!(0), &json!(false)));
+}
+
+#[tokio::test]
+async fn random_numbers_differ_from_run_to_run_unless_they_are_fixed() {
+    let (_host, session) = host("").await;
+    let (one, other) = (look(&session).await, look(&session).await);
+    for kind in ["random", "insecure", "seed"] {
+        assert_ne!(one[kind], other[kind], "{kind}");
+    }
+    let (_host, session) = host("[wasi]\nrandom = \"fixed\"").await;
+    let (one, other) = (look(&session).await, look(&session).await);
+    for kind in ["random", "insecure", "seed"] {
+        assert_eq!(one[kind], other[kind], "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_listing_sees_nothing_that_could_differ_from_one_time_to_the_next() {
+    let setup = Setup::new().with(&[guests::fixture("senses")]);
+    install_as(&guests::fixture("senses"), &setup.plugins(), "other.wasm");
+    let granting = "prefix = \"other\"\n[env]\nLANG = \"C\"\n[wasi]\nclock = \"exact\"";
+    let host = setup.manifest("other", granting).start().await;
+    let session = Session::open(host.port()).await;
+    let listed = session.result("tools/list", json!({})).await;
+    let seen = |index: usize| -> Value {
+        let text = listed["tools"][index]["description"].as_str().expect("a description");
+        serde_json::from_str(text).expect("JSON")
+    };
+    assert_eq!(seen(0), seen(1), "whatever its manifest grants");
+    assert_eq!((&seen(0)["seconds"], &seen(0)["moved"]), (&json!(0), &json!(false)));
+    assert_eq!(seen(0)["environment"], json!({}));
+}
