@@ -143,3 +143,60 @@ async fn a_guest_that_computes_delays_nobody() {
         session.result("tasks/cancel", json!({"taskId": id})).await;
     }
 }
+
+#[tokio::test]
+async fn the_queue_of_a_plugin() {
+    let manifest = "[limits]\nconcurrency = 1\nqueue = 1";
+    let host = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).start().await;
+    let session = Session::open(host.port()).await;
+    let wait = |ms: u64| json!({"name": "wait", "arguments": {"ms": ms}, "task": {}});
+    let runs = session.create("wait", json!({"ms": 600_000})).await;
+    let waits = session.create("wait", json!({"ms": 1})).await;
+    let error = session.error("tools/call", wait(1)).await;
+    assert_eq!(
+        (&error["code"], &error["data"]["limit"]),
+        (&json!(-32603), &json!("limits.queue")),
+        "{error}"
+    );
+    assert!(error["data"]["retryAfterMs"].is_u64(), "{error}");
+    // Who leaves the line makes room in it.
+    session.result("tasks/cancel", json!({"taskId": waits})).await;
+    let next = session.create("wait", json!({"ms": 1})).await;
+    session.result("tasks/cancel", json!({"taskId": runs})).await;
+    session.until(&next, "completed").await;
+}
+
+#[tokio::test]
+async fn the_memory_of_all_runs_together() {
+    let setup = Setup::new().with(&[guests::plugin("probe")]).set("calls.memory", "4MiB");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    let mut asleep = Vec::new();
+    // Each begins with more than a MiB.
+    while asleep.len() < 4 {
+        asleep.push(session.create("wait", json!({"ms": 600_000})).await);
+    }
+    let error = session.error("tools/call", json!({"name": "wait", "arguments": {"ms": 1}})).await;
+    assert_eq!(error["data"]["limit"], "calls.memory", "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("4 MiB of memory for guests"), "{message}");
+    let last = asleep.last().expect("some");
+    let waiting = session.task(last).await;
+    assert!(
+        waiting["statusMessage"].as_str().expect("a message").contains("Waiting"),
+        "not failed: {waiting}"
+    );
+    for id in &asleep[..3] {
+        session.result("tasks/cancel", json!({"taskId": id})).await;
+    }
+    assert_eq!(session.call("echo", json!({"text": "x"})).await["isError"], false);
+    session.result("tasks/cancel", json!({"taskId": last})).await;
+}
+
+#[tokio::test]
+async fn what_needs_more_than_there_is_at_all_is_not_loaded() {
+    let setup = Setup::new().with(&[guests::plugin("probe")]).set("calls.memory", "1MiB");
+    let host = setup.start().await;
+    let log = host.log();
+    assert!(log.contains("probe.wasm") && log.contains("`calls.memory`"), "{log}");
+}

@@ -230,4 +230,27 @@ mod tests {
             assert!(!is_offered(name), "{name}");
         }
     }
+
+    proptest::proptest! {
+        /// What lies in the folder may be anything, or a component that was damaged.
+        #[test]
+        fn no_bytes_bring_it_down(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
+            damage in proptest::collection::vec((proptest::prelude::any::<usize>(), proptest::prelude::any::<u8>()), 0..6),
+            cut in proptest::prelude::any::<usize>(),
+        ) {
+            drop(inspect("f.wasm", &bytes));
+            let mut whole = [&b"\0asm\x0d\0\x01\0"[..], &bytes].concat();
+            drop(inspect("f.wasm", &whole));
+            let component = "(component (import \"wasi:cli/exit@0.2.0\" (instance)) \
+                             (core module (func)) (component (core module)))";
+            whole = wat::parse_str(component).expect("parses");
+            for (at, byte) in damage {
+                let length = whole.len();
+                whole[at % length] = byte;
+            }
+            whole.truncate(cut % whole.len() + 1);
+            drop(inspect("f.wasm", &whole));
+        }
+    }
 }

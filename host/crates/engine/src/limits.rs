@@ -197,27 +197,4 @@ limits! {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_default_lies_between_its_bounds_and_every_row_sets_its_own_figure() {
-        let defaults = Limits::default();
-        for row in Limits::ROWS {
-            assert!((row.least..=row.most).contains(&row.of(&defaults)), "{}", row.key);
-            let mut changed = defaults.clone();
-            row.set(&mut changed, row.least.max(7));
-            assert_eq!(row.of(&changed), row.least.max(7), "{}", row.key);
-            for other in Limits::ROWS.iter().filter(|other| other.key != row.key) {
-                assert_eq!(other.of(&changed), other.of(&defaults), "{} sets {}", row.key, other.key);
-            }
-        }
-    }
-
-    #[test]
-    fn figures_are_shown_in_their_unit() {
-        assert_eq!(Unit::Bytes.show(64 * MIB), "64.0 MiB");
-        assert_eq!(Unit::Count.show(3), "3");
-        assert_eq!(Unit::Time.show(90_500), "1m 30s 500ms");
-    }
-}
+mod tests;

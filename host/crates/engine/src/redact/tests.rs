@@ -1,5 +1,6 @@
 use super::*;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use proptest::prelude::*;
 
 const VALUE: &str = "s3cr\"t/va+lue ü!";
 
@@ -124,5 +125,27 @@ fn every_part_of_an_end_is_looked_at() {
     ] {
         let shown = format!("{:?}", redactor.retrieval_end(end));
         assert!(!shown.contains("abcdef") && shown.contains("[secret KEY]"), "{shown}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_secret_is_left_in_any_text(
+        secret in "[!-~]{8,40}",
+        texts in prop::collection::vec("\\PC{0,30}", 1..4),
+    ) {
+        let redactor = redactor(&secret);
+        let text = redactor.text(texts.join(&secret));
+        prop_assert!(!redactor.finds(&text) || secret.contains("[secret KEY]") , "{text}");
+        // A mark may hold a secret that is a part of it.
+        prop_assert!(!text.contains(&secret) || "[secret KEY]".contains(&secret), "{text}");
+    }
+
+    #[test]
+    fn json_stays_json(secret in "[ -~]{8,20}", name in "\\PC{0,10}", text in "\\PC{0,10}") {
+        let redactor = redactor(&secret);
+        let json = RawJson::of(&serde_json::json!({ name: format!("{text}{secret}{text}"), "n": [secret] }));
+        let clean = redactor.json(json);
+        prop_assert!(clean.decode::<Value>().is_ok(), "{}", clean.as_str());
     }
 }

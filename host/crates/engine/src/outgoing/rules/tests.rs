@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 
 fn rule(text: &str) -> Rule {
     Rule {
@@ -146,6 +147,19 @@ fn private_addresses_are_reached_only_by_who_named_them() {
         }
         for text in not {
             assert!(!rule.reaches(address(text)), "{} does not reach {text}", rule.written.hosts);
+        }
+    }
+}
+
+proptest! {
+    /// Whatever is written, it is read or refused; and what is read covers nothing that
+    /// is not below, or is not, what was written.
+    #[test]
+    fn whatever_is_written_is_read_or_refused(text in "\\PC{0,40}", host in "[a-z0-9.:\\[\\]*-]{0,30}") {
+        for text in [&text, &host] {
+            let Ok(written) = Written::parse(text) else { continue };
+            let stranger = Host::Name("stranger.example".to_owned());
+            prop_assert!(matches!(written.hosts, Hosts::Any) || !written.hosts.has(&stranger), "{text}");
         }
     }
 }

@@ -1,0 +1,45 @@
+use super::*;
+use std::path::Path;
+
+/// The page of the manifest holds the table of limits.
+#[test]
+fn the_page_of_the_manifest_has_the_table() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manifest.md");
+    let page = std::fs::read_to_string(&file).expect("the page");
+    let head = "| key | from | to | what it bounds |\n| --- | --- | --- | --- |\n";
+    let (before, rest) = page.split_once(head).expect("the table");
+    let (_, after) = rest.split_once("\n\n").expect("the end of the table");
+    let row = |row: &LimitRow| {
+        let LimitRow { key, unit, least, most, sentence, .. } = row;
+        let shown = |figure| unit.show(figure).replace(".0 ", " ");
+        let most = if *unit == Unit::Time { "a year".to_owned() } else { shown(*most) };
+        format!("| `{key}` | {} | {most} | {sentence} |\n", shown(*least))
+    };
+    let rows: String = Limits::ROWS.iter().map(row).collect();
+    let wanted = format!("{before}{head}{rows}\n{after}");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&file, &wanted).expect("the page can be written");
+    }
+    assert_eq!(std::fs::read_to_string(file).expect("the page"), wanted, "UPDATE_DOCS=1 writes it anew");
+}
+
+#[test]
+fn every_default_lies_between_its_bounds_and_every_row_sets_its_own_figure() {
+    let defaults = Limits::default();
+    for row in Limits::ROWS {
+        assert!((row.least..=row.most).contains(&row.of(&defaults)), "{}", row.key);
+        let mut changed = defaults.clone();
+        row.set(&mut changed, row.least.max(7));
+        assert_eq!(row.of(&changed), row.least.max(7), "{}", row.key);
+        for other in Limits::ROWS.iter().filter(|other| other.key != row.key) {
+            assert_eq!(other.of(&changed), other.of(&defaults), "{} sets {}", row.key, other.key);
+        }
+    }
+}
+
+#[test]
+fn figures_are_shown_in_their_unit() {
+    assert_eq!(Unit::Bytes.show(64 * MIB), "64.0 MiB");
+    assert_eq!(Unit::Count.show(3), "3");
+    assert_eq!(Unit::Time.show(90_500), "1m 30s 500ms");
+}
