@@ -16,6 +16,11 @@ use clap::{Parser, Subcommand};
 use config::Flags;
 use std::process::ExitCode;
 
+/// The system's own allocator keeps what large results of guests took: after hours of
+/// them, several times what the host needs at rest.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const EXAMPLES: &str = "\
 Examples:
   toolyard serve --plugins ./tools              serve the folder at http://127.0.0.1:7420/mcp

@@ -7,7 +7,7 @@ use toolyard_tests::soak::{Length, soak};
 #[tokio::test]
 async fn hostile_and_honest_calls_with_reloads_leave_nothing_behind() {
     let seed = 20_261_121;
-    let report = soak(Length::Rounds(6), seed, |_| {}).await;
+    let report = soak(Length::Rounds(9), seed, |_| {}).await;
     println!("{}", report.text());
     assert!(report.growth().is_empty(), "{}", report.text());
 }
