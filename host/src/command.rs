@@ -15,6 +15,7 @@ pub mod token;
 pub mod tools;
 
 mod form;
+mod operator;
 mod table;
 mod terminal;
 

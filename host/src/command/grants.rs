@@ -1,15 +1,12 @@
 //! `toolyard grants`: what people permitted and refused plugins once and for all,
 //! and the way to take it back.
 
+use super::operator;
 use super::table::table;
 use super::tasks::owner;
-use super::{WrongUsage, configure, start_log};
-use crate::assemble::{self, open_store};
-use crate::config::{Config, Flags, StoreChoice};
-use anyhow::bail;
+use crate::config::{Config, Flags};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
-use std::sync::Arc;
 use toolyard_dispatch::{AfterGrant, Caller, Dispatch, Grant, GrantId};
 
 /// How much of a digest is shown in the table.
@@ -66,35 +63,11 @@ impl Which {
 
 /// Does what was asked.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    let mut config = configure(flags, None)?;
-    config.limits.audit_to.or_file();
-    start_log(&config, "warn")?;
-    if config.store == StoreChoice::Memory {
-        return Err(WrongUsage("what is kept in memory is seen by its host only".to_owned()).into());
+    let config = operator::configured(flags)?;
+    if !operator::has_store(&config, matches!(options.action, Action::List(_)))? {
+        return Ok(none(&config, options.json));
     }
-    if !config.data.is_dir() {
-        if matches!(options.action, Action::List(_)) {
-            return Ok(none(&config, options.json));
-        }
-        bail!("there is no data folder at {}; --data names another", config.data.display());
-    }
-    assemble::with_runtimes(|guests| async move {
-        let (stores, close) = open_store(&config)?;
-        let exporter = assemble::exporter(&config, &stores);
-        let dispatch = Dispatch::new(
-            assemble::dispatch_settings(&config, u32::MAX),
-            stores,
-            Arc::new(crate::system::SystemClock),
-            Arc::new(crate::system::RandomIds),
-            guests,
-        );
-        let done = act(&dispatch, &config, options).await;
-        if let Some(exporter) = exporter {
-            exporter.finish().await;
-        }
-        close.close().await;
-        done
-    })
+    operator::with_store(&config, async |dispatch| act(&dispatch, &config, options).await)
 }
 
 async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow::Result<ExitCode> {

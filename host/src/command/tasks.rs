@@ -1,9 +1,8 @@
 //! `toolyard tasks`: the operator's view of the store.
 
+use super::operator;
 use super::table::table;
-use super::{WrongUsage, configure, start_log};
-use crate::assemble::{self, open_store};
-use crate::config::{Config, Flags, StoreChoice};
+use crate::config::{Config, Flags};
 use crate::signals::stop_signal;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -49,28 +48,11 @@ enum Action {
 
 /// Does what was asked.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    let mut config = configure(flags, None)?;
-    config.limits.audit_to.or_file();
-    start_log(&config, "warn")?;
-    if config.store == StoreChoice::Memory {
-        return Err(WrongUsage("tasks kept in memory are seen by their host only".to_owned()).into());
+    let config = operator::configured(flags)?;
+    if !operator::has_store(&config, matches!(options.action, Action::List))? {
+        return none(&config, options.json);
     }
-    if !config.data.is_dir() {
-        if matches!(options.action, Action::List) {
-            return none(&config, options.json);
-        }
-        bail!("there is no data folder at {}; --data names another", config.data.display());
-    }
-    assemble::with_runtimes(|guests| async move {
-        let (stores, close) = open_store(&config)?;
-        let exporter = assemble::exporter(&config, &stores);
-        let dispatch = Dispatch::new(
-            assemble::dispatch_settings(&config, u32::MAX),
-            stores,
-            Arc::new(crate::system::SystemClock),
-            Arc::new(crate::system::RandomIds),
-            guests,
-        );
+    operator::with_store(&config, async |dispatch| {
         let stop = stop_signal()?;
         let service = tokio::spawn(dispatch.clone().keep_time(stop.clone()));
         let mut interrupted = stop;
@@ -80,10 +62,6 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => Ok(ExitCode::from(130)),
         };
         service.abort();
-        if let Some(exporter) = exporter {
-            exporter.finish().await;
-        }
-        close.close().await;
         done
     })
 }

@@ -1,0 +1,65 @@
+//! What the commands share that look into the store of a host, beside it or while it
+//! does not run.
+
+use super::{WrongUsage, configure, start_log};
+use crate::assemble::{self, open_store};
+use crate::config::{Config, Flags, StoreChoice};
+use anyhow::bail;
+use std::process::ExitCode;
+use std::sync::Arc;
+use toolyard_dispatch::Dispatch;
+
+/// The configuration of such a command; what it does is on record as what a host does.
+///
+/// # Errors
+/// [`WrongUsage`] if there is nothing to look into: what is kept in memory is seen by
+/// its host only.
+pub fn configured(flags: &Flags) -> anyhow::Result<Config> {
+    let mut config = configure(flags, None)?;
+    config.limits.audit_to.or_file();
+    start_log(&config, "warn")?;
+    if config.store == StoreChoice::Memory {
+        return Err(WrongUsage("what is kept in memory is seen by its host only".to_owned()).into());
+    }
+    Ok(config)
+}
+
+/// Whether there is a store; without one, whoever `lists` finds nothing in it.
+///
+/// # Errors
+/// If there is none and something in it is asked for.
+pub fn has_store(config: &Config, lists: bool) -> anyhow::Result<bool> {
+    match config.data.is_dir() {
+        true => Ok(true),
+        false if lists => Ok(false),
+        false => bail!("there is no data folder at {}; --data names another", config.data.display()),
+    }
+}
+
+/// Opens the store, does what `act` does with it, and closes it with all that was
+/// written.
+///
+/// # Errors
+/// If the store cannot be opened, or what `act` says.
+pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
+    config: &Config,
+    act: impl FnOnce(Arc<Dispatch>) -> F,
+) -> anyhow::Result<ExitCode> {
+    assemble::with_runtimes(|guests| async move {
+        let (stores, close) = open_store(config)?;
+        let exporter = assemble::exporter(config, &stores);
+        let dispatch = Dispatch::new(
+            assemble::dispatch_settings(config, u32::MAX),
+            stores,
+            Arc::new(crate::system::SystemClock),
+            Arc::new(crate::system::RandomIds),
+            guests,
+        );
+        let done = act(dispatch).await;
+        if let Some(exporter) = exporter {
+            exporter.finish().await;
+        }
+        close.close().await;
+        done
+    })
+}
