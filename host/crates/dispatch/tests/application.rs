@@ -15,7 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
-use toolyard_dispatch::{CallReply, Caller, Dispatch, Fault, Line, NoOutlet, Notice, Outlet, Place, RawJson};
+use toolyard_dispatch::authority::Authority;
+use toolyard_dispatch::{
+    CallReply, Caller, Dispatch, Fault, Line, NoOutlet, Notice, Outlet, Place, Policy, Principal, Rates,
+    RawJson, SessionId, WeightSpec, Weights,
+};
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::Report;
 use toolyard_task::wire::{Progress, TaskStatus, text_result};
@@ -194,4 +198,29 @@ async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
     let refused = dispatch.call(&caller(), call("quick", false, Arc::new(NoOutlet))).await;
     assert!(matches!(refused, Err(Fault::Closing)));
     assert_eq!(dispatch.running(), 0);
+}
+
+#[tokio::test]
+async fn a_run_computes_on_its_callers_account_with_its_callers_weight() {
+    let shares = Arc::new(Mutex::new(Vec::new()));
+    let kept = shares.clone();
+    let dispatch = simple(vec![tool("look", move |context| {
+        kept.lock().expect("no panic").push(context.share());
+        async { done("x") }.boxed()
+    })]);
+    let four = [WeightSpec { principals: vec!["local".to_owned()], weight: 4 }];
+    let weights = Weights::new(&four).expect("valid");
+    dispatch.enforce(Policy::new(Authority::default(), &Rates::default()).weighing(weights));
+    let session = Some(SessionId("another".to_owned()));
+    let anonymous = Caller::new(Arc::new(Principal::Anonymous), session, RawJson::empty_object());
+    for caller in [&caller(), &anonymous] {
+        dispatch.call(caller, call("look", false, Arc::new(NoOutlet))).await.expect("a result");
+    }
+    create(&dispatch, &caller(), "look", Arc::new(NoOutlet)).await;
+    eventually("the task to run", || shares.lock().expect("no panic").len() == 3).await;
+    let shares = shares.lock().expect("no panic");
+    let [local, other, task] = &shares[..] else { panic!("{shares:?}") };
+    assert_eq!((local.weight, other.weight), (4, 1));
+    assert_ne!(local.account, other.account);
+    assert_eq!(local, task, "its tasks too");
 }

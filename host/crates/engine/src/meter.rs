@@ -87,9 +87,14 @@ impl Meter {
 
     /// What the guest has computed and was not charged for yet.
     fn charge(&self, in_this_poll: u64) -> Duration {
-        let computed = self.spent.load(Ordering::Relaxed).saturating_add(in_this_poll);
+        let computed = self.computed(in_this_poll);
         let charged = self.charged.swap(computed, Ordering::Relaxed);
         Duration::from_nanos(computed.saturating_sub(charged))
+    }
+
+    /// All that the guest has computed, in nanoseconds.
+    fn computed(&self, in_this_poll: u64) -> u64 {
+        self.spent.load(Ordering::Relaxed).saturating_add(in_this_poll)
     }
 
     fn in_this_poll(&self) -> u64 {
@@ -102,8 +107,7 @@ impl Meter {
 
     /// Whether the budget is spent; remembered if so.
     fn check(&self, in_this_poll: u64) -> bool {
-        let spent = Duration::from_nanos(self.spent.load(Ordering::Relaxed).saturating_add(in_this_poll));
-        let over = spent >= self.budget;
+        let over = Duration::from_nanos(self.computed(in_this_poll)) >= self.budget;
         if over {
             self.over.store(true, Ordering::Relaxed);
         }
