@@ -6,6 +6,7 @@
 pub mod call;
 pub mod check;
 pub mod compile;
+pub mod componentize;
 pub mod grants;
 pub mod rules;
 pub mod serve;

@@ -51,6 +51,8 @@ enum Command {
     Stdio,
     /// Validate a plugin: its tools, its imports, what it would need granted.
     Check(command::check::Options),
+    /// Make a component of a core module.
+    Componentize(command::componentize::Options),
     /// List what the plugin folder offers.
     Tools(command::tools::Options),
     /// Run one tool from the shell.
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => command::serve::run(&cli.flags, options),
         Command::Stdio => command::stdio::run(&cli.flags),
         Command::Check(options) => command::check::run(&cli.flags, options),
+        Command::Componentize(options) => command::componentize::run(options),
         Command::Tools(options) => command::tools::run(&cli.flags, options),
         Command::Call(options) => command::call::run(&cli.flags, options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),

@@ -38,7 +38,7 @@ async fn every_file_that_is_no_plugin_is_refused_by_name_with_what_is_wrong() {
     write("text.wasm", b"just a text", &["not", "WebAssembly"]);
     write("empty.wasm", b"", &["empty"]);
     let core = component("(module)");
-    write("core.wasm", &core, &["core module", "wasm-tools component new"]);
+    write("core.wasm", &core, &["core module", "toolyard componentize core.wasm"]);
     let whole = std::fs::read(guests::fixture("add")).expect("a component");
     write("truncated.wasm", &whole[..whole.len() / 2], &[]);
     write("header.wasm", &whole[..8], &[]);

@@ -4,7 +4,8 @@
 //! taken from a folder that nobody else can write to, and only if its checksum is
 //! that which was noted when it was written. For each component there are two
 //! files: `KEY.cwasm`, and `KEY.json` with the checksum and, once it is known,
-//! what the component said that it offers.
+//! what the component said that it offers. Where the component was made of a core
+//! module, it is kept as `KEY.wasm`, its checksum before it.
 
 use crate::error::StartError;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_task::wire::{PromptDescription, ToolDescription};
 use wasmtime::component::Component;
+
+/// Of SHA-256.
+const CHECKSUM_BYTES: usize = 32;
 
 /// The folder.
 pub(crate) struct Cache {
@@ -148,6 +152,29 @@ impl Cache {
         }
     }
 
+    /// The component that was made of the core module of this key, if it is there
+    /// and whole.
+    pub fn load_component(&self, key: &str) -> Option<Vec<u8>> {
+        let mut kept = std::fs::read(self.component_path(key)).ok()?;
+        let (sum, component) = kept.split_first_chunk::<CHECKSUM_BYTES>()?;
+        if Sha256::digest(component)[..] != sum[..] {
+            tracing::warn!("a component in the cache is damaged; making it again");
+            return None;
+        }
+        kept.drain(..CHECKSUM_BYTES);
+        Some(kept)
+    }
+
+    /// Keeps it. Failing to costs only time later.
+    pub fn keep_component(&self, key: &str, component: &[u8]) {
+        let scratch = self.scratch("wasm");
+        let kept = [&Sha256::digest(component)[..], component].concat();
+        let kept = scratch.write(&kept).and_then(|()| std::fs::rename(&scratch.0, self.component_path(key)));
+        if let Err(error) = kept {
+            tracing::warn!("a component could not be stored: {error}");
+        }
+    }
+
     fn write_note(&self, key: &str, note: &Note) -> std::io::Result<()> {
         let scratch = self.scratch("json");
         scratch.write(&serde_json::to_vec(note)?)?;
@@ -156,6 +183,10 @@ impl Cache {
 
     fn code_path(&self, key: &str) -> PathBuf {
         self.dir.join(format!("{key}.cwasm"))
+    }
+
+    fn component_path(&self, key: &str) -> PathBuf {
+        self.dir.join(format!("{key}.wasm"))
     }
 
     fn note_path(&self, key: &str) -> PathBuf {

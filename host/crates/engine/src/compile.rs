@@ -1,4 +1,5 @@
-//! From a component to machine code, by preference in a child process.
+//! From a component to machine code, and from a core module to a component, by
+//! preference in a child process.
 //!
 //! Cranelift cannot be interrupted, and a component can be made so that it takes
 //! minutes and gigabytes. So a child of the same program compiles, at low
@@ -6,6 +7,8 @@
 //! is up.
 
 use crate::cache::{Kept, Scratch};
+use crate::component::Kind;
+use crate::componentize::componentize;
 use crate::engine::{Engine, config};
 use crate::error::Refusal;
 use crate::limits::Unit;
@@ -44,23 +47,44 @@ pub(crate) fn code(engine: &Engine, bytes: &[u8], key: &str) -> Result<(Kept, So
             let code = engine.wasm.precompile_component(bytes).map_err(|error| invalid(&error))?;
             output.write(&code).map_err(|error| Refusal::Compile(error.to_string()))?;
         }
-        Compiler::Child { program, args } => in_child(engine, program, args, bytes, &output)?,
+        Compiler::Child { program, args } => {
+            in_child(engine, program, args, bytes, &output)?.map_err(Refusal::Compile)?
+        }
     }
     let component = engine.cache.keep(&engine.wasm, key, &output).map_err(Refusal::Compile)?;
     Ok((Kept { component, offer: None }, Source::Compiled(began.elapsed())))
+}
+
+/// The component that a core module becomes, from the cache or made now. Blocks for
+/// as long as that takes.
+pub(crate) fn component(engine: &Engine, module: &[u8], key: &str) -> Result<Vec<u8>, Refusal> {
+    if let Some(component) = engine.cache.load_component(key) {
+        return Ok(component);
+    }
+    let component = match &engine.settings.compiler {
+        Compiler::InProcess => componentize(module, None).map_err(Refusal::Componentize)?,
+        Compiler::Child { program, args } => {
+            let output = engine.cache.scratch("wasm");
+            in_child(engine, program, args, module, &output)?.map_err(Refusal::Componentize)?;
+            std::fs::read(&output.0).map_err(|error| Refusal::Componentize(error.to_string()))?
+        }
+    };
+    engine.cache.keep_component(key, &component);
+    Ok(component)
 }
 
 fn invalid(error: &wasmtime::Error) -> Refusal {
     Refusal::Compile(format!("{error:#}"))
 }
 
+/// The inner error is the child's complaint.
 fn in_child(
     engine: &Engine,
     program: &Path,
     args: &[String],
     bytes: &[u8],
     output: &Scratch,
-) -> Result<(), Refusal> {
+) -> Result<Result<(), String>, Refusal> {
     let failed = |error: std::io::Error| Refusal::Compile(format!("the compiler does not start: {error}"));
     let settings = &engine.settings;
     let input = engine.cache.scratch("wasm");
@@ -95,7 +119,7 @@ fn in_child(
         pause = (pause * 2).min(Duration::from_millis(20));
     };
     if status.success() {
-        return Ok(());
+        return Ok(Ok(()));
     }
     let mut complaint = String::new();
     if let Some(stderr) = child.stderr.take() {
@@ -103,7 +127,7 @@ fn in_child(
         let _ = stderr.take(COMPLAINT_BYTES).read_to_string(&mut complaint);
     }
     let complaint = complaint.trim();
-    Err(Refusal::Compile(if status.code() == Some(1) && !complaint.is_empty() {
+    Ok(Err(if status.code() == Some(1) && !complaint.is_empty() {
         complaint.to_owned()
     } else {
         format!(
@@ -113,10 +137,10 @@ fn in_child(
     }))
 }
 
-/// What a child process started by [`Compiler::Child`] does: compiles one
-/// component. `arguments` are the last four that it was started with: the
-/// component's path, the path for the code, the bytes of memory that it may use,
-/// and the seconds of processor time. A complaint goes to the standard error.
+/// What a child process started by [`Compiler::Child`] does: makes machine code of
+/// one component, or a component of one core module. `arguments` are the last four
+/// that it was started with: the path of what there is, the path for what shall
+/// be, the bytes of memory that it may use, and the seconds of processor time. A complaint goes to the standard error.
 #[must_use]
 pub fn compile_child(arguments: &[OsString]) -> ExitCode {
     match compile_limited(arguments) {
@@ -150,10 +174,16 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 
     let bytes = std::fs::read(input).map_err(|error| format!("the component cannot be read: {error}"))?;
-    let engine = wasmtime::Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
-    let code = engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?;
+    let made = match crate::component::magic(&bytes) {
+        Ok(Kind::TypedModule) => componentize(&bytes, None)?,
+        // What is neither is for wasmtime to name.
+        Ok(Kind::Component) | Err(_) => {
+            let engine = wasmtime::Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
+            engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?
+        }
+    };
     let written = Scratch(output.into());
-    written.write(&code).map_err(|error| format!("the code cannot be written: {error}"))?;
+    written.write(&made).map_err(|error| format!("the code cannot be written: {error}"))?;
     // The parent takes it from here.
     std::mem::forget(written);
     Ok(())

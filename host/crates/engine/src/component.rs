@@ -1,6 +1,7 @@
 //! What kind of file it is, and what it imports and exports: found without
 //! compiling, so that most refusals cost nothing.
 
+use crate::componentize;
 use crate::error::Refusal;
 use wasmparser::{Parser, Payload};
 
@@ -17,10 +18,28 @@ pub(crate) struct Surface {
     pub exports: Vec<String>,
 }
 
-/// Looks at the bytes of `file` and refuses what cannot be a plugin.
-pub(crate) fn inspect(file: &str, bytes: &[u8]) -> Result<Surface, Refusal> {
-    kind(file, bytes)?;
+/// What is in a file that may be a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Component,
+    /// A core module that says of what world it is: it can be made a component.
+    TypedModule,
+}
+
+/// Looks at the first bytes of `file`, and whether it is whole; refuses what
+/// cannot be a plugin.
+pub(crate) fn kind(file: &str, bytes: &[u8]) -> Result<Kind, Refusal> {
+    let kind = magic(bytes)?;
     whole(bytes)?;
+    if kind == Kind::TypedModule && !componentize::has_type(bytes) {
+        let stem = file.strip_suffix(".wasm").unwrap_or(file).to_owned();
+        return Err(Refusal::CoreModule { file: file.to_owned(), stem });
+    }
+    Ok(kind)
+}
+
+/// Looks at the bytes of a component and refuses what cannot be a plugin.
+pub(crate) fn inspect(bytes: &[u8]) -> Result<Surface, Refusal> {
     let surface = surface(bytes)?;
     let is_ours = |name: &str| {
         [TOOLS, RESOURCES, PROMPTS, COMPLETION]
@@ -42,7 +61,8 @@ pub(crate) fn inspect(file: &str, bytes: &[u8]) -> Result<Surface, Refusal> {
     if names.is_empty() { Ok(surface) } else { Err(Refusal::Imports { names }) }
 }
 
-fn kind(file: &str, bytes: &[u8]) -> Result<(), Refusal> {
+/// By the first eight bytes.
+pub(crate) fn magic(bytes: &[u8]) -> Result<Kind, Refusal> {
     const MAGIC: &[u8] = b"\0asm";
     if bytes.is_empty() {
         return Err(Refusal::Empty);
@@ -59,11 +79,8 @@ fn kind(file: &str, bytes: &[u8]) -> Result<(), Refusal> {
     }
     match bytes.get(4..8) {
         None => Err(Refusal::Truncated { at: bytes.len() as u64 }),
-        Some([0x0d, 0, 1, 0]) => Ok(()),
-        Some([1, 0, 0, 0]) => Err(Refusal::CoreModule {
-            file: file.to_owned(),
-            stem: file.strip_suffix(".wasm").unwrap_or(file).to_owned(),
-        }),
+        Some([0x0d, 0, 1, 0]) => Ok(Kind::Component),
+        Some([1, 0, 0, 0]) => Ok(Kind::TypedModule),
         Some(_) => Err(Refusal::NotWasm("it is of a version or kind that this host does not know")),
     }
 }
@@ -178,7 +195,7 @@ mod tests {
     use super::*;
 
     fn refused(bytes: &[u8], says: &str) {
-        let refusal = inspect("f.wasm", bytes).expect_err(says);
+        let refusal = kind("f.wasm", bytes).and_then(|_| inspect(bytes)).expect_err(says);
         assert!(refusal.to_string().contains(says), "{refusal}");
     }
 
@@ -189,7 +206,10 @@ mod tests {
         refused(b"(component)", "text format");
         refused(b"\xff\xfe\xfd", "00 61 73 6d");
         refused(b"\0asm", "byte 4");
-        refused(b"\0asm\x01\0\0\0", "wasm-tools component new f.wasm -o f.component.wasm --adapt");
+        refused(
+            b"\0asm\x01\0\0\0",
+            "toolyard componentize f.wasm --wit DIR --world WORLD -o f.component.wasm",
+        );
         refused(b"\0asm\x77\0\0\0", "version or kind");
         refused(b"\0asm\x0d\0\x01\0\x00\x7f", "ends in the middle");
         refused(b"\0asm\x0d\0\x01\0", "exports nothing");
@@ -239,9 +259,9 @@ mod tests {
             damage in proptest::collection::vec((proptest::prelude::any::<usize>(), proptest::prelude::any::<u8>()), 0..6),
             cut in proptest::prelude::any::<usize>(),
         ) {
-            drop(inspect("f.wasm", &bytes));
+            drop(kind("f.wasm", &bytes).and_then(|_| inspect(&bytes)));
             let mut whole = [&b"\0asm\x0d\0\x01\0"[..], &bytes].concat();
-            drop(inspect("f.wasm", &whole));
+            drop(kind("f.wasm", &whole).and_then(|_| inspect(&whole)));
             let component = "(component (import \"wasi:cli/exit@0.2.0\" (instance)) \
                              (core module (func)) (component (core module)))";
             whole = wat::parse_str(component).expect("parses");
@@ -250,7 +270,7 @@ mod tests {
                 whole[at % length] = byte;
             }
             whole.truncate(cut % whole.len() + 1);
-            drop(inspect("f.wasm", &whole));
+            drop(kind("f.wasm", &whole).and_then(|_| inspect(&whole)));
         }
     }
 }

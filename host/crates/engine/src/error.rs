@@ -72,11 +72,10 @@ pub enum Refusal {
         /// The length of what is there.
         at: u64,
     },
-    /// It is a core module.
+    /// It is a core module without the type of a component.
     #[error(
-        "is a core module, not a component; make a component of it with \
-         `wasm-tools component new {file} -o {stem}.component.wasm \
-         --adapt wasi_snapshot_preview1=wasi_snapshot_preview1.reactor.wasm`"
+        "is a core module that does not say which world it is made for; name the world with \
+         `toolyard componentize {file} --wit DIR --world WORLD -o {stem}.component.wasm`"
     )]
     CoreModule {
         /// The file's name.
@@ -84,6 +83,9 @@ pub enum Refusal {
         /// The name without `.wasm`.
         stem: String,
     },
+    /// It is a core module of which no component can be made.
+    #[error("is a core module of which no component can be made: {0}")]
+    Componentize(String),
     /// It is no valid component.
     #[error("is not a valid component: {0}")]
     Invalid(String),

@@ -12,6 +12,7 @@ mod check;
 mod clocks;
 mod compile;
 mod component;
+mod componentize;
 mod describe;
 mod encode;
 mod engine;
@@ -54,6 +55,7 @@ mod watch;
 
 pub use check::{CheckReport, CheckedPrompt, CheckedTool};
 pub use compile::compile_child;
+pub use componentize::componentize;
 pub use engine::Engine;
 pub use error::{LoadError, ManifestError, Refusal, StartError};
 pub use folder::{Outsiders, outsiders};

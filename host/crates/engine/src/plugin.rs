@@ -3,7 +3,7 @@
 
 use crate::cache::Offer;
 use crate::compile::{self, Source};
-use crate::component::{self, Surface};
+use crate::component::{self, Kind, Surface};
 use crate::describe::{self, Declared};
 use crate::engine::Engine;
 use crate::error::{ManifestError, Refusal};
@@ -79,9 +79,15 @@ impl Code {
         bytes: &[u8],
         digest: Digest,
     ) -> Result<Self, Refusal> {
-        let surface = component::inspect(file, bytes)?;
+        let kind = component::kind(file, bytes)?;
         let key = engine.cache.key(&engine.wasm, &digest.0);
-        let (kept, source) = compile::code(engine, bytes, &key)?;
+        let made = match kind {
+            Kind::Component => None,
+            Kind::TypedModule => Some(compile::component(engine, bytes, &key)?),
+        };
+        let component = made.as_deref().unwrap_or(bytes);
+        let surface = component::inspect(component)?;
+        let (kept, source) = compile::code(engine, component, &key)?;
         let component = kept.component;
         let needs = resources(&component)?;
         let exports = Exports::of(&component)?;

@@ -1,0 +1,53 @@
+//! `toolyard componentize`: a component of a core module.
+
+use super::WrongUsage;
+use anyhow::Context as _;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use toolyard_engine::componentize;
+
+/// The options of `componentize`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The core module.
+    module: PathBuf,
+    /// Where the component goes; without it, MODULE is replaced.
+    #[arg(long, short)]
+    output: Option<PathBuf>,
+    /// The WIT package, a folder or a file, that the module is made for. Only a
+    /// module that does not carry its type needs it.
+    #[arg(long)]
+    wit: Option<PathBuf>,
+    /// The world in it; needed where the package has several.
+    #[arg(long, requires = "wit")]
+    world: Option<String>,
+}
+
+/// Makes the component.
+pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let shown = options.module.display();
+    let module = std::fs::read(&options.module)
+        .map_err(|error| WrongUsage(format!("{shown} cannot be read: {error}")))?;
+    let world = options.wit.as_deref().map(|wit| (wit, options.world.as_deref()));
+    let component = componentize(&module, world).map_err(|why| anyhow::anyhow!("{shown}: {why}"))?;
+    let output = options.output.as_ref().unwrap_or(&options.module);
+    replace(output, &component).with_context(|| format!("{} cannot be written", output.display()))?;
+    eprintln!("{}: a component of {} bytes", output.display(), component.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// By renaming: a host may be watching the folder.
+fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new().prefix(".componentize-").tempfile_in(folder)?;
+    std::io::Write::write_all(&mut file, bytes)?;
+    // A temporary file is for its owner alone; this one is for whoever runs tools.
+    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
+    file.as_file().set_permissions(mode)?;
+    file.persist(path)?;
+    Ok(())
+}
