@@ -39,3 +39,4 @@ mod streams;
 mod tasks;
 mod tools;
 mod traced;
+mod typed;

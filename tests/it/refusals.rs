@@ -46,7 +46,7 @@ async fn every_file_that_is_no_plugin_is_refused_by_name_with_what_is_wrong() {
     write(
         "other_export.wasm",
         &component(r#"(component (component $c) (export "x:y/tools@0.1.0" (component $c)))"#),
-        &["toolyard:plugin"],
+        &["neither functions nor", "toolyard:plugin", "x:y/tools@0.1.0"],
     );
     let foreign = r#"(component (import "no:such/thing@1.0.0" (instance (export "f" (func)))))"#;
     write("import.wasm", &component(foreign), &[]);

@@ -68,6 +68,9 @@ fn as_text(report: &CheckReport) -> String {
         let text = format!("{} (tasks {}): {description}", tool.name, tool.task_support.as_str());
         line(if index == 0 { "tools" } else { "" }, text);
     }
+    for (index, skipped) in report.skipped.iter().enumerate() {
+        line(if index == 0 { "skipped" } else { "" }, format!("{}: {}", skipped.function, skipped.why));
+    }
     for (index, prompt) in report.prompts.iter().enumerate() {
         let arguments: Vec<String> = prompt
             .arguments
@@ -201,6 +204,10 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
             "title": tool.title,
             "description": tool.description,
             "taskSupport": tool.task_support.as_str(),
+        })).collect::<Vec<_>>(),
+        "skipped": report.skipped.iter().map(|skipped| serde_json::json!({
+            "function": skipped.function,
+            "why": skipped.why,
         })).collect::<Vec<_>>(),
         "prompts": report.prompts.iter().map(|prompt| serde_json::json!({
             "name": prompt.name,

@@ -7,6 +7,7 @@ use crate::grant::FolderGrant;
 use crate::limits::Limits;
 use crate::plugins::File;
 use crate::reach::{self, Reach};
+use crate::typed::Skipped;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::Path;
@@ -27,6 +28,8 @@ pub struct CheckReport {
     pub size: u64,
     /// Its tools, under its manifest.
     pub tools: Vec<CheckedTool>,
+    /// Functions that it exports and that are no tools.
+    pub skipped: Vec<Skipped>,
     /// Its prompts, under its manifest.
     pub prompts: Vec<CheckedPrompt>,
     /// Whether it has resources.
@@ -154,6 +157,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         digest: code.digest.clone(),
         size: code.size,
         tools: tools.collect(),
+        skipped: code.functions.skipped.clone(),
         prompts: prompts.collect(),
         has_resources: code.exports.resources.is_some(),
         has_completion: code.exports.complete.is_some(),

@@ -3,9 +3,9 @@
 
 use crate::componentize;
 use crate::error::Refusal;
-use wasmparser::{Parser, Payload};
+use wasmparser::{ComponentExternalKind, Parser, Payload};
 
-/// Each of these four makes a component a plugin.
+/// Each of these four makes a component one that knows our contract.
 pub(crate) const TOOLS: &str = "toolyard:plugin/tools@0.1.0";
 pub(crate) const RESOURCES: &str = "toolyard:plugin/resources@0.1.0";
 pub(crate) const PROMPTS: &str = "toolyard:plugin/prompts@0.1.0";
@@ -16,6 +16,9 @@ pub(crate) const COMPLETION: &str = "toolyard:plugin/completion@0.1.0";
 pub(crate) struct Surface {
     pub imports: Vec<String>,
     pub exports: Vec<String>,
+    /// Whether it knows nothing of our contract, and exports what may be functions:
+    /// they may be tools all the same.
+    pub is_plain: bool,
 }
 
 /// What is in a file that may be a plugin.
@@ -40,7 +43,7 @@ pub(crate) fn kind(file: &str, bytes: &[u8]) -> Result<Kind, Refusal> {
 
 /// Looks at the bytes of a component and refuses what cannot be a plugin.
 pub(crate) fn inspect(bytes: &[u8]) -> Result<Surface, Refusal> {
-    let surface = surface(bytes)?;
+    let mut surface = surface(bytes)?;
     let is_ours = |name: &str| {
         [TOOLS, RESOURCES, PROMPTS, COMPLETION]
             .iter()
@@ -52,10 +55,14 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Surface, Refusal> {
                 name.strip_prefix("toolyard:plugin/").is_some_and(|rest| rest.starts_with(interface))
             })
         });
-        return Err(match near {
-            Some(found) => Refusal::OtherVersion { found: found.clone() },
-            None => Refusal::NoExports { exports: surface.exports },
-        });
+        if let Some(found) = near {
+            return Err(Refusal::OtherVersion { found: found.clone() });
+        }
+        if !surface.is_plain {
+            return Err(Refusal::NoExports { exports: surface.exports });
+        }
+    } else {
+        surface.is_plain = false;
     }
     let names: Vec<String> = surface.imports.iter().filter(|name| !is_offered(name)).cloned().collect();
     if names.is_empty() { Ok(surface) } else { Err(Refusal::Imports { names }) }
@@ -131,7 +138,12 @@ fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
             }
             Payload::ComponentExportSection(exports) if depth == 0 => {
                 for export in exports {
-                    found.exports.push(export.map_err(invalid)?.name.name.to_owned());
+                    let export = export.map_err(invalid)?;
+                    let name = export.name.name;
+                    let has_functions =
+                        matches!(export.kind, ComponentExternalKind::Func | ComponentExternalKind::Instance);
+                    found.is_plain |= has_functions && !name.starts_with("wasi:");
+                    found.exports.push(name.to_owned());
                 }
             }
             _ => {}

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription};
 
 /// The most tools of one component.
-const MAX_TOOLS: usize = 256;
+pub(crate) const MAX_TOOLS: usize = 256;
 /// The longest description.
 pub(crate) const DESCRIPTION_BYTES: usize = 64 << 10;
 /// The longest title.
@@ -111,19 +111,23 @@ pub(crate) fn declare(
             return Err(Refusal::DuplicateTool(description.name.clone()));
         }
     }
-    let declare = |description: ToolDescription| {
-        let compile = |which: &str, schema: &RawJson| {
-            Schema::compile(schema, settings.schema_bounds()).map(Arc::new).map_err(|what| Refusal::Tool {
-                tool: description.name.clone(),
-                what: format!("its {which} schema {what}"),
-            })
-        };
-        let input = compile("input", &description.input_schema)?;
-        let output =
-            description.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
-        Ok(Arc::new(Declared { description, input, output }))
+    described.into_iter().map(|description| declare_one(description, settings)).collect()
+}
+
+/// Compiles the schemas of one.
+pub(crate) fn declare_one(
+    description: ToolDescription,
+    settings: &Settings,
+) -> Result<Arc<Declared>, Refusal> {
+    let compile = |which: &str, schema: &RawJson| {
+        Schema::compile(schema, settings.schema_bounds()).map(Arc::new).map_err(|what| Refusal::Tool {
+            tool: description.name.clone(),
+            what: format!("its {which} schema {what}"),
+        })
     };
-    described.into_iter().map(declare).collect()
+    let input = compile("input", &description.input_schema)?;
+    let output = description.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
+    Ok(Arc::new(Declared { description, input, output }))
 }
 
 #[cfg(test)]

@@ -225,25 +225,29 @@ fn members<'a>(json: &'a RawJson, what: &str) -> Result<Members<'a>, Failure> {
 }
 
 /// Bytes that stop growing at the output limit.
-struct Bounded {
+pub(crate) struct Bounded {
     bytes: Vec<u8>,
     limit: usize,
 }
 
 impl Bounded {
-    fn new(capacity: usize, limit: u64) -> Self {
+    pub fn new(capacity: usize, limit: u64) -> Self {
         Self { bytes: Vec::with_capacity(capacity), limit: usize::try_from(limit).unwrap_or(usize::MAX) }
     }
 
-    fn raw(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    pub fn raw(&mut self, text: &str) -> Result<(), Failure> {
         self.write_all(text.as_bytes()).map_err(|_| Failure::Output)
     }
 
-    fn string(&mut self, text: &str) -> Result<(), Failure> {
+    pub fn string(&mut self, text: &str) -> Result<(), Failure> {
         serde_json::to_writer(self, text).map_err(|_| Failure::Output)
     }
 
-    fn base64(&mut self, data: &[u8]) -> Result<(), Failure> {
+    pub fn base64(&mut self, data: &[u8]) -> Result<(), Failure> {
         // Whole groups of three, so that only the last chunk is padded.
         const CHUNK: usize = 3 << 10;
         let mut text = [0; CHUNK / 3 * 4];

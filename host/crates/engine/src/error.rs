@@ -2,6 +2,7 @@
 //! loaded. The sentences are for whoever looks after the folder: they name the
 //! file, what is wrong with it and, where it is known, what to do.
 
+use crate::typed::Skipped;
 use std::time::Duration;
 
 /// Why the engine does not start.
@@ -89,9 +90,9 @@ pub enum Refusal {
     /// It is no valid component.
     #[error("is not a valid component: {0}")]
     Invalid(String),
-    /// It exports none of the interfaces that make a plugin.
+    /// It exports nothing that could be a tool.
     #[error(
-        "does not export `toolyard:plugin/tools@0.1.0`, nor `resources`, `prompts` or `completion` \
+        "exports neither functions nor `toolyard:plugin/tools@0.1.0`, `resources`, `prompts` or `completion` \
          of that package; it exports {}",
         listed(exports)
     )]
@@ -99,6 +100,9 @@ pub enum Refusal {
         /// What it exports.
         exports: Vec<String>,
     },
+    /// It exports functions, none of which can be a tool.
+    #[error("exports no function that can be a tool: {}", reasons(.0))]
+    NoFunctions(Vec<Skipped>),
     /// It is built for another version of the contract.
     #[error("is built for `{found}`; this host has `toolyard:plugin@0.1.0`")]
     OtherVersion {
@@ -219,6 +223,16 @@ impl std::fmt::Display for ManifestError {
 impl std::error::Error for ManifestError {}
 
 /// "`a`, `b` and `c`"; long lists are cut.
+fn reasons(skipped: &[Skipped]) -> String {
+    const MOST: usize = 5;
+    let mut shown: Vec<String> =
+        skipped.iter().take(MOST).map(|skipped| format!("`{}`: {}", skipped.function, skipped.why)).collect();
+    if skipped.len() > MOST {
+        shown.push(format!("and {} more", skipped.len() - MOST));
+    }
+    if shown.is_empty() { "it exports none".to_owned() } else { shown.join("; ") }
+}
+
 fn listed(names: &[String]) -> String {
     const MOST: usize = 12;
     let mut shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();

@@ -14,8 +14,10 @@ use crate::limits::Limits;
 use crate::meter::{self, Meter};
 use crate::pace::Pace;
 use crate::plugin::Base;
+use crate::typed::Function;
 use async_trait::async_trait;
 use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -25,7 +27,9 @@ use toolyard_task::permission::WhyNot;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{NotPermitted, Room, RunContext};
-use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower};
+use wasmtime::component::{
+    ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower, Val,
+};
 use wasmtime::{Store, Trap};
 
 /// What a run is of.
@@ -51,6 +55,17 @@ pub(crate) enum Ended<R> {
     Returned(R, Refused),
     Failed(Failure),
     Stopped,
+}
+
+impl<R> Ended<R> {
+    /// The same with what the function returned made something else.
+    pub fn map<T>(self, make: impl FnOnce(R) -> T) -> Ended<T> {
+        match self {
+            Self::Returned(value, refused) => Ended::Returned(make(value), refused),
+            Self::Failed(failure) => Ended::Failed(failure),
+            Self::Stopped => Ended::Stopped,
+        }
+    }
 }
 
 /// Tells what a run took, however it ends: who drops the run wants to know it too.
@@ -80,28 +95,88 @@ enum Driven<T> {
     OutOfTime,
 }
 
+/// A call of an exported function.
+pub(crate) trait Call: Send {
+    /// What the function gives back.
+    type Returned: Send + 'static;
+
+    /// Calls it in an instance of its component.
+    fn call(
+        self,
+        store: &mut Store<Run>,
+        instance: Instance,
+    ) -> impl Future<Output = wasmtime::Result<Self::Returned>> + Send;
+}
+
+/// A call of a function of the contract, whose types are known here.
+pub(crate) struct Contract<'a, P, R> {
+    export: &'a ComponentExportIndex,
+    params: P,
+    returned: PhantomData<fn() -> R>,
+}
+
+impl<'a, P, R> Contract<'a, P, R> {
+    pub fn new(export: &'a ComponentExportIndex, params: P) -> Self {
+        Self { export, params, returned: PhantomData }
+    }
+}
+
+impl<P, R> Call for Contract<'_, P, R>
+where
+    P: ComponentNamedList + Lower + Send + Sync,
+    R: ComponentNamedList + Lift + Send + Sync + 'static,
+{
+    type Returned = R;
+
+    async fn call(self, store: &mut Store<Run>, instance: Instance) -> wasmtime::Result<R> {
+        let function = instance.get_typed_func::<P, R>(&mut *store, self.export)?;
+        function.call_async(store, self.params).await
+    }
+}
+
+/// A call of a function of any types.
+pub(crate) struct Plain<'a> {
+    pub function: &'a Function,
+    pub arguments: Vec<Val>,
+}
+
+impl Call for Plain<'_> {
+    /// Nothing where the function has no result.
+    type Returned = Option<Val>;
+
+    async fn call(self, store: &mut Store<Run>, instance: Instance) -> wasmtime::Result<Option<Val>> {
+        let Self { function, arguments } = self;
+        let func = instance
+            .get_func(&mut *store, function.index)
+            .ok_or_else(|| wasmtime::Error::msg("the component lacks a function that it had"))?;
+        // Whatever stands here is written over.
+        let mut results = function.result.as_ref().map(|_| Val::Bool(false));
+        func.call_async(store, &arguments, results.as_mut_slice()).await?;
+        Ok(results)
+    }
+}
+
 /// What shall run.
 pub(crate) struct Order<'a> {
     pub base: &'a Base,
     pub limits: &'a Arc<Limits>,
     /// What is known of how such runs begin.
     pub pace: &'a Pace,
-    pub export: &'a ComponentExportIndex,
     pub subject: Subject,
     /// Kept until the run is over.
     pub room: Room,
 }
 
 /// Runs one exported function of a plugin, with all that its manifest grants.
-pub(crate) async fn invoke<P, R>(order: Order<'_>, params: P, context: &Arc<dyn RunContext>) -> Ended<R>
-where
-    P: ComponentNamedList + Lower + Send + Sync,
-    R: ComponentNamedList + Lift + Send + Sync + 'static,
-{
+pub(crate) async fn invoke<C: Call>(
+    order: Order<'_>,
+    call: C,
+    context: &Arc<dyn RunContext>,
+) -> Ended<C::Returned> {
     if context.stopped() {
         return Ended::Stopped;
     }
-    let Order { base, limits, pace, export, subject, room: _room } = order;
+    let Order { base, limits, pace, subject, room: _room } = order;
     // Before the time of the run begins: a person thinks for as long as they like.
     match base.grants.permitted(context).await {
         Ok(()) => {}
@@ -130,7 +205,7 @@ where
         Ok(state) => state,
         Err(failure) => return Ended::Failed(failure),
     };
-    let call = guest::<P, R>(engine, (&base.code.pre, export), limits, &meter, state, params);
+    let call = guest(engine, &base.code.pre, limits, &meter, state, call);
     match drive(engine, (&meter, pace), limits.wall, context, call).await {
         Driven::Stopped => Ended::Stopped,
         Driven::OutOfTime => Ended::Failed(Failure::Wall),
@@ -185,7 +260,7 @@ pub(crate) async fn list(
 
 async fn list_one<R>(
     engine: &Engine,
-    export: (&InstancePre<Run>, &ComponentExportIndex),
+    (pre, export): (&InstancePre<Run>, &ComponentExportIndex),
     plugin: &Arc<str>,
     function: &'static str,
 ) -> Result<R, Refusal>
@@ -193,7 +268,8 @@ where
     R: ComponentNamedList + Lift + Send + Sync + 'static,
 {
     let (limits, meter, state, context) = ungranted(engine, plugin, function)?;
-    let call = guest::<(), R>(engine, export, &limits, &meter, state, ());
+    let call = Contract::<(), R>::new(export, ());
+    let call = guest(engine, pre, &limits, &meter, state, call);
     match drive(engine, (&meter, &Pace::default()), limits.wall, &context, call).await {
         Driven::Done(Ok((value, _))) => Ok(value),
         Driven::Done(Err(broken)) if !meter.is_over() => Err(unlisted(function, &broken, &limits)),
@@ -275,18 +351,14 @@ fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: Run) -> St
 }
 
 /// One call of an exported function in a store of its own, and what it was refused.
-async fn guest<P, R>(
+async fn guest<C: Call>(
     engine: &Engine,
-    (pre, export): (&InstancePre<Run>, &ComponentExportIndex),
+    pre: &InstancePre<Run>,
     limits: &Limits,
     meter: &Arc<Meter>,
     state: Run,
-    params: P,
-) -> Result<(R, Refused), Broken>
-where
-    P: ComponentNamedList + Lower + Send + Sync,
-    R: ComponentNamedList + Lift + Send + Sync + 'static,
-{
+    call: C,
+) -> Result<(C::Returned, Refused), Broken> {
     let context = state.context.clone();
     let mut store = store(engine, limits, meter, state);
     let mut entered = false;
@@ -297,9 +369,8 @@ where
             return Err(Trap::Interrupt.into());
         }
         let instance = pre.instantiate_async(&mut store).await?;
-        let function = instance.get_typed_func::<P, R>(&mut store, export)?;
         entered = true;
-        function.call_async(&mut store, params).await
+        call.call(&mut store, instance).await
     };
     let called = called.await;
     let limiter = &store.data().limiter;

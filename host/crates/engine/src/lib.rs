@@ -51,6 +51,7 @@ mod sockets;
 mod stdio;
 mod tool;
 mod traffic;
+mod typed;
 mod watch;
 
 pub use check::{CheckReport, CheckedPrompt, CheckedTool};
@@ -65,3 +66,4 @@ pub use plugins::Plugins;
 pub use reach::Reach;
 pub use settings::{Compiler, Settings};
 pub use snapshot::{PluginReport, PluginState, Snapshot};
+pub use typed::Skipped;

@@ -7,7 +7,7 @@ use crate::component::{self, Kind, Surface};
 use crate::describe::{self, Declared};
 use crate::engine::Engine;
 use crate::error::{ManifestError, Refusal};
-use crate::exports::{Exports, Tools};
+use crate::exports::Exports;
 use crate::folder::manifest_name;
 use crate::grant::Grants;
 use crate::host::Run;
@@ -18,7 +18,8 @@ use crate::pace::Pace;
 use crate::prompt;
 use crate::provider::GuestProvider;
 use crate::rooms::Share;
-use crate::tool::GuestTool;
+use crate::tool::{Callee, GuestTool};
+use crate::typed::Functions;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,6 +39,8 @@ pub(crate) struct Code {
     pub surface: Surface,
     pub pre: InstancePre<Run>,
     pub exports: Exports,
+    /// Of a component that knows nothing of the contract.
+    pub functions: Functions,
     /// What a run of it needs of the machine.
     pub needs: Share,
     pub declared: Vec<Arc<Declared>>,
@@ -85,9 +88,9 @@ impl Code {
             Kind::Component => None,
             Kind::TypedModule => Some(compile::component(engine, bytes, &key)?),
         };
-        let component = made.as_deref().unwrap_or(bytes);
-        let surface = component::inspect(component)?;
-        let (kept, source) = compile::code(engine, component, &key)?;
+        let binary = made.as_deref().unwrap_or(bytes);
+        let surface = component::inspect(binary)?;
+        let (kept, source) = compile::code(engine, binary, &key)?;
         let component = kept.component;
         let needs = resources(&component)?;
         let exports = Exports::of(&component)?;
@@ -103,10 +106,13 @@ impl Code {
                 (Offer { tools, prompts: prompt::describe(listed.prompts.0)? }, true)
             }
         };
-        if offer.tools.is_empty() && !exports.has_more_than_tools() {
+        let (functions, declared) = if surface.is_plain {
+            Functions::of(&engine.wasm, &component, binary, &engine.settings)?
+        } else if offer.tools.is_empty() && !exports.has_more_than_tools() {
             return Err(Refusal::Toolless);
-        }
-        let declared = describe::declare(offer.tools.clone(), &engine.settings)?;
+        } else {
+            (Functions::default(), describe::declare(offer.tools.clone(), &engine.settings)?)
+        };
         let prompts = prompt::declare(offer.prompts.clone())?;
         if is_new {
             engine.cache.keep_offer(&key, &offer);
@@ -116,7 +122,7 @@ impl Code {
             Source::Compiled(time) => Some(time),
         };
         let size = bytes.len() as u64;
-        Ok(Self { digest, size, surface, pre, exports, needs, declared, prompts, compiled_in })
+        Ok(Self { digest, size, surface, pre, exports, functions, needs, declared, prompts, compiled_in })
     }
 }
 
@@ -157,11 +163,9 @@ impl Plugin {
         let grants = Arc::new(grants);
         let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, grants });
         let nothing = ToolOverride::default();
-        let tools = base.code.exports.tools.iter().flat_map(|exports| {
-            base.code.declared.iter().filter_map(|declared| {
-                let said = base.manifest.tools.get(&declared.description.name).unwrap_or(&nothing);
-                (said.enabled != Some(false)).then(|| tool(&base, exports, declared, said))
-            })
+        let tools = base.code.declared.iter().filter_map(|declared| {
+            let said = base.manifest.tools.get(&declared.description.name).unwrap_or(&nothing);
+            (said.enabled != Some(false)).then(|| tool(&base, declared, said))
         });
         let tools = tools.collect::<Result<_, _>>()?;
         let has_more = base.code.exports.has_more_than_tools();
@@ -210,12 +214,7 @@ fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
     Ok(Arc::new(GuestProvider { spec, guest_names, pace: Pace::default(), base: base.clone() }))
 }
 
-fn tool(
-    base: &Arc<Base>,
-    exports: &Tools,
-    declared: &Arc<Declared>,
-    said: &ToolOverride,
-) -> Result<Arc<GuestTool>, Refusal> {
+fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Result<Arc<GuestTool>, Refusal> {
     let manifest = &base.manifest;
     let given = &declared.description;
     let name = public(manifest, &given.name);
@@ -245,8 +244,13 @@ fn tool(
         reports: limits.reports(),
     };
     let guest_name = given.name.as_str().into();
-    let (declared, call, base) = (declared.clone(), exports.call, base.clone());
-    Ok(Arc::new(GuestTool { spec, guest_name, declared, call, limits, pace: Pace::default(), base }))
+    let callee = match (&base.code.exports.tools, base.code.functions.by_name.get(&given.name)) {
+        (Some(exports), _) => Callee::Contract(exports.call),
+        (None, Some(function)) => Callee::Plain(function.clone()),
+        (None, None) => return Err(Refusal::Internal(format!("the tool `{}` has no function", given.name))),
+    };
+    let (declared, base) = (declared.clone(), base.clone());
+    Ok(Arc::new(GuestTool { spec, guest_name, declared, callee, limits, pace: Pace::default(), base }))
 }
 
 fn no_such_tool(file: &str, name: &str, code: &Code) -> ManifestError {

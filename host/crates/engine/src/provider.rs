@@ -6,7 +6,7 @@ use crate::encode::{prompt, resource};
 use crate::exports::{CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates};
 use crate::failure::Failure;
 use crate::guest_error::{call_error, rpc_error};
-use crate::invoke::{self, Ended, Order, Subject};
+use crate::invoke::{self, Contract, Ended, Order, Subject};
 use crate::pace::Pace;
 use crate::plugin::Base;
 use futures_util::future::BoxFuture;
@@ -170,12 +170,11 @@ impl Request<'_> {
             base,
             limits,
             pace: &self.provider.pace,
-            export,
             subject: Subject::Function(self.function),
             room: self.room,
         };
         let fail = |failure: Failure| RpcError::internal(failure.sentence(&self.subject, limits));
-        match invoke::invoke::<P, R>(order, params, self.context).await {
+        match invoke::invoke(order, Contract::<P, R>::new(export, params), self.context).await {
             Ended::Stopped => RetrievalEnd::Stopped,
             Ended::Failed(failure) => RetrievalEnd::Failed(fail(failure)),
             Ended::Returned(returned, _) => match unwrap(returned) {

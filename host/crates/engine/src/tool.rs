@@ -1,21 +1,22 @@
 //! A tool of a plugin, as the dispatcher sees it.
 
-use crate::bindings::toolyard::plugin::types::CallError;
+use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
 use crate::describe::Declared;
 use crate::encode;
 use crate::exports::{CallParams, Called};
 use crate::failure::Failure;
 use crate::guest_error;
-use crate::invoke::{self, Ended, Order, Subject};
+use crate::invoke::{self, Contract, Ended, Order, Plain, Subject};
 use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::plugin::Base;
+use crate::typed::Function;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_task::tool::ToolSpec;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Room, RunContext, RunEnd, Shortage, Tool};
-use wasmtime::component::ComponentExportIndex;
+use wasmtime::component::{ComponentExportIndex, Val};
 
 /// One tool and all that a run of it needs.
 pub(crate) struct GuestTool {
@@ -23,10 +24,18 @@ pub(crate) struct GuestTool {
     /// What the guest calls it, without the manifest's prefix.
     pub guest_name: Arc<str>,
     pub declared: Arc<Declared>,
-    pub call: ComponentExportIndex,
+    pub callee: Callee,
     pub limits: Arc<Limits>,
     pub pace: Pace,
     pub base: Arc<Base>,
+}
+
+/// What is called for it.
+pub(crate) enum Callee {
+    /// The function `call` of the contract.
+    Contract(ComponentExportIndex),
+    /// An ordinary function.
+    Plain(Arc<Function>),
 }
 
 impl Tool for GuestTool {
@@ -35,9 +44,7 @@ impl Tool for GuestTool {
     }
 
     fn check(&self, arguments: &RawJson) -> Result<(), String> {
-        self.declared.input.check(arguments).map_err(|what| {
-            format!("The arguments do not fit the input schema of `{}`: {what}", self.spec.name())
-        })
+        self.declared.input.check(arguments).map_err(|what| self.misfit(&what))
     }
 
     fn room(&self) -> Result<Room, Shortage> {
@@ -73,44 +80,71 @@ async fn run(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<
 }
 
 async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
-    let params: CallParams<'_> = (&tool.guest_name, arguments.as_str());
     let order = Order {
         base: &tool.base,
         limits: &tool.limits,
         pace: &tool.pace,
-        export: &tool.call,
         subject: Subject::Tool(tool.guest_name.clone()),
         room,
     };
-    let ended = invoke::invoke::<_, Called>(order, params, &context).await;
-    let limits = &*tool.limits;
-    // Made only for what needs it: a good result says nothing of its tool.
-    let name = || format!("tool `{}`", tool.spec.name());
-    let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));
-    let redactor = tool.base.grants.redactor.as_deref();
-    match ended {
-        Ended::Stopped => RunEnd::Stopped,
-        Ended::Failed(failure) => fail(failure),
-        Ended::Returned((Ok(mut result),), refused) => {
-            if result.is_error {
-                // A guest that was refused something and fails in its own words does
-                // not know what the limit was, or the grant.
-                let growth = refused.growth.map(|denied| denied.sentence(limits));
-                result.content.extend(growth.into_iter().chain(refused.network).map(encode::text));
-            }
-            if let Some(redactor) = redactor {
-                redactor.guest_result(&mut result);
-            }
-            encode::result(result, tool.declared.output.as_deref(), limits.output).unwrap_or_else(fail)
+    match &tool.callee {
+        Callee::Contract(export) => {
+            let call =
+                Contract::<CallParams<'_>, Called>::new(export, (&tool.guest_name, arguments.as_str()));
+            let ended = invoke::invoke(order, call, &context).await;
+            tool.end(ended.map(|(called,)| Ok(called)))
         }
-        Ended::Returned((Err(CallError::Rpc(mut error)),), _) => {
-            if let Some(redactor) = redactor {
-                redactor.guest_error(&mut error);
-            }
-            RunEnd::Error(guest_error::rpc_error(&name(), error))
+        Callee::Plain(function) => {
+            let read = match function.arguments(&arguments) {
+                Ok(read) => read,
+                Err(what) => return encode::error(&tool.misfit(&what)),
+            };
+            // It is no longer needed, and may be large.
+            drop(arguments);
+            let ended = invoke::invoke(order, Plain { function, arguments: read }, &context).await;
+            let result =
+                |returned: Option<Val>| function.result(returned.as_ref(), tool.limits.output).map(Ok);
+            tool.end(ended.map(result))
         }
-        Ended::Returned((Err(CallError::MissingCapability(what)),), _) => {
-            encode::error(&guest_error::missing(&name(), &what))
+    }
+}
+
+impl GuestTool {
+    fn misfit(&self, what: &str) -> String {
+        format!("The arguments do not fit the input schema of `{}`: {what}", self.spec.name())
+    }
+
+    /// What came of a call, as the dispatcher takes it.
+    fn end(&self, ended: Ended<Result<Result<ToolResult, CallError>, Failure>>) -> RunEnd {
+        let limits = &*self.limits;
+        // Made only for what needs it: a good result says nothing of its tool.
+        let name = || format!("tool `{}`", self.spec.name());
+        let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));
+        let redactor = self.base.grants.redactor.as_deref();
+        match ended {
+            Ended::Stopped => RunEnd::Stopped,
+            Ended::Failed(failure) | Ended::Returned(Err(failure), _) => fail(failure),
+            Ended::Returned(Ok(Ok(mut result)), refused) => {
+                if result.is_error {
+                    // A guest that was refused something and fails in its own words does
+                    // not know what the limit was, or the grant.
+                    let growth = refused.growth.map(|denied| denied.sentence(limits));
+                    result.content.extend(growth.into_iter().chain(refused.network).map(encode::text));
+                }
+                if let Some(redactor) = redactor {
+                    redactor.guest_result(&mut result);
+                }
+                encode::result(result, self.declared.output.as_deref(), limits.output).unwrap_or_else(fail)
+            }
+            Ended::Returned(Ok(Err(CallError::Rpc(mut error))), _) => {
+                if let Some(redactor) = redactor {
+                    redactor.guest_error(&mut error);
+                }
+                RunEnd::Error(guest_error::rpc_error(&name(), error))
+            }
+            Ended::Returned(Ok(Err(CallError::MissingCapability(what))), _) => {
+                encode::error(&guest_error::missing(&name(), &what))
+            }
         }
     }
 }

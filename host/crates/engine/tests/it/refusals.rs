@@ -32,14 +32,14 @@ async fn files_that_are_no_plugins() {
         (
             "core.wasm",
             b"\0asm\x01\0\0\0",
-            "`wasm-tools component new core.wasm -o core.component.wasm --adapt wasi_snapshot_preview1=wasi_snapshot_preview1.reactor.wasm`",
+            "`toolyard componentize core.wasm --wit DIR --world WORLD -o core.component.wasm`",
         ),
         ("cut.wasm", &add[..add.len() - 1000], "ends in the middle"),
         ("large.wasm", &big, "larger than the 262144 bytes"),
         ("version.wasm", &other_version, "built for `toolyard:plugin/tools@0.2.0`"),
         ("types.wasm", &wrong_types, "list-tools"),
         ("imports.wasm", &imports, "`wasi:http/incoming-handler@0.2.0` and `my:own/thing@1.0.0`"),
-        ("exports.wasm", &exports, "it exports `my:own/thing@1.0.0`"),
+        ("exports.wasm", &exports, "no function that can be a tool"),
         ("damaged.wasm", &damaged, "damaged.wasm"),
         ("bare.wasm", b"\0asm\x0d\0\x01\0", "exports nothing"),
     ];

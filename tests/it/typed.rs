@@ -1,0 +1,322 @@
+//! Components that know nothing of our contract: each ordinary function is a tool,
+//! with all that tools have.
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, guests};
+use wit_component::{StringEncoding, embed_component_metadata};
+
+fn typed() -> PathBuf {
+    guests::fixture("typed")
+}
+
+async fn tools(session: &Session) -> Vec<Value> {
+    let listed = session.result("tools/list", json!({})).await;
+    listed["tools"].as_array().expect("tools").clone()
+}
+
+async fn tool(session: &Session, name: &str) -> Value {
+    let tools = tools(session).await;
+    tools.into_iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"))
+}
+
+#[tokio::test]
+async fn functions_are_tools_named_for_their_interface_and_themselves() {
+    let host = Host::with(&[typed()]).await;
+    let session = Session::open(host.port()).await;
+    let names: Vec<String> =
+        tools(&session).await.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect();
+    let expected = [
+        "crash",
+        "greet",
+        "hoard",
+        "load",
+        "math_area",
+        "math_describe",
+        "math_divide",
+        "math_middle",
+        "math_reverse",
+        "math_sum",
+        "spin",
+    ];
+    assert_eq!(names, expected, "TL-3; functions with resources are none");
+    let divide = tool(&session, "math_divide").await;
+    assert_eq!(divide["inputSchema"]["required"], json!(["a", "b"]), "an option may be left out");
+    assert_eq!(divide["execution"]["taskSupport"], "optional");
+    assert!(divide["description"].as_str().expect("one").contains("-> result<s64, string>"), "{divide}");
+    assert_eq!(tool(&session, "math_middle").await["outputSchema"]["required"], json!(["x", "y"]));
+    assert!(tool(&session, "spin").await.get("outputSchema").is_none(), "it gives nothing");
+}
+
+#[tokio::test]
+async fn values_of_all_kinds_go_in_and_come_out() {
+    let host = Host::with(&[typed()]).await;
+    let session = Session::open(host.port()).await;
+    let cases = [
+        ("greet", json!({"name": "Ada 👩‍🚀 \u{0} שלום"}), json!({"result": "Hello, Ada 👩‍🚀 \u{0} שלום!"})),
+        ("math_area", json!({"figure": "nothing"}), json!({"result": 0.0})),
+        (
+            "math_area",
+            json!({"figure": {"polygon": [{"x": 0, "y": 0}, {"x": 2, "y": 0}, {"x": 2, "y": 3.5}]}}),
+            json!({"result": 3.5}),
+        ),
+        ("math_area", json!({"figure": {"circle": "Infinity"}}), json!({"result": "Infinity"})),
+        ("math_divide", json!({"a": 7, "b": 2}), json!({"result": 3})),
+        ("math_divide", json!({"a": "7", "b": 2, "rounding": "up"}), json!({"result": 4})),
+        (
+            "math_divide",
+            json!({"a": "-9223372036854775808", "b": 1}),
+            json!({"result": "-9223372036854775808"}),
+        ),
+        (
+            "math_sum",
+            json!({"numbers": [1, "2", 9_007_199_254_740_990_u64]}),
+            json!({"result": "9007199254740993"}),
+        ),
+        ("math_reverse", json!({"data": "AQID"}), json!({"result": "AwIB"})),
+        ("math_reverse", json!({"data": [1, 2, 3]}), json!({"result": "AwIB"})),
+        (
+            "math_middle",
+            json!({"a": {"x": 0, "y": 0}, "b": {"x": 1, "y": 3, "label": "b"}}),
+            json!({"x": 0.5, "y": 1.5, "label": "b"}),
+        ),
+        ("math_middle", json!({"a": {"x": 0, "y": 0}, "b": {"x": 1, "y": 3}}), json!({"x": 0.5, "y": 1.5})),
+        (
+            "math_describe",
+            json!({"style": ["small-caps", "bold"]}),
+            json!({"result": ["bold", "small_caps"]}),
+        ),
+    ];
+    for (name, arguments, expected) in cases {
+        let result = session.call(name, arguments.clone()).await;
+        assert_eq!(result["isError"], false, "{name} {arguments}: {result}");
+        assert_eq!(result["structuredContent"], expected, "{name} {arguments}");
+        let schema = &tool(&session, name).await["outputSchema"];
+        assert!(jsonschema::is_valid(schema, &result["structuredContent"]), "TL-5: {schema}");
+    }
+    let greeting = session.call("greet", json!({"name": "Ada"})).await;
+    assert_eq!(text(&greeting), "Hello, Ada!", "a string is shown as it is");
+    let sum = session.call("math_sum", json!({"numbers": [1]})).await;
+    assert_eq!(text(&sum), r#"{"result":1}"#, "TL-6");
+}
+
+#[tokio::test]
+async fn errors_of_functions_and_arguments_that_do_not_fit_are_failures_that_can_be_read() {
+    let host = Host::with(&[typed()]).await;
+    let session = Session::open(host.port()).await;
+    for (name, arguments, says) in [
+        ("math_divide", json!({"a": 1, "b": 0}), "1 cannot be divided by 0"),
+        ("math_area", json!({"figure": {"circle": -1}}), "a radius of -1"),
+        ("math_divide", json!({"a": 1}), "input schema"),
+        (
+            "math_divide",
+            json!({"a": "9223372036854775808", "b": 1}),
+            "at `/a`: 9223372036854775808 is not between",
+        ),
+        ("math_divide", json!({"a": 1, "b": 1, "rounding": "sideways"}), "/rounding"),
+        ("math_area", json!({"figure": {"circle": 1, "nothing": null}}), "/figure"),
+        ("math_reverse", json!({"data": "!"}), "base64"),
+        ("crash", json!({}), "trapped"),
+    ] {
+        let result = session.call(name, arguments.clone()).await;
+        assert_eq!(result["isError"], true, "{name} {arguments}: {result}");
+        assert!(text(&result).contains(says), "{says}: {result}");
+    }
+}
+
+#[tokio::test]
+async fn t_3_t_20_they_run_as_tasks_and_are_cancelled_while_they_compute() {
+    let host = Host::with(&[typed()]).await;
+    let session = Session::open(host.port()).await;
+    let id = session.create("math_sum", json!({"numbers": [1, 2]})).await;
+    session.until(&id, "completed").await;
+    let result = session.result("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(result["structuredContent"], json!({"result": 3}));
+    let id = session.create("spin", json!({})).await;
+    let cancelled = session.result("tasks/cancel", json!({"taskId": id})).await;
+    assert_eq!(cancelled["status"], "cancelled");
+    let greeting = session.call("greet", json!({"name": "Ada"})).await;
+    assert_eq!(greeting["isError"], false, "others are not harmed");
+}
+
+#[tokio::test]
+async fn limits_and_grants_hold_for_them() {
+    let manifest = "[limits]\nmemory = \"8MiB\"\ncpu = \"200ms\"\n[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }";
+    let setup = Setup::new().with(&[typed()]).manifest("typed", manifest);
+    std::fs::create_dir(setup.plugins().join("data")).expect("made");
+    std::fs::write(setup.plugins().join("data/a.txt"), "from the folder").expect("written");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    let hoard = session.call("hoard", json!({"mib": 64})).await;
+    assert!(hoard["content"].to_string().contains("limits.memory"), "{hoard}");
+    let spin = session.call("spin", json!({})).await;
+    assert!(text(&spin).contains("limits.cpu"), "{spin}");
+    let read = session.call("load", json!({"path": "/data/a.txt"})).await;
+    assert_eq!(text(&read), "from the folder");
+    let read = session.call("load", json!({"path": "/etc/passwd"})).await;
+    assert_eq!(read["isError"], true, "{read}");
+}
+
+#[tokio::test]
+async fn the_manifest_says_what_the_types_cannot() {
+    let manifest = r#"
+prefix = "demo"
+[tools.greet]
+title = "Greet somebody"
+description = "Says hello."
+task-support = "required"
+annotations = { readOnlyHint = true }
+[tools.spin]
+enabled = false
+"#;
+    let host = Setup::new().with(&[typed()]).manifest("typed", manifest).start().await;
+    let session = Session::open(host.port()).await;
+    let greet = tool(&session, "demo_greet").await;
+    assert_eq!(greet["title"], "Greet somebody");
+    assert_eq!(greet["description"], "Says hello.");
+    assert_eq!(greet["execution"]["taskSupport"], "required");
+    assert_eq!(greet["annotations"], json!({"readOnlyHint": true}));
+    assert!(tools(&session).await.iter().all(|tool| tool["name"] != "demo_spin"));
+}
+
+/// The component with a custom section more.
+fn with_section(component: &[u8], name: &str, data: &[u8]) -> Vec<u8> {
+    fn length(mut number: usize, out: &mut Vec<u8>) {
+        loop {
+            let low = (number & 0x7f) as u8;
+            number >>= 7;
+            out.push(if number > 0 { low | 0x80 } else { low });
+            if number == 0 {
+                break;
+            }
+        }
+    }
+    let mut body = Vec::new();
+    length(name.len(), &mut body);
+    body.extend_from_slice(name.as_bytes());
+    body.extend_from_slice(data);
+    let mut out = component.to_vec();
+    out.push(0);
+    length(body.len(), &mut out);
+    out.extend_from_slice(&body);
+    out
+}
+
+#[tokio::test]
+async fn comments_in_a_package_docs_section_are_descriptions_and_what_the_manifest_says_comes_first() {
+    let docs = json!({
+        "worlds": {"demo": {"func_exports": {"greet": {"docs": "Greets.\n@task forbidden\n@read-only"}}}},
+        "interfaces": {"math": {"funcs": {"sum": {"docs": "Adds up.\n@title Sum"}}}},
+    });
+    let component = std::fs::read(typed()).expect("built");
+    let section = [&[1], docs.to_string().as_bytes()].concat();
+    let setup = Setup::new().manifest("documented", "[tools.math_sum]\ntitle = \"Total\"");
+    let component = with_section(&component, "package-docs", &section);
+    std::fs::write(setup.plugins().join("documented.wasm"), component).expect("written");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    let greet = tool(&session, "greet").await;
+    assert_eq!(greet["description"], "Greets.");
+    assert_eq!(greet["execution"]["taskSupport"], "forbidden");
+    assert_eq!(greet["annotations"], json!({"readOnlyHint": true}));
+    let sum = tool(&session, "math_sum").await;
+    assert_eq!((&sum["title"], &sum["description"]), (&json!("Total"), &json!("Adds up.")));
+}
+
+/// A component that exports `f` in these interfaces.
+fn exporting(interfaces: &[&str]) -> Vec<u8> {
+    let mut text = String::from(
+        "(component (core module $m (func (export \"f\") (result i32) i32.const 7))
+           (core instance $i (instantiate $m))
+           (func $f (result u32) (canon lift (core func $i \"f\")))\n",
+    );
+    for (index, interface) in interfaces.iter().enumerate() {
+        text.push_str(&format!(
+            "(instance $e{index} (export \"f\" (func $f))) (export \"{interface}\" (instance $e{index}))\n"
+        ));
+    }
+    text.push(')');
+    wat::parse_str(text).expect("parses")
+}
+
+#[tokio::test]
+async fn functions_that_would_be_called_the_same_are_skipped_and_named() {
+    let setup = Setup::new();
+    let folder = setup.plugins();
+    let component = exporting(&["a:x/math@1.0.0", "a:y/math@1.0.0", "a:x/other"]);
+    std::fs::write(folder.join("twins.wasm"), component).expect("written");
+    std::fs::write(folder.join("none.wasm"), exporting(&["a:x/math@1.0.0", "a:y/math"])).expect("written");
+    std::fs::write(folder.join("wasi.wasm"), exporting(&["wasi:a/b@0.2.0"])).expect("written");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    let tools = tools(&session).await;
+    assert_eq!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), ["other_f"]);
+    let file = host.plugins().join("twins.wasm");
+    let checked = host.command(&["check", file.to_str().expect("UTF-8")]).await;
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(
+        said.contains("a:x/math@1.0.0#f: its tool would be called `math_f`, as that of a:y/math@1.0.0#f"),
+        "{said}"
+    );
+    for (file, says) in [("none.wasm", "`math_f`"), ("wasi.wasm", "exports neither functions")] {
+        let path = host.plugins().join(file);
+        let checked = host.command(&["check", path.to_str().expect("UTF-8")]).await;
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(checked.status.code() == Some(1) && said.contains(says), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn they_are_reloaded_without_disturbing_what_runs() {
+    let host = Host::with(&[typed()]).await;
+    let session = Session::open(host.port()).await;
+    let id = session.create("spin", json!({})).await;
+    std::fs::write(host.plugins().join("typed.wasm.tmp"), exporting(&["a:x/other"])).expect("written");
+    std::fs::rename(host.plugins().join("typed.wasm.tmp"), host.plugins().join("typed.wasm"))
+        .expect("renamed");
+    while tools(&session).await.iter().all(|tool| tool["name"] != "other_f") {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!(session.call("other_f", json!({})).await["structuredContent"], json!({"result": 7}));
+    assert_eq!(session.task(&id).await["status"], "working", "it runs on in the version that it began in");
+    session.result("tasks/cancel", json!({"taskId": id})).await;
+}
+
+/// A core module that carries the type of a world with `twice`.
+fn typed_module() -> Vec<u8> {
+    let mut module = wat::parse_str(
+        r#"(module
+             (import "wasi_snapshot_preview1" "sched_yield" (func $yield (result i32)))
+             (memory (export "memory") 1)
+             (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+               (i32.mul (memory.grow (i32.const 2)) (i32.const 65536)))
+             (func (export "twice") (param i32) (result i32)
+               (drop (call $yield)) (i32.mul (local.get 0) (i32.const 2))))"#,
+    )
+    .expect("parses");
+    let mut resolve = wit_parser::Resolve::default();
+    let wit = "package a:b; world w { export twice: func(number: u32) -> u32; }";
+    let package = resolve.push_str("w.wit", wit).expect("parses");
+    let world = resolve.select_world(&[package], None).expect("one");
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).expect("added");
+    module
+}
+
+#[tokio::test]
+async fn a_core_module_that_carries_its_type_is_made_a_component_at_load() {
+    let setup = Setup::new();
+    std::fs::write(setup.plugins().join("module.wasm"), typed_module()).expect("written");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    let twice = session.call("twice", json!({"number": 21})).await;
+    assert_eq!(twice["structuredContent"], json!({"result": 42}));
+    // What was made of it is kept, and made again if the cache is damaged.
+    let again = host.another().await;
+    let session = Session::open(again.port()).await;
+    assert_eq!(session.call("twice", json!({"number": 2})).await["structuredContent"], json!({"result": 4}));
+}
