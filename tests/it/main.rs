@@ -4,6 +4,7 @@
 mod audit;
 mod authentication;
 mod authority;
+mod backtraces;
 mod clients;
 mod command_line;
 mod examples;

@@ -4,6 +4,7 @@
 //! thread of its own. The limit on the time by the clock stands outside the
 //! guest's future, because a busy guest would stop it there.
 
+use crate::backtrace;
 use crate::engine::Engine;
 use crate::error::Refusal;
 use crate::exports::{Exports, ListedPrompts, ListedTools};
@@ -226,6 +227,10 @@ pub(crate) async fn invoke<C: Call>(
                 tracing::warn!(plugin = %base.file, tool = %function, error, "a tool could not be run");
             } else {
                 tracing::debug!(plugin = %base.file, tool = %function, error, "a run ended without a result");
+            }
+            for line in backtrace::of(&broken.error) {
+                let line = base.grants.clean(line);
+                tracing::info!(target: "guest", plugin = %base.file, tool = %function, stream = "trap", "{line}");
             }
             Ended::Failed(failure)
         }

@@ -6,6 +6,7 @@
 //! [`toolyard_task::RunContext`]; it hands out an immutable
 //! [`toolyard_task::Catalog`], built completely and then swapped whole.
 
+mod backtrace;
 mod bindings;
 mod cache;
 mod check;

@@ -133,7 +133,7 @@ impl Drop for Lines {
 
 /// Text without control characters: a guest must not steer the terminal of
 /// whoever reads the log.
-fn printable(bytes: &[u8]) -> String {
+pub(crate) fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars().map(|char| if char.is_control() && char != '\t' { '\u{fffd}' } else { char }).collect()
 }

@@ -1,0 +1,30 @@
+//! Where a guest ended is told to the operator, and to no client.
+
+use serde_json::json;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Session, eventually};
+
+const TRAPS: &str = r#"(component
+  (core module $m
+    (func $innermost unreachable)
+    (func $outer (export "crash") call $innermost)
+    (func $around (export "spin") (loop $l (br $l))))
+  (core instance $i (instantiate $m))
+  (func (export "crash") (canon lift (core func $i "crash")))
+  (func (export "spin") (canon lift (core func $i "spin"))))"#;
+
+#[tokio::test]
+async fn the_log_names_the_functions_in_which_a_guest_trapped_or_spent_its_time() {
+    let setup = Setup::new().manifest("traps", "[limits]\ncpu = \"100ms\"");
+    std::fs::write(setup.plugins().join("traps.wasm"), wat::parse_str(TRAPS).expect("parses"))
+        .expect("written");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    let crash = session.call("crash", json!({})).await;
+    assert_eq!(crash["isError"], true);
+    assert!(!crash.to_string().contains("innermost"), "not the client's business: {crash}");
+    session.call("spin", json!({})).await;
+    for name in ["at innermost", "at outer", "at around"] {
+        eventually(name, || async { host.log().contains(name).then_some(()) }).await;
+    }
+}
