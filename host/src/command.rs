@@ -14,6 +14,7 @@ pub mod tasks;
 pub mod token;
 pub mod tools;
 
+mod expected;
 mod form;
 mod operator;
 mod table;

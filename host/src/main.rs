@@ -7,6 +7,7 @@ mod assemble;
 mod audit;
 mod command;
 mod config;
+mod project;
 mod signals;
 mod system;
 mod traces;

@@ -1,0 +1,13 @@
+//! Plugin projects: what `toolyard new` writes, what `build`, `dev` and `test` take.
+//!
+//! A project is a folder with a `project.toml` that says how a component is made of
+//! what is in it. What may not live here: printing, and the reading of flags, which are
+//! the commands' own.
+
+pub mod answers;
+pub mod case;
+pub mod case_text;
+pub mod compare;
+pub mod fields;
+pub mod play;
+pub mod toml_json;
