@@ -5,9 +5,17 @@
 //! the commands' own.
 
 pub mod answers;
+pub mod build;
 pub mod case;
 pub mod case_text;
 pub mod compare;
+pub mod contract;
 pub mod fields;
+pub mod file;
+pub mod find;
 pub mod play;
+pub mod rehearsal;
+pub mod shell;
+pub mod sources;
+pub mod templates;
 pub mod toml_json;

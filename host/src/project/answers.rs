@@ -150,6 +150,7 @@ impl Answers {
     }
 
     /// All of them.
+    #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Given)> {
         self.by_key.iter().map(|(key, given)| (key.as_str(), given))
     }

@@ -34,7 +34,8 @@ pub fn cases(folder: &Path, words: &[String]) -> Result<Vec<Found>, String> {
 }
 
 fn look(folder: &Path, below: &str, depth: usize, found: &mut Vec<Found>) -> Result<(), String> {
-    let unreadable = |error: std::io::Error| format!("the folder {} cannot be read: {error}", folder.display());
+    let unreadable =
+        |error: std::io::Error| format!("the folder {} cannot be read: {error}", folder.display());
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let Ok(name) = entry.file_name().into_string() else { continue };
