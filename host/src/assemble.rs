@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolyard_dispatch::authority::Authority;
-use toolyard_dispatch::{Bounds, Clock, Dispatch, Policy, Rates, Settings, Stores, Weights};
+use toolyard_dispatch::{Bounds, Clock, Dispatch, Observer, Policy, Rates, Settings, Stores, Weights};
 use toolyard_engine::{Compiler, Engine, Limits, Outsiders, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
@@ -47,6 +47,12 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
     done
 }
 
+/// Who looks on while the parts run: at calls, and at what is loaded.
+pub trait Onlooker: Observer {
+    /// This is in the plugin folder now.
+    fn loaded(&self, plugins: &[PluginReport]);
+}
+
 /// The parts, put together.
 pub struct Assembled {
     /// What the transports serve.
@@ -69,6 +75,16 @@ impl Assembled {
     /// turns true or [`Assembled::shut_down`] is called, which must be called in
     /// any case.
     pub async fn start(config: &Config, guests: Handle, stop: watch::Receiver<bool>) -> anyhow::Result<Self> {
+        Self::start_before(config, guests, stop, None).await
+    }
+
+    /// The same, before somebody who looks on.
+    pub async fn start_before(
+        config: &Config,
+        guests: Handle,
+        stop: watch::Receiver<bool>,
+        onlooker: Option<Arc<dyn Onlooker>>,
+    ) -> anyhow::Result<Self> {
         let engine = start_engine(config)?;
         let capacity = engine.capacity();
         let (stores, close) = open_store(config)?;
@@ -81,6 +97,9 @@ impl Assembled {
             guests,
         );
         dispatch.enforce(policy(config)?);
+        if let Some(onlooker) = &onlooker {
+            dispatch.observe_by(onlooker.clone());
+        }
         let mut registry = crate::vitals::registry();
         let traces = Otlp::start(config, Handle::current())?;
         if let Some(traces) = &traces {
@@ -102,9 +121,15 @@ impl Assembled {
             }
         };
         dispatch.publish(snapshot.catalog.clone());
+        if let Some(onlooker) = &onlooker {
+            onlooker.loaded(&snapshot.plugins);
+        }
         let (stop_services, stopped) = watch::channel(false);
         let publish = dispatch.clone();
         let publish = move |snapshot: Snapshot| {
+            if let Some(onlooker) = &onlooker {
+                onlooker.loaded(&snapshot.plugins);
+            }
             // The same object means the same tools: only a file that is not
             // loaded has changed, which clients need not hear of.
             if !Arc::ptr_eq(&snapshot.catalog, &publish.catalog()) {

@@ -3,18 +3,24 @@
 
 #![allow(clippy::print_stdout, reason = "this is where the program talks to its user")]
 
+pub mod build;
 pub mod call;
 pub mod check;
 pub mod compile;
 pub mod componentize;
+pub mod dev;
 pub mod grants;
+pub mod new;
 pub mod rules;
 pub mod serve;
 pub mod stdio;
 pub mod tasks;
+pub mod test;
 pub mod token;
 pub mod tools;
+pub mod wit;
 
+mod expected;
 mod form;
 mod operator;
 mod table;

@@ -7,6 +7,7 @@ mod assemble;
 mod audit;
 mod command;
 mod config;
+mod project;
 mod signals;
 mod system;
 mod traces;
@@ -27,6 +28,9 @@ Examples:
   toolyard stdio --plugins ./tools              the same over stdin and stdout
   toolyard check tool.wasm                      what a component offers and needs
   toolyard call csv_profile '{\"text\":\"a\\n1\"}'   run one tool from the shell
+  toolyard new hello --lang python              a plugin project that builds as it stands
+  toolyard test hello                           build it and run its recorded cases
+  toolyard dev hello                            serve it, reload it on change, show its calls
   toolyard tasks list                           what clients have under way
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.
@@ -57,6 +61,16 @@ enum Command {
     Tools(command::tools::Options),
     /// Run one tool from the shell.
     Call(command::call::Options),
+    /// Write a plugin project that builds as it stands.
+    New(command::new::Options),
+    /// Build a plugin project, and say what its component offers.
+    Build(command::build::Options),
+    /// Serve a plugin project; build and reload it on change, and show what happens.
+    Dev(command::dev::Options),
+    /// Run the recorded cases of a plugin project or folder.
+    Test(command::test::Options),
+    /// Write the contract with plugins into a folder: WIT, or bindings for C.
+    Wit(command::wit::Options),
     /// Look at the stored tasks, and cancel them.
     Tasks(command::tasks::Options),
     /// Look at the permissions that people gave when asked, and take them back.
@@ -79,6 +93,11 @@ fn main() -> ExitCode {
         Command::Componentize(options) => command::componentize::run(options),
         Command::Tools(options) => command::tools::run(&cli.flags, options),
         Command::Call(options) => command::call::run(&cli.flags, options),
+        Command::New(options) => command::new::run(options),
+        Command::Build(options) => command::build::run(&cli.flags, options),
+        Command::Dev(options) => command::dev::run(&cli.flags, options),
+        Command::Test(options) => command::test::run(&cli.flags, options),
+        Command::Wit(options) => command::wit::run(options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
         Command::Grants(options) => command::grants::run(&cli.flags, options),
         Command::Rules(options) => command::rules::run(&cli.flags, options),

@@ -2,12 +2,15 @@
 //! tool logs beside it, questions asked line by line.
 
 use super::form::{Field, Form};
+use crate::project::answers::{self, Answers, Given};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{BufRead, IsTerminal as _, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use toolyard_dispatch::{Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, RpcError, TaskId};
+use toolyard_dispatch::{
+    Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, Report, RpcError, TaskId,
+};
 
 /// Questions that may wait for the person.
 const WAITING: usize = 64;
@@ -18,10 +21,22 @@ pub struct Terminal {
     bar: ProgressBar,
     /// Where questions go, if there is somebody to ask.
     questions: Option<mpsc::Sender<Question>>,
+    /// Whether somebody sits there.
+    person: bool,
+    course: Mutex<Course>,
 }
 
-/// A request of the host that a person is to answer.
+/// What is answered without a person, and what happened so far.
+#[derive(Default)]
+struct Course {
+    answers: Option<Answers>,
+    given: Vec<(String, Given)>,
+    progress: u64,
+}
+
+/// A request of the host that is to be answered.
 pub struct Question {
+    key: Option<String>,
     id: String,
     method: String,
     params: RawJson,
@@ -29,29 +44,57 @@ pub struct Question {
 
 impl Terminal {
     /// The terminal for a call of this tool. Somebody can be asked if stdin is a
-    /// terminal, or `ask` says that answers come on it; then the questions are
-    /// given as well.
-    pub fn new(tool: &str, ask: bool) -> (Arc<Self>, Option<mpsc::Receiver<Question>>) {
+    /// terminal, or `ask` says that answers come on it, or there are recorded
+    /// answers; then the questions are given as well.
+    pub fn new(
+        tool: &str,
+        ask: bool,
+        answers: Option<Answers>,
+    ) -> (Arc<Self>, Option<mpsc::Receiver<Question>>) {
         let bar =
             if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
         bar.set_message(tool.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
-        let (sender, receiver) = match ask || std::io::stdin().is_terminal() {
+        let person = ask || std::io::stdin().is_terminal();
+        let (sender, receiver) = match person || answers.is_some() {
             true => {
                 let (sender, receiver) = mpsc::channel(WAITING);
                 (Some(sender), Some(receiver))
             }
             false => (None, None),
         };
-        (Arc::new(Self { bar, questions: sender }), receiver)
+        let course = Mutex::new(Course { answers, ..Course::default() });
+        (Arc::new(Self { bar, questions: sender, person, course }), receiver)
     }
 
     /// What this client can do, for `initialize` as it were.
     pub fn capabilities(&self) -> RawJson {
-        match self.questions {
-            Some(_) => RawJson::trusted(r#"{"elicitation":{"form":{},"url":{}}}"#),
-            None => RawJson::empty_object(),
+        match (self.lock().answers.is_some(), self.person) {
+            (true, _) => RawJson::trusted(answers::CAPABILITIES),
+            (false, true) => RawJson::trusted(r#"{"elicitation":{"form":{},"url":{}}}"#),
+            (false, false) => RawJson::empty_object(),
         }
+    }
+
+    /// The questions that were asked, by key, and what was answered.
+    pub fn given(&self) -> Vec<(String, Given)> {
+        self.lock().given.clone()
+    }
+
+    /// How many progress messages came.
+    pub fn progress(&self) -> u64 {
+        self.lock().progress
+    }
+
+    /// The recorded answers that nobody asked for.
+    pub fn unused(&self) -> Vec<String> {
+        let course = self.lock();
+        let unused = course.answers.as_ref().map(Answers::unused).unwrap_or_default();
+        unused.into_iter().map(str::to_owned).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the bar away.
@@ -68,27 +111,61 @@ impl Terminal {
         }
     }
 
-    /// Asks the person what comes, one question after the other, until nothing can
-    /// come any more.
+    /// Answers what comes, one question after the other, until nothing can come any
+    /// more: by what is recorded, else the person is asked.
     pub async fn attend(
         self: Arc<Self>,
         mut questions: mpsc::Receiver<Question>,
         dispatch: Arc<Dispatch>,
         caller: Caller,
     ) {
-        while let Some(Question { id, method, params }) = questions.recv().await {
-            self.hide_bar();
-            // Reading a line blocks, and holds nothing while it does.
-            let asked =
-                tokio::task::spawn_blocking(move || ask(&method, &params, &mut std::io::stdin().lock()));
-            let response = asked.await.unwrap_or_else(|_| Ok(action("cancel")));
-            if std::io::stderr().is_terminal() {
-                self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        while let Some(Question { key, id, method, params }) = questions.recv().await {
+            let recorded = key.as_ref().and_then(|key| self.lock().answers.as_mut()?.give(key));
+            let response = match recorded {
+                Some(given) => given.response(),
+                None if self.person => self.ask_person(method, params).await,
+                None => {
+                    self.bar.suspend(|| eprint!("{}", unanswered(key.as_deref(), &method, &params)));
+                    refusal(&method)
+                }
+            };
+            if let (Some(key), Some(given)) = (key, Given::of(&response)) {
+                self.lock().given.push((key, given));
             }
             if let Err(fault) = dispatch.answered(&caller, &id, response).await {
                 eprintln!("toolyard: the answer was not taken: {fault}");
             }
         }
+    }
+
+    async fn ask_person(&self, method: String, params: RawJson) -> Result<RawJson, RpcError> {
+        self.hide_bar();
+        // Reading a line blocks, and holds nothing while it does.
+        let asked = tokio::task::spawn_blocking(move || ask(&method, &params, &mut std::io::stdin().lock()));
+        let response = asked.await.unwrap_or_else(|_| Ok(action("cancel")));
+        if std::io::stderr().is_terminal() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        response
+    }
+}
+
+/// What is said of a question that nobody answers.
+fn unanswered(key: Option<&str>, method: &str, params: &RawJson) -> String {
+    let key = key.unwrap_or_default();
+    let example = answers::example("", key, method, params);
+    format!(
+        "toolyard: there is no answer to the question `{}`; this in the file of --answers would be one:\n{}",
+        shown(key),
+        shown(&example)
+    )
+}
+
+/// The answer where there is none.
+fn refusal(method: &str) -> Result<RawJson, RpcError> {
+    match method {
+        "elicitation/create" => Ok(action("decline")),
+        _ => Err(RpcError::new(-1, "The user has recorded no answer to this")),
     }
 }
 
@@ -158,7 +235,7 @@ fn action(name: &str) -> RawJson {
 }
 
 /// A guest's text for a terminal: nothing in it can steer the terminal.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     text.chars().filter(|char| *char == '\n' || !char.is_control()).collect()
 }
 
@@ -193,15 +270,31 @@ impl Outlet for Terminal {
     }
 
     fn release(&self, _retry: Duration) {}
+
+    fn reported(&self, report: &Report) {
+        if matches!(report, Report::Progress(_)) {
+            self.lock().progress += 1;
+        }
+    }
 }
 
-/// The person at the terminal.
+/// Whoever answers at the terminal.
 struct Person(mpsc::Sender<Question>);
+
+impl Person {
+    fn put(&self, key: Option<&str>, id: &str, method: &str, params: &RawJson) -> bool {
+        let (id, method, params) = (id.to_owned(), method.to_owned(), params.clone());
+        self.0.try_send(Question { key: key.map(str::to_owned), id, method, params }).is_ok()
+    }
+}
 
 impl Line for Person {
     fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
-        let question = Question { id: id.to_owned(), method: method.to_owned(), params: params.clone() };
-        self.0.try_send(question).is_ok()
+        self.put(None, id, method, params)
+    }
+
+    fn question(&self, key: &str, id: &str, method: &str, params: &RawJson) -> bool {
+        self.put(Some(key), id, method, params)
     }
 
     // A line that was printed cannot be unprinted; the answer is ignored.

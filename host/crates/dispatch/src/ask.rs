@@ -70,32 +70,44 @@ impl Run {
         &self,
         checked: Vec<(String, Checked)>,
     ) -> Result<Vec<GivenAnswer>, AskError> {
-        match self.task {
-            Some((id, fence)) => self.ask_in_task(id, fence, checked).await,
+        if let Some(observation) = &self.observation {
+            observation.asked(&checked);
+        }
+        let answers = match self.task {
+            Some((id, fence)) => self.ask_in_task(id, fence, checked).await?,
             None => {
                 let client = ClientCapabilities::of(&self.capabilities);
                 let put = |(key, question)| self.ask_plainly(&client, key, question);
-                Ok(join_all(checked.into_iter().map(put)).await)
+                join_all(checked.into_iter().map(put)).await
             }
+        };
+        if let Some(observation) = &self.observation {
+            observation.answered(&answers);
         }
+        Ok(answers)
     }
 
     async fn ask_plainly(&self, client: &ClientCapabilities, key: String, question: Checked) -> GivenAnswer {
         let known = self.asked().answer(&key);
         let outcome = match known {
             Some(answer) => answer,
-            None => self.put(client, &question).await,
+            None => self.put(client, &key, &question).await,
         };
         GivenAnswer { key, outcome }
     }
 
     /// One question of a plain call.
-    async fn put(&self, client: &ClientCapabilities, question: &Checked) -> Result<RawJson, AskError> {
+    async fn put(
+        &self,
+        client: &ClientCapabilities,
+        key: &str,
+        question: &Checked,
+    ) -> Result<RawJson, AskError> {
         let time = Duration::from_millis(self.dispatch.settings.question_ms);
         let until = Instant::now() + time;
         let as_task = question.kind.as_task(client);
         let ttl = as_task.then_some(self.dispatch.settings.question_ms);
-        let result = self.request(question.kind.method(), &question.params(ttl), until).await?;
+        let result = self.question(key, question.kind.method(), &question.params(ttl), until).await?;
         match question::given(question.kind, as_task, &result).map_err(AskError::Refused)? {
             Given::Answer(answer) => Ok(answer),
             Given::Task(task) => self.follow(question.kind, task, until).await,
@@ -340,7 +352,7 @@ impl Dispatch {
             if self.settings.related_task && !claim.bare {
                 params = with_related_task(&params, &task.id.to_string());
             }
-            if line.request(&request_id, asked.kind.method(), &params) {
+            if line.question(&asked.key, &request_id, asked.kind.method(), &params) {
                 tracing::debug!(task = %task.id, key = asked.key, "question sent");
                 claim.delivered(request_id, line);
             }

@@ -4,6 +4,7 @@ use crate::admit::{Claim, Full, Slot, Ticket};
 use crate::authority::Object;
 use crate::change::Changed;
 use crate::metrics::Measured;
+use crate::observe::Observation;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
 use crate::query::Caller;
@@ -62,6 +63,20 @@ impl Dispatch {
     /// # Errors
     /// [`Fault`]; nothing ran, no task exists.
     pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
+        let observation = self.observe(caller, &call.params);
+        let reply = self.take_call(caller, call, observation.clone()).await;
+        if let Some(observation) = observation {
+            observation.replied(&reply);
+        }
+        reply
+    }
+
+    async fn take_call(
+        self: &Arc<Self>,
+        caller: &Caller,
+        call: ToolCall,
+        observation: Option<Arc<Observation>>,
+    ) -> Result<CallReply, Fault> {
         if self.closing.is_set() {
             return Err(Fault::Closing);
         }
@@ -82,15 +97,15 @@ impl Dispatch {
             (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name.clone())),
             (Some(ttl), _) => {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
-                self.call_as_task(permit, caller, tool, call, ttl).await
+                self.call_as_task((permit, observation), caller, tool, call, ttl).await
             }
-            (None, _) => self.call_plainly(permit, caller, tool, call).await,
+            (None, _) => self.call_plainly((permit, observation), caller, tool, call).await,
         }
     }
 
     async fn call_plainly(
         self: &Arc<Self>,
-        _permit: Permit,
+        (_permit, observation): (Permit, Option<Arc<Observation>>),
         caller: &Caller,
         tool: Arc<Measured>,
         call: ToolCall,
@@ -107,6 +122,7 @@ impl Dispatch {
         let client = client(caller, share, call.outlet, call.params.progress_token);
         let mut run = Run::new(self.clone(), work, call.stop, client);
         (run.trace, run.recording) = self.trace(call.params.trace, &tool);
+        run.observation = observation;
         let run = Arc::new(run);
         let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
         let end = self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped);
@@ -149,7 +165,7 @@ impl Dispatch {
 
     async fn call_as_task(
         self: &Arc<Self>,
-        _permit: Permit,
+        (_permit, observation): (Permit, Option<Arc<Observation>>),
         caller: &Caller,
         tool: Arc<Measured>,
         call: ToolCall,
@@ -181,6 +197,7 @@ impl Dispatch {
         run.task = Some((task.id, fence));
         run.deadline = Some(task.expires_at());
         run.traced_as(task.id, self.trace(call.params.trace, &tool));
+        run.observation = observation.clone();
         let run = Arc::new(run);
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
@@ -190,6 +207,9 @@ impl Dispatch {
         let task = created.map_err(|error| self.not_created(error))?;
         guard.stored();
         self.metrics.task_created();
+        if let Some(observation) = observation {
+            observation.is_task(task.id);
+        }
         tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");
         let reply = create_result(&task.view().render(), tool.spec().immediate_response.as_deref());
         self.runs.tell_status(&task);

@@ -24,14 +24,16 @@ const POLL: Duration = Duration::from_secs(1);
 const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
 
 impl Run {
-    /// A request to the client of this run; an error that it answers is a refusal.
-    pub(crate) async fn request(
+    /// Puts the question of this key to the client of this run; an error that it
+    /// answers is a refusal.
+    pub(crate) async fn question(
         &self,
+        key: &str,
         method: &str,
         params: &RawJson,
         until: Instant,
     ) -> Result<RawJson, AskError> {
-        match self.response(method, params, until).await {
+        match self.response(Some(key), method, params, until).await {
             None => Err(AskError::TimedOut),
             Some(Ok(result)) => Ok(result),
             Some(Err(error)) => Err(AskError::Refused(error)),
@@ -40,14 +42,24 @@ impl Run {
 
     /// The client's response to a request, if there is one in time. Until the
     /// client can be reached, it is waited for.
-    async fn response(&self, method: &str, params: &RawJson, until: Instant) -> Option<Response> {
+    async fn response(
+        &self,
+        key: Option<&str>,
+        method: &str,
+        params: &RawJson,
+        until: Instant,
+    ) -> Option<Response> {
         let task = self.task.map(|(id, _)| id);
         loop {
             if let Some(line) = self.outlet.line(task, Place::Anywhere) {
                 let id = self.dispatch.random_id().simple().to_string();
                 let asked = Asked { id: id.clone(), task, line: line.clone() };
                 let (pending, told) = self.dispatch.requests.expect(asked, self.session.clone());
-                if line.request(&id, method, params) {
+                let sent = match key {
+                    Some(key) => line.question(key, &id, method, params),
+                    None => line.request(&id, method, params),
+                };
+                if sent {
                     let response = tokio::time::timeout_at(until, told).await.ok()?.ok()?;
                     pending.answered();
                     return Some(response);
@@ -79,7 +91,7 @@ impl Run {
                 return Err(AskError::TimedOut);
             }
             let patience = until.min(Instant::now() + REQUEST_TIME);
-            match self.response("tasks/get", &params, patience).await {
+            match self.response(None, "tasks/get", &params, patience).await {
                 Some(Ok(task)) => now = self.checked(&entrusted.id, &task)?,
                 // it has expired, or was never there.
                 Some(Err(error)) => {
@@ -92,7 +104,7 @@ impl Run {
         }
         loop {
             let patience = until.min(Instant::now() + RESULT_TIME);
-            match self.response("tasks/result", &params, patience).await {
+            match self.response(None, "tasks/result", &params, patience).await {
                 Some(outcome) => {
                     entrusted.over = true;
                     let result = outcome.map_err(AskError::Refused)?;

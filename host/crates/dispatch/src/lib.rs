@@ -21,6 +21,7 @@ mod follow;
 mod grants;
 mod listing;
 mod metrics;
+mod observe;
 mod offered;
 mod outlet;
 mod permission;
@@ -45,6 +46,7 @@ pub use admit::Bounds;
 pub use call::{CallReply, ToolCall};
 pub use cursor::{open as open_cursor, seal as seal_cursor};
 pub use error::Fault;
+pub use observe::{CallEvent, CallOutcome, ObservedCall, Observer};
 pub use offered::{Lists, Offers};
 pub use outlet::{Line, NoOutlet, Notice, Outlet, Place, Presence};
 pub use principal::{Principal, Subject};
@@ -54,14 +56,15 @@ pub use retrieve::Request;
 pub use sessions::NewSession;
 pub use settings::Settings;
 pub use stop::Stop;
-pub use toolyard_protocol::tools::{CallParams, TaskSupport};
+pub use toolyard_protocol::response::RELATED_TASK;
+pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
 pub use toolyard_task::audit::{fingerprint, name_of};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
-pub use toolyard_task::tool::{Spent, ToolSpec};
+pub use toolyard_task::tool::{AskError, GivenAnswer, Report, Spent, ToolSpec};
 pub use toolyard_task::{
     AuditStore, Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId, Wanted,
 };
@@ -147,6 +150,8 @@ pub struct Dispatch {
     metrics: metrics::Metrics,
     /// Who keeps traces, if anybody does.
     traces: OnceLock<Arc<dyn Traces>>,
+    /// Who looks on, if anybody does.
+    gallery: observe::Gallery,
 }
 
 impl Dispatch {
@@ -181,6 +186,7 @@ impl Dispatch {
             closing: Stop::default(),
             metrics: metrics::Metrics::default(),
             traces: OnceLock::new(),
+            gallery: observe::Gallery::default(),
         })
     }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_task::TaskId;
+use toolyard_task::tool::Report;
 use toolyard_task::wire::{LogLevel, Progress, RawJson, TaskView};
 
 /// Something the client is told.
@@ -57,6 +58,10 @@ pub trait Outlet: Send + Sync + 'static {
     /// Closes the connection of the call for so long, to spare it (H-14). Where
     /// there is none that the client could come back to, nothing happens.
     fn release(&self, retry: Duration);
+
+    /// The guest reports this. Notices come of it that are held back, bounded, and
+    /// merged; here is what was said, at once, for a client within this process.
+    fn reported(&self, _report: &Report) {}
 }
 
 /// One way to ask a client: a stream, or the other end of a pipe. A request put
@@ -64,6 +69,12 @@ pub trait Outlet: Send + Sync + 'static {
 pub trait Line: Send + Sync + 'static {
     /// Sends a request. False if the line can take nothing.
     fn request(&self, id: &str, method: &str, params: &RawJson) -> bool;
+
+    /// As [`Line::request`], for a question of the guest's that has this key. The key
+    /// is not on the wire: it is for a client within this process.
+    fn question(&self, _key: &str, id: &str, method: &str, params: &RawJson) -> bool {
+        self.request(id, method, params)
+    }
 
     /// Takes a request back that was not answered (C-6).
     fn withdraw(&self, id: &str, reason: &str, task: Option<TaskId>);

@@ -2,6 +2,7 @@
 
 use crate::asked::Asked;
 use crate::metrics::Measured;
+use crate::observe::{CallEvent, Observation};
 use crate::outlet::{Notice, Outlet};
 use crate::permission::Permissions;
 use crate::reports::{MayLog, Reports};
@@ -73,6 +74,8 @@ pub(crate) struct Run {
     pub trace: Option<TraceContext>,
     /// The record of the call, if it is traced.
     pub recording: Option<Recording>,
+    /// The call, if somebody looks on.
+    pub observation: Option<Arc<Observation>>,
     asked: Mutex<Asked>,
     reports: Mutex<Reports>,
     reported: Notify,
@@ -109,6 +112,7 @@ impl Run {
             work,
             trace: None,
             recording: None,
+            observation: None,
             asked: Mutex::default(),
             reported: Notify::new(),
         }
@@ -130,6 +134,9 @@ impl Run {
         tool.ended(CallEnd::of(&end));
         if let Some(recording) = &self.recording {
             recording.ended(CallEnd::of(&end));
+        }
+        if let Some(observation) = &self.observation {
+            observation.ended(&end);
         }
         end
     }
@@ -289,6 +296,10 @@ impl RunContext for Run {
     }
 
     fn report(&self, report: Report) {
+        self.outlet.reported(&report);
+        if let Some(observation) = &self.observation {
+            observation.tell(CallEvent::Reported(&report));
+        }
         match report {
             Report::Progress(progress) => {
                 if self.progress_token.is_none() {

@@ -1,0 +1,63 @@
+//! `toolyard wit`: the contract with plugins, written into a folder.
+
+use super::WrongUsage;
+use crate::project::contract::{self, WIT, WORLD};
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The options of `wit`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The folder that gets the files.
+    dir: PathBuf,
+    /// Write bindings for this language instead of the WIT package.
+    #[arg(long)]
+    lang: Option<Bindings>,
+    /// The world that the bindings are for.
+    #[arg(long, default_value = WORLD, requires = "lang")]
+    world: String,
+    /// Write over files that are others.
+    #[arg(long)]
+    force: bool,
+}
+
+/// What bindings can be made.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Bindings {
+    /// A header, a source, and an object with the component's type.
+    C,
+}
+
+/// Writes the files.
+pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let files = match options.lang {
+        None => WIT.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).to_vec(),
+        Some(Bindings::C) => {
+            contract::c_bindings(&options.world).map_err(|error| WrongUsage(format!("{error:#}")))?
+        }
+    };
+    let mut new = Vec::new();
+    for (name, bytes) in files {
+        let path = options.dir.join(name);
+        match std::fs::read(&path) {
+            Ok(there) if there == bytes => {}
+            Ok(_) if !options.force => {
+                return Err(WrongUsage(format!(
+                    "{} is there already, and another one; nothing was written (--force writes over it)",
+                    path.display()
+                ))
+                .into());
+            }
+            _ => new.push((path, bytes)),
+        }
+    }
+    let shown = options.dir.display();
+    std::fs::create_dir_all(&options.dir).with_context(|| format!("{shown} cannot be made"))?;
+    for (path, bytes) in new {
+        std::fs::write(&path, bytes).with_context(|| format!("{} cannot be written", path.display()))?;
+        println!("{}", path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
