@@ -18,11 +18,11 @@ pub(crate) fn of<T: JsonSchema>() -> Result<Value, String> {
 
 /// Reads what the user filled in.
 pub(crate) fn read<T: DeserializeOwned + JsonSchema>(content: Value) -> Result<T, String> {
-    let is_field = !is_object(&schema::input::<T>());
-    let value = match content {
-        Value::Object(mut content) if is_field => content.remove(FIELD).unwrap_or_default(),
-        Value::Null => json!({}),
-        content => content,
+    let value = match (content, is_object(&schema::input::<T>())) {
+        (Value::Object(mut content), false) => content.remove(FIELD).unwrap_or_default(),
+        // An accepted form without fields may come back without content.
+        (Value::Null, true) => json!({}),
+        (content, _) => content,
     };
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
@@ -187,7 +187,8 @@ mod tests {
         assert_eq!(form["required"], json!(["answer"]));
         assert_eq!(read::<bool>(json!({ "answer": true })), Ok(true));
         assert_eq!(read::<Option<u8>>(json!({})), Ok(None));
-        assert!(read::<u8>(json!({})).is_err());
+        assert!(read::<u8>(json!({})).is_err() && read::<u8>(Value::Null).is_err());
+        assert_eq!(read::<crate::NoArguments>(Value::Null), Ok(crate::NoArguments {}));
     }
 
     #[derive(Deserialize, JsonSchema)]
