@@ -28,6 +28,7 @@ serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:74
 # One profile for the build and the tests, so that wasmtime is compiled once.
 test: build fixtures clients ## Build everything, then run all tests and the conformance suites
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
+	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
 	$(CARGO) test --release --locked --workspace
 	./tests/conformance/run.sh
 
@@ -40,6 +41,8 @@ conformance: build fixtures ## Run the official conformance suites
 
 lint: ## Formatting and clippy, warnings refused
 	$(CARGO) fmt --all --check
+	cd plugins && $(CARGO) fmt --all --check
+	cd plugins && $(CARGO) clippy --locked --all-targets --target-dir ../target/plugins-native -- -D warnings
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 
 fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
@@ -61,6 +64,7 @@ bench-full: build fixtures ## The benchmarks, longer
 fmt:
 	$(CARGO) fmt --all
 	cd plugins && $(CARGO) fmt --all
+	cd examples/plugins/rust && $(CARGO) fmt --all
 	cd tests/fixtures && $(CARGO) fmt --all
 
 clean:

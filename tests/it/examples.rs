@@ -12,14 +12,14 @@ fn text(path: &str) -> String {
 }
 
 #[test]
-fn the_readme_shows_the_first_plugin_as_it_is() {
-    let code = text("examples/first-plugin/src/lib.rs");
+fn the_readme_shows_a_plugin_without_a_library_as_it_is() {
+    let code = text("examples/plugins/rust-raw/src/lib.rs");
     assert!(text("README.md").contains(&format!("```rust\n{code}```")), "README.md is behind the example");
 }
 
 #[tokio::test]
-async fn the_first_plugin_builds_is_served_and_greets() {
-    let folder = root().join("examples/first-plugin");
+async fn a_plugin_without_a_library_builds_is_served_and_greets() {
+    let folder = root().join("examples/plugins/rust-raw");
     let flags =
         Command::new(root().join("plugins/wasip2-target.sh")).output().await.expect("the script runs");
     assert!(flags.status.success(), "{}", String::from_utf8_lossy(&flags.stderr));

@@ -1,57 +1,73 @@
 //! The tool `csv_profile`: what the columns of a CSV text hold.
 //!
 //! `dialect` finds out how the text is written, `value` what one field is,
-//! `column` gathers a column, `profile` reads the whole, `rendering` makes the
-//! result.
+//! `column` gathers a column, `profile` reads the whole; `rendering` shows it to
+//! people, `described` to programs.
 
 mod column;
-mod declaration;
+mod described;
 mod dialect;
 mod numbers;
 mod profile;
 mod rendering;
 mod value;
 
-use contract::{CallError, Guest, Tool, ToolResult, arguments, host, result};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use toolyard_plugin::{Error, Tool, ToolResult, cancelled, plugin, progress};
 
+use crate::described::Described;
 use crate::dialect::Dialect;
 use crate::profile::{Progress, profile};
 
-/// The arguments of `csv_profile`.
-#[derive(Deserialize)]
+const MOST_TOP: usize = 50;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// The CSV text.
     text: String,
+    /// The character between fields. Absent: comma, semicolon, tab or vertical bar,
+    /// whichever parts the first lines best.
+    #[schemars(length(min = 1, max = 1))]
     delimiter: Option<String>,
+    /// Whether the first row names the columns. Absent: it does if all its fields are
+    /// different texts.
     header: Option<bool>,
-    #[serde(default = "declaration::default_top")]
+    /// How many of the most frequent values to show for each column.
+    #[serde(default = "default_top")]
+    #[schemars(range(min = 0, max = MOST_TOP))]
     top: usize,
 }
 
-struct Csv;
-
-impl Guest for Csv {
-    fn list_tools() -> Vec<Tool> {
-        vec![declaration::csv_profile()]
-    }
-
-    fn call(name: String, arguments: String) -> Result<ToolResult, CallError> {
-        if name != declaration::NAME {
-            return Err(arguments::unknown_tool(&name));
-        }
-        let Arguments { text, delimiter, header, top } = arguments::read(&arguments)?;
-        let total = text.len() as f64;
-        let profiled = Dialect::settle(&text, delimiter.as_deref(), header).and_then(|dialect| {
-            profile(&text, dialect, top, &mut |Progress { bytes, rows }| {
-                host::progress(bytes as f64, Some(total), Some(&format!("{rows} rows")));
-                host::cancelled()
-            })
-        });
-        Ok(match profiled {
-            Ok(profile) => rendering::render(&profile),
-            Err(message) => result::failure(message),
-        })
-    }
+fn default_top() -> usize {
+    5
 }
 
-contract::export!(Csv with_types_in contract::bindings);
+fn csv_profile(
+    Arguments { text, delimiter, header, top }: Arguments,
+) -> Result<ToolResult<Described>, Error> {
+    let total = text.len() as f64;
+    let dialect = Dialect::settle(&text, delimiter.as_deref(), header).map_err(Error::new)?;
+    let profile = profile(&text, dialect, top, &mut |Progress { bytes, rows }| {
+        progress(bytes as f64, total, &format!("{rows} rows"));
+        cancelled()
+    });
+    let profile = profile.map_err(Error::new)?;
+    Ok(ToolResult::new().text(rendering::table(&profile)).structured(Described::from(&profile)))
+}
+
+plugin! {
+    tools: [
+        Tool::new("csv_profile", csv_profile)
+            .title("CSV profile")
+            .description(
+                "Describes a CSV text column by column: type (integer, number, boolean, date, text or empty), \
+                 missing and distinct values, smallest, largest, mean, standard deviation, quartiles and the \
+                 most frequent values; and names rows of the wrong length. Empty fields and NA, N/A, NaN, null \
+                 count as missing.",
+            )
+            .optional_task()
+            .pure(),
+    ]
+}

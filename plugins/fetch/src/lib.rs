@@ -3,7 +3,6 @@
 //! `journey` follows redirects, `exchange` is one request over `wasi:http`, `page` finds
 //! out what came and makes text of it, `rendering` makes the result.
 
-mod declaration;
 mod exchange;
 mod fault;
 mod journey;
@@ -12,54 +11,71 @@ mod rendering;
 
 use std::collections::BTreeMap;
 
-use contract::{CallError, Guest, Tool, ToolResult, arguments, host, result};
+use schemars::JsonSchema;
 use serde::Deserialize;
+use toolyard_plugin::{Error, Tool, ToolResult, cancelled, plugin, progress};
 
 use crate::exchange::Timer;
-use crate::fault::Fault;
-use crate::journey::Arrived;
 use crate::page::Format;
+use crate::rendering::Fetched;
 
-/// The arguments of `fetch`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+const MOST_BYTES: usize = 4 << 20;
+const MOST_TIMEOUT: u64 = 110_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Arguments {
+    /// The page, with http or https.
+    #[schemars(url)]
     url: String,
+    /// What is made of HTML: Markdown, its text alone, or nothing.
     #[serde(default)]
     format: Format,
-    #[serde(default = "declaration::default_bytes")]
+    /// How much of the page is read.
+    #[serde(default = "default_bytes")]
+    #[schemars(range(min = 1, max = MOST_BYTES))]
     max_bytes: usize,
-    #[serde(default = "declaration::default_timeout")]
+    /// How long it may take, redirects included.
+    #[serde(default = "default_timeout")]
+    #[schemars(range(min = 1, max = MOST_TIMEOUT))]
     timeout_ms: u64,
+    /// Headers of the request, such as Accept-Language.
     #[serde(default)]
+    #[schemars(extend("maxProperties" = 32))]
     headers: BTreeMap<String, String>,
 }
 
-struct Fetch;
-
-impl Guest for Fetch {
-    fn list_tools() -> Vec<Tool> {
-        vec![declaration::fetch()]
-    }
-
-    fn call(name: String, arguments: String) -> Result<ToolResult, CallError> {
-        if name != declaration::NAME {
-            return Err(arguments::unknown_tool(&name));
-        }
-        let given: Arguments = arguments::read(&arguments)?;
-        let fetched = fetch(&given).and_then(|arrived| rendering::render(&given.url, &arrived, given.format));
-        Ok(fetched.unwrap_or_else(|fault| result::failure(fault.to_string())))
-    }
+fn default_bytes() -> usize {
+    512 << 10
 }
 
-fn fetch(given: &Arguments) -> Result<Arrived, Fault> {
+/// In milliseconds.
+fn default_timeout() -> u64 {
+    30_000
+}
+
+fn fetch(given: Arguments) -> Result<ToolResult<Fetched>, Error> {
     let timer = Timer::start(given.timeout_ms);
-    journey::travel(&given.url, &given.headers, |url, headers| {
+    let arrived = journey::travel(&given.url, &given.headers, |url, headers| {
         exchange::get(url, headers, given.max_bytes, &timer, &mut |bytes, total| {
-            host::progress(bytes as f64, total.map(|total| total as f64), None);
-            host::cancelled()
+            progress(bytes as f64, total.map(|total| total as f64), "");
+            cancelled()
         })
-    })
+    })?;
+    Ok(rendering::render(&given.url, &arrived, given.format)?)
 }
 
-contract::export!(Fetch with_types_in contract::bindings);
+plugin! {
+    tools: [
+        Tool::new("fetch", fetch)
+            .title("Fetch a page")
+            .description(
+                "Fetches a page of the web and gives it as Markdown, as text, or as it is. Follows redirects. \
+                 Only hosts that the manifest grants can be reached.",
+            )
+            .optional_task()
+            .read_only()
+            .idempotent(true)
+            .open_world(true),
+    ]
+}

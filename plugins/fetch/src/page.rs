@@ -3,14 +3,15 @@
 use encoding_rs::{Encoding, UTF_8};
 use htmd::{HtmlToMarkdown, Node};
 use markup5ever_rcdom::NodeData;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// Where a `meta` element may name the encoding.
 const PROLOGUE: usize = 1 << 10;
 
 /// What is made of HTML.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     #[default]

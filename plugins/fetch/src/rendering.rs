@@ -1,7 +1,8 @@
 //! The result.
 
-use contract::{Content, Media, ToolResult, result};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolyard_plugin::ToolResult;
 
 use crate::fault::Fault;
 use crate::journey::Arrived;
@@ -10,16 +11,37 @@ use crate::page::{self, Format, Kind};
 /// What is shown of the body of an error.
 const ERROR_CHARS: usize = 2_000;
 
+/// What is known of a page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(deny_unknown_fields)]
+pub struct Fetched {
+    /// What was asked for.
+    url: String,
+    /// Where it was after redirects.
+    final_url: String,
+    status: u16,
+    /// As the server gave it.
+    content_type: String,
+    /// Of an HTML page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// How much of the page was read.
+    bytes: usize,
+    /// Whether there was more.
+    truncated: bool,
+}
+
 /// Makes the result for what `asked` led to.
-pub fn render(asked: &str, arrived: &Arrived, format: Format) -> Result<ToolResult, Fault> {
+pub fn render(asked: &str, arrived: &Arrived, format: Format) -> Result<ToolResult<Fetched>, Fault> {
     let received = &arrived.received;
     let content_type = received.header("content-type").unwrap_or_default();
     if let Some(coding) = received.header("content-encoding").filter(|coding| *coding != "identity") {
         return Err(Fault::Unreadable(format!("the server sent it as {coding}, which was not asked for")));
     }
     let kind = page::kind(content_type, &received.body);
-    let (content, title) = match kind {
-        Kind::Image(mime_type) => (image(received, mime_type)?, None),
+    let (mut result, title) = match kind {
+        Kind::Image(mime_type) => (image(received, &mime_type)?, None),
         Kind::Other => {
             let name = if content_type.is_empty() { "of no said type" } else { content_type };
             return Err(Fault::Unreadable(format!("it is binary, {name}")));
@@ -31,47 +53,44 @@ pub fn render(asked: &str, arrived: &Arrived, format: Format) -> Result<ToolResu
             if received.status >= 400 {
                 return Err(Fault::Status(received.status, text.chars().take(ERROR_CHARS).collect()));
             }
-            (result::block(text), title)
+            (ToolResult::new().text(text), title)
         }
     };
     if received.status >= 400 {
         return Err(Fault::Status(received.status, String::new()));
     }
     let bytes = received.body.len();
-    let mut structured = json!({
-        "url": asked,
-        "finalUrl": arrived.url.as_str(),
-        "status": received.status,
-        "contentType": content_type,
-        "bytes": bytes,
-        "truncated": received.truncated,
-    });
-    if let Some(title) = title {
-        structured["title"] = title.into();
-    }
-    let mut made = ToolResult { content: vec![content], ..result::structured("", &structured) };
     if received.truncated {
         let note = format!("(Cut off after {bytes} bytes; there was more. A larger `maxBytes` reads on.)");
-        made.content.push(result::block(note));
+        result = result.text(note);
     }
-    Ok(made)
+    Ok(result.structured(Fetched {
+        url: asked.to_owned(),
+        final_url: arrived.url.to_string(),
+        status: received.status,
+        content_type: content_type.to_owned(),
+        title,
+        bytes,
+        truncated: received.truncated,
+    }))
 }
 
-fn image(received: &crate::journey::Received, mime_type: String) -> Result<Content, Fault> {
+fn image(received: &crate::journey::Received, mime_type: &str) -> Result<ToolResult, Fault> {
     if received.truncated {
         let bytes = received.body.len();
         return Err(Fault::Unreadable(format!(
             "an image of more than {bytes} bytes; `maxBytes` may be larger"
         )));
     }
-    Ok(Content::Image(Media { data: received.body.clone(), mime_type, annotations: None, meta: None }))
+    Ok(ToolResult::new().image(received.body.clone(), mime_type))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::journey::Received;
-    use serde_json::Value;
+    use serde_json::{Value, json};
+    use toolyard_plugin::{Content, IntoResult, raw};
 
     fn arrived(status: u16, content_type: &str, body: &[u8], truncated: bool) -> Arrived {
         let headers = vec![("Content-Type".to_owned(), content_type.to_owned())];
@@ -79,10 +98,14 @@ mod tests {
         Arrived { url: "https://a.example/x".parse().expect("a URL"), received }
     }
 
+    fn rendered(asked: &str, arrived: &Arrived, format: Format) -> Result<raw::ToolResult, Fault> {
+        Ok(render(asked, arrived, format)?.into_result().expect("it can be written"))
+    }
+
     #[test]
     fn a_page_is_text_with_what_is_known_of_it() {
         let page = arrived(200, "text/html", b"<title>T</title><p>words", true);
-        let made = render("https://a.example", &page, Format::Markdown).expect("a page");
+        let made = rendered("https://a.example", &page, Format::Markdown).expect("a page");
         let [Content::Text(text), Content::Text(note)] = &made.content[..] else { panic!("two texts") };
         assert_eq!(text.text, "words");
         assert!(note.text.contains("Cut off after 24 bytes"), "{}", note.text);
@@ -99,7 +122,8 @@ mod tests {
 
     #[test]
     fn images_are_images_and_the_rest_is_refused() {
-        let made = render("u", &arrived(200, "image/png", b"\x89PNG", false), Format::Raw).expect("an image");
+        let made =
+            rendered("u", &arrived(200, "image/png", b"\x89PNG", false), Format::Raw).expect("an image");
         assert!(matches!(&made.content[..], [Content::Image(media)] if media.mime_type == "image/png"));
         for (page, says) in [
             (arrived(200, "image/png", b"\x89PNG", true), "an image of more than 4 bytes"),
@@ -107,7 +131,7 @@ mod tests {
             (arrived(404, "text/plain", b"no such page", false), "status 404:\n\nno such page"),
             (arrived(500, "image/png", b"", false), "status 500"),
         ] {
-            let fault = render("u", &page, Format::Markdown).map(|_| ()).expect_err(says).to_string();
+            let fault = rendered("u", &page, Format::Markdown).map(|_| ()).expect_err(says).to_string();
             assert!(fault.contains(says), "{fault}");
         }
     }

@@ -3,31 +3,68 @@
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use contract::{ToolResult, result};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolyard_plugin::ToolResult;
 
-use crate::declaration;
 use crate::glob::Glob;
 use crate::place::{Fault, Place};
 use crate::walk::{self, Entry, Kind};
 
 /// The arguments.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct List {
+    /// The folder, such as docs/drafts; all of the granted folder if left out.
     #[serde(default)]
+    #[schemars(length(max = 1_024))]
     path: String,
+    /// Also what is in the folders below.
     #[serde(default)]
     recursive: bool,
+    /// Only paths that fit: *.txt by name in every folder, src/**/*.{rs,toml} by the
+    /// whole path.
+    #[schemars(length(max = 256))]
     glob: Option<String>,
+    /// Also what begins with a dot.
     #[serde(default)]
     hidden: bool,
-    #[serde(default = "declaration::default_entries")]
+    /// How many entries to give at most.
+    #[serde(default = "default_entries")]
+    #[schemars(range(min = 1, max = 2_000))]
     limit: usize,
 }
 
+fn default_entries() -> usize {
+    200
+}
+
+/// The result for programs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Listed {
+    /// The folder.
+    path: String,
+    entries: Vec<ListedEntry>,
+    /// Whether something is left out.
+    more: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ListedEntry {
+    path: String,
+    kind: Kind,
+    /// The bytes of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    /// When it changed last, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<u64>,
+}
+
 /// What is in a folder.
-pub fn list(root: &Path, list: &List) -> Result<ToolResult, Fault> {
+pub fn list(root: &Path, list: &List) -> Result<ToolResult<Listed>, Fault> {
     let place = Place::of(root, &list.path)?;
     let glob = list.glob.as_deref().map(Glob::new).transpose()?;
     let found = walk::walk(root, &place, list.recursive, list.hidden)?;
@@ -60,9 +97,9 @@ pub fn list(root: &Path, list: &List) -> Result<ToolResult, Fault> {
     if found.closed > 0 {
         text.push_str(&format!("{} folders could not be looked into.\n", found.closed));
     }
-    let entries: Vec<Value> = shown.iter().map(|entry| object(entry)).collect();
-    let more = left > 0 || found.cut;
-    Ok(result::structured(text, &json!({ "path": place.shown, "entries": entries, "more": more })))
+    let entries = shown.iter().map(|entry| ListedEntry::of(entry)).collect();
+    let listed = Listed { path: place.shown, entries, more: left > 0 || found.cut };
+    Ok(ToolResult::new().text(text).structured(listed))
 }
 
 fn line(entry: &Entry) -> String {
@@ -73,26 +110,29 @@ fn line(entry: &Entry) -> String {
     }
 }
 
-fn object(entry: &Entry) -> Value {
-    let mut object = json!({ "path": entry.path, "kind": entry.kind.word() });
-    if entry.kind == Kind::File {
-        object["size"] = entry.size.into();
+impl ListedEntry {
+    fn of(entry: &Entry) -> Self {
+        let since = entry.modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+        Self {
+            path: entry.path.clone(),
+            kind: entry.kind,
+            size: (entry.kind == Kind::File).then_some(entry.size),
+            modified: since.map(|since| since.as_secs()),
+        }
     }
-    let since = entry.modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
-    if let Some(since) = since {
-        object["modified"] = since.as_secs().into();
-    }
-    object
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+    use toolyard_plugin::{Content, IntoResult};
+
     use super::*;
 
     fn listed(root: &Path, arguments: Value) -> (String, Value) {
         let list: List = serde_json::from_value(arguments).expect("arguments");
-        let result = super::list(root, &list).expect("listed");
-        let contract::Content::Text(block) = &result.content[0] else { panic!("a text") };
+        let result = super::list(root, &list).expect("listed").into_result().expect("it can be written");
+        let Content::Text(block) = &result.content[0] else { panic!("a text") };
         let object = serde_json::from_str(&result.structured_content.expect("there")).expect("JSON");
         (block.text.clone(), object)
     }

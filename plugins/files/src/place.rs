@@ -1,11 +1,20 @@
 //! Which file or folder a caller means, and why it cannot be had.
 
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Why something was not done, in a sentence that says what to do instead.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault(pub String);
+
+impl std::error::Error for Fault {}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// A place in the granted folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use contract::{Content, Media, ToolResult, result};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use toolyard_plugin::ToolResult;
 
-use crate::declaration;
 use crate::place::{Fault, Place};
 
 /// The most bytes of text that are given at once.
@@ -21,13 +21,28 @@ const MOST_BYTES: u64 = 4 << 20;
 const SAMPLE: usize = 8 << 10;
 
 /// The arguments.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ReadOf {
+    /// The file, such as docs/plan.txt.
+    #[schemars(length(min = 1, max = 1_024))]
     path: String,
-    #[serde(default = "declaration::first_line")]
+    /// The first line to give of a text.
+    #[serde(default = "first_line")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     offset: usize,
-    #[serde(default = "declaration::default_lines")]
+    /// How many lines to give at most.
+    #[serde(default = "default_lines")]
+    #[schemars(range(min = 1, max = 100_000))]
     limit: usize,
+}
+
+fn first_line() -> usize {
+    1
+}
+
+fn default_lines() -> usize {
+    2_000
 }
 
 /// One file.
@@ -97,7 +112,7 @@ fn text(place: &Place, mut file: impl BufRead, of: &ReadOf) -> Result<ToolResult
     if text.is_empty() && of.offset > 1 {
         return Err(Fault(format!("{} has {line} lines; there is no line {}.", place.name(), of.offset)));
     }
-    let mut result = result::text(String::from_utf8_lossy(&text));
+    let mut result = ToolResult::new().text(String::from_utf8_lossy(&text));
     if is_cut {
         let said = format!(
             "(Lines {} to {last} of {}; there is more. Go on with offset {}.)",
@@ -105,27 +120,21 @@ fn text(place: &Place, mut file: impl BufRead, of: &ReadOf) -> Result<ToolResult
             place.name(),
             last + 1
         );
-        result.content.push(result::block(said));
+        result = result.text(said);
     }
     Ok(result)
 }
 
 /// An image as one, anything else as a resource.
 fn blob(place: &Place, bytes: Vec<u8>) -> ToolResult {
-    let content = match image(&bytes) {
-        Some(kind) => {
-            Content::Image(Media { data: bytes, mime_type: kind.to_owned(), annotations: None, meta: None })
-        }
-        None => {
-            let resource = json!({ "resource": {
-                "uri": format!("files:///{}", escaped(&place.shown)),
-                "mimeType": "application/octet-stream",
-                "blob": STANDARD.encode(bytes),
-            } });
-            Content::EmbeddedResource(resource.to_string())
-        }
-    };
-    ToolResult { content: vec![content], structured_content: None, is_error: false, meta: None }
+    match image(&bytes) {
+        Some(kind) => ToolResult::new().image(bytes, kind),
+        None => ToolResult::new().resource(json!({
+            "uri": format!("files:///{}", escaped(&place.shown)),
+            "mimeType": "application/octet-stream",
+            "blob": STANDARD.encode(bytes),
+        })),
+    }
 }
 
 /// The media type of an image, by how its bytes begin.
@@ -150,18 +159,24 @@ fn escaped(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use toolyard_plugin::{Content, IntoResult};
+
     use super::*;
+
+    fn read(root: &Path, of: &ReadOf) -> Result<Vec<Content>, Fault> {
+        Ok(super::read(root, of)?.into_result().expect("it can be written").content)
+    }
 
     fn of(path: &str, offset: usize, limit: usize) -> ReadOf {
         ReadOf { path: path.to_owned(), offset, limit }
     }
 
-    fn texts(result: &ToolResult) -> Vec<String> {
+    fn texts(content: &[Content]) -> Vec<String> {
         let text = |content: &Content| match content {
             Content::Text(block) => block.text.clone(),
             _ => panic!("a text"),
         };
-        result.content.iter().map(text).collect()
+        content.iter().map(text).collect()
     }
 
     fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -175,16 +190,16 @@ mod tests {
     #[test]
     fn text_is_given_by_lines_and_what_is_left_is_said() {
         let root = folder(&[("a", b"one\ntwo\nthree\nfour"), ("empty", b"")]);
-        let read = |offset, limit| super::read(root.path(), &of("a", offset, limit)).expect("read");
-        assert_eq!(texts(&read(1, 10)), ["one\ntwo\nthree\nfour"]);
+        let lines = |offset, limit| read(root.path(), &of("a", offset, limit)).expect("read");
+        assert_eq!(texts(&lines(1, 10)), ["one\ntwo\nthree\nfour"]);
         assert_eq!(
-            texts(&read(2, 2)),
+            texts(&lines(2, 2)),
             ["two\nthree\n", "(Lines 2 to 3 of a; there is more. Go on with offset 4.)"]
         );
-        assert_eq!(texts(&read(4, 1)), ["four"]);
-        let fault = super::read(root.path(), &of("a", 5, 1)).expect_err("there is none");
+        assert_eq!(texts(&lines(4, 1)), ["four"]);
+        let fault = read(root.path(), &of("a", 5, 1)).expect_err("there is none");
         assert_eq!(fault.0, "a has 4 lines; there is no line 5.");
-        assert_eq!(texts(&super::read(root.path(), &of("empty", 1, 5)).expect("read")), [""]);
+        assert_eq!(texts(&read(root.path(), &of("empty", 1, 5)).expect("read")), [""]);
     }
 
     #[test]
@@ -192,10 +207,10 @@ mod tests {
         let long = "x".repeat(100 << 10);
         let lines = format!("{long}\n{long}\n{long}\n");
         let root = folder(&[("lines", lines.as_bytes()), ("line", "y".repeat(300 << 10).as_bytes())]);
-        let result = super::read(root.path(), &of("lines", 1, 100)).expect("read");
+        let result = read(root.path(), &of("lines", 1, 100)).expect("read");
         assert_eq!(texts(&result)[0].len(), 2 * (long.len() + 1));
         assert!(texts(&result)[1].contains("Go on with offset 3."), "{:?}", texts(&result)[1]);
-        let result = super::read(root.path(), &of("line", 1, 100)).expect("read");
+        let result = read(root.path(), &of("line", 1, 100)).expect("read");
         assert_eq!(texts(&result)[0].len(), MOST_TEXT);
         assert!(texts(&result)[1].contains("there is more"));
     }
@@ -206,16 +221,16 @@ mod tests {
         let large = vec![0; MOST_BYTES as usize + 1];
         let root =
             folder(&[("i.dat", png), ("b b.bin", b"\0\x01"), ("latin", b"caf\xe9 x"), ("large", &large)]);
-        let read = |name: &str| super::read(root.path(), &of(name, 1, 1));
-        let image = read("i.dat").expect("read");
-        let [Content::Image(media)] = &image.content[..] else { panic!("an image") };
+        let file = |name: &str| read(root.path(), &of(name, 1, 1));
+        let image = file("i.dat").expect("read");
+        let [Content::Image(media)] = &image[..] else { panic!("an image") };
         assert_eq!((media.mime_type.as_str(), &media.data[..]), ("image/png", &png[..]));
-        let bytes = read("b b.bin").expect("read");
-        let [Content::EmbeddedResource(json)] = &bytes.content[..] else { panic!("a resource") };
+        let bytes = file("b b.bin").expect("read");
+        let [Content::EmbeddedResource(json)] = &bytes[..] else { panic!("a resource") };
         assert!(json.contains("files:///b%20b.bin") && json.contains("\"AAE=\""), "{json}");
-        assert!(matches!(read("latin").expect("read").content[0], Content::EmbeddedResource(_)));
-        assert!(read("large").expect_err("too large").0.contains("is no text and has"));
-        assert!(read("").expect_err("a folder").0.contains("is a folder"));
+        assert!(matches!(file("latin").expect("read")[0], Content::EmbeddedResource(_)));
+        assert!(file("large").expect_err("too large").0.contains("is no text and has"));
+        assert!(file("").expect_err("a folder").0.contains("is a folder"));
     }
 
     #[test]

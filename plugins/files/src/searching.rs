@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use contract::{ToolResult, result};
 use regex_lite::{Regex, RegexBuilder};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolyard_plugin::ToolResult;
 
-use crate::declaration;
 use crate::glob::Glob;
 use crate::place::{Fault, Place};
 use crate::reading;
@@ -23,35 +22,59 @@ const LONGEST_LINE: usize = 240;
 const STEP: usize = 16;
 
 /// The arguments.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Search {
+    /// The text to look for, as it is.
+    #[schemars(length(min = 1, max = 500))]
     query: Option<String>,
+    /// Instead of query: a regular expression for a line.
+    #[schemars(length(min = 1, max = 500))]
     regex: Option<String>,
+    /// The folder, such as docs/drafts; all of the granted folder if left out.
     #[serde(default)]
+    #[schemars(length(max = 1_024))]
     path: String,
+    /// Only paths that fit: *.txt by name in every folder, src/**/*.{rs,toml} by the
+    /// whole path.
+    #[schemars(length(max = 256))]
     glob: Option<String>,
+    /// Whether upper and lower case are different.
     #[serde(default)]
     case_sensitive: bool,
+    /// Also what begins with a dot.
     #[serde(default)]
     hidden: bool,
-    #[serde(default = "declaration::default_results")]
+    /// How many lines to give at most.
+    #[serde(default = "default_results")]
+    #[schemars(range(min = 1, max = 1_000))]
     max_results: usize,
 }
 
+fn default_results() -> usize {
+    50
+}
+
 /// What was found.
-#[derive(Debug, Default)]
-struct Found {
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Found {
     matches: Vec<Match>,
+    /// How many files were searched.
     searched: usize,
+    /// How many were too large or no text.
     skipped: usize,
+    /// Whether there may be more matches.
     more: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct Match {
     path: String,
+    #[schemars(range(min = 1))]
     line: usize,
+    /// The line, cut if it is long.
     text: String,
 }
 
@@ -61,7 +84,7 @@ pub fn search(
     root: &Path,
     search: &Search,
     step: &mut dyn FnMut(usize, usize) -> bool,
-) -> Result<ToolResult, Fault> {
+) -> Result<ToolResult<Found>, Fault> {
     let place = Place::of(root, &search.path)?;
     let glob = search.glob.as_deref().map(Glob::new).transpose()?;
     let wanted = pattern(search)?;
@@ -86,7 +109,7 @@ pub fn search(
     if !files.is_empty() {
         step(files.len(), files.len());
     }
-    Ok(shown(&place, &found))
+    Ok(ToolResult::new().text(shown(&place, &found)).structured(found))
 }
 
 fn pattern(search: &Search) -> Result<Regex, Fault> {
@@ -145,7 +168,7 @@ fn cut(line: &str) -> String {
     cut
 }
 
-fn shown(place: &Place, found: &Found) -> ToolResult {
+fn shown(place: &Place, found: &Found) -> String {
     let Found { matches, searched, skipped, more } = found;
     let mut text: String =
         matches.iter().map(|Match { path, line, text }| format!("{path}:{line}: {text}\n")).collect();
@@ -158,16 +181,13 @@ fn shown(place: &Place, found: &Found) -> ToolResult {
     if *skipped > 0 {
         text.push_str(&format!("Not searched, because too large or no text: {skipped} files.\n"));
     }
-    let matches: Vec<Value> = matches
-        .iter()
-        .map(|Match { path, line, text }| json!({ "path": path, "line": line, "text": text }))
-        .collect();
-    let object = json!({ "matches": matches, "searched": searched, "skipped": skipped, "more": more });
-    result::structured(text, &object)
+    text
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -183,7 +203,7 @@ mod tests {
     fn found(root: &Path, arguments: Value) -> Result<Value, Fault> {
         let search: Search = serde_json::from_value(arguments).expect("arguments");
         let result = super::search(root, &search, &mut |_, _| false)?;
-        Ok(serde_json::from_str(&result.structured_content.expect("there")).expect("JSON"))
+        Ok(json!(result.value()))
     }
 
     #[test]

@@ -4,6 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::place::{Fault, Place};
 
 /// The most entries that are looked at.
@@ -12,13 +15,14 @@ pub const MOST: usize = 20_000;
 const DEEPEST: usize = 64;
 
 /// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     File,
     Folder,
-    /// It is not followed.
+    // It is not followed.
     Link,
-    /// A pipe, a device and the like.
+    // A pipe, a device and the like.
     Other,
 }
 

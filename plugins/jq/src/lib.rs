@@ -3,7 +3,6 @@
 //! `program` compiles, `run` collects the outputs within bounds, `json_text`
 //! writes them, `rendering` makes the result.
 
-mod declaration;
 mod json_text;
 mod program;
 mod rendering;
@@ -11,53 +10,63 @@ mod run;
 
 use std::collections::BTreeMap;
 
-use contract::{CallError, Guest, Tool, ToolResult, arguments, host, result};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use toolyard_plugin::{Error, Tool, ToolResult, cancelled, plugin};
 
 use crate::program::Program;
+use crate::rendering::Outputs;
 
-/// The arguments of `jq`. Values stay text until jaq reads them, so numbers
-/// keep all their digits.
-#[derive(Deserialize)]
+const MOST_OUTPUTS: usize = 100_000;
+
+/// Values stay text until jaq reads them, so numbers keep all their digits.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Arguments {
+    /// The jq program, for example `.items[] | {name, total: (.price * .count)}`.
     program: String,
+    /// The JSON value that the program runs over; any type.
     input: Box<RawValue>,
+    /// Show outputs that are strings as they are in the text, without quotes. The
+    /// structured result is the same either way.
     #[serde(default)]
     raw: bool,
-    #[serde(default = "declaration::default_limit")]
+    /// Stop after so many outputs.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = MOST_OUTPUTS))]
     limit: usize,
+    /// Values that the program finds under their names: {"year": 2026} is $year.
     #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }))]
     variables: BTreeMap<String, Box<RawValue>>,
+}
+
+fn default_limit() -> usize {
+    1_000
 }
 
 /// How many outputs go by between two questions whether to stop.
 const OUTPUTS_PER_LOOK: usize = 256;
 
-struct Jq;
-
-impl Guest for Jq {
-    fn list_tools() -> Vec<Tool> {
-        vec![declaration::jq()]
-    }
-
-    fn call(name: String, arguments: String) -> Result<ToolResult, CallError> {
-        if name != declaration::NAME {
-            return Err(arguments::unknown_tool(&name));
-        }
-        let Arguments { program, input, raw, limit, variables } = arguments::read(&arguments)?;
-        let variables: Vec<_> = variables.iter().map(|(name, json)| (name.as_str(), json.get())).collect();
-        Ok(match Program::compile(&program, variables.iter().map(|(name, _)| *name)) {
-            Err(message) => result::failure(message),
-            Ok(program) => {
-                let values = variables.iter().map(|(_, json)| *json);
-                let outcome = program.run(input.get(), values, limit, &mut |outputs| {
-                    outputs % OUTPUTS_PER_LOOK == 0 && host::cancelled()
-                });
-                rendering::render(&outcome, raw)
-            }
-        })
-    }
+fn jq(Arguments { program, input, raw, limit, variables }: Arguments) -> Result<ToolResult<Outputs>, Error> {
+    let program = Program::compile(&program, variables.keys().map(String::as_str)).map_err(Error::new)?;
+    let values = variables.values().map(|json| json.get());
+    let outcome = program
+        .run(input.get(), values, limit, &mut |outputs| outputs % OUTPUTS_PER_LOOK == 0 && cancelled());
+    Ok(rendering::render(outcome, raw)?)
 }
 
-contract::export!(Jq with_types_in contract::bindings);
+plugin! {
+    tools: [
+        Tool::new("jq", jq)
+            .title("jq")
+            .description(
+                "Runs a jq program over a JSON value: select, reshape, count, group, sort. Gives every output \
+                 on a line of its own, and all of them as a structured result. Nothing but the value and the \
+                 given variables is there to read: no files, no environment, no modules.",
+            )
+            .optional_task()
+            .pure(),
+    ]
+}

@@ -1,12 +1,28 @@
 //! The result of a run, for people and for programs.
 
-use contract::{ToolResult, result};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use toolyard_plugin::ToolResult;
 
 use crate::run::{End, Outcome, Output};
 
+/// The result for programs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Outputs {
+    /// The outputs, in order.
+    outputs: Vec<Box<RawValue>>,
+    /// Whether there were more outputs than the limits let through.
+    truncated: bool,
+    /// Why the program failed after these outputs; absent if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
 /// Makes the result. The first block holds nothing but outputs, one a line;
 /// what there is to say about them is a block of its own.
-pub fn render(outcome: &Outcome, raw: bool) -> ToolResult {
+pub fn render(outcome: Outcome, raw: bool) -> serde_json::Result<ToolResult<Outputs>> {
     let lines: Vec<&str> = outcome.outputs.iter().map(|output| line(output, raw)).collect();
     let count = outcome.outputs.len();
     let remark = match &outcome.end {
@@ -22,17 +38,17 @@ pub fn render(outcome: &Outcome, raw: bool) -> ToolResult {
         End::Stopped => Some(format!("Stopped from outside after {count} outputs.")),
     };
 
-    let mut content = Vec::new();
+    let mut result = ToolResult::new();
     if count > 0 {
-        content.push(result::block(lines.join("\n")));
+        result = result.text(lines.join("\n"));
     }
-    content.extend(remark.map(result::block));
-    ToolResult {
-        content,
-        structured_content: Some(structured(outcome)),
-        is_error: matches!(outcome.end, End::Failed(_) | End::Stopped),
-        meta: None,
+    if let Some(remark) = remark {
+        result = result.text(remark);
     }
+    if matches!(outcome.end, End::Failed(_) | End::Stopped) {
+        result = result.failed();
+    }
+    Ok(result.structured(structured(outcome)?))
 }
 
 fn line(output: &Output, raw: bool) -> &str {
@@ -42,23 +58,23 @@ fn line(output: &Output, raw: bool) -> &str {
     }
 }
 
-/// Put together from texts that are JSON already, so that no number loses digits
-/// on the way through another type.
-fn structured(outcome: &Outcome) -> String {
-    let outputs: Vec<&str> = outcome.outputs.iter().map(|output| output.json.as_str()).collect();
+fn structured(outcome: Outcome) -> serde_json::Result<Outputs> {
     let truncated = matches!(outcome.end, End::OverLimit | End::OverBytes | End::Stopped);
-    let error = match &outcome.end {
-        End::Failed(error) => format!(",\"error\":{}", serde_json::Value::from(error.as_str())),
-        End::Stopped => ",\"error\":\"stopped\"".to_owned(),
-        End::Complete | End::OverLimit | End::OverBytes => String::new(),
+    let error = match outcome.end {
+        End::Failed(error) => Some(error),
+        End::Stopped => Some("stopped".to_owned()),
+        End::Complete | End::OverLimit | End::OverBytes => None,
     };
-    format!("{{\"outputs\":[{}],\"truncated\":{truncated}{error}}}", outputs.join(","))
+    // They stay the texts that they are, so that no number loses digits on the way
+    // through another type.
+    let outputs = outcome.outputs.into_iter().map(|output| RawValue::from_string(output.json));
+    Ok(Outputs { outputs: outputs.collect::<serde_json::Result<_>>()?, truncated, error })
 }
 
 #[cfg(test)]
 mod tests {
-    use contract::Content;
     use serde_json::{Value, json};
+    use toolyard_plugin::{Content, IntoResult, raw};
 
     use super::*;
 
@@ -67,7 +83,11 @@ mod tests {
         Outcome { outputs: vec![text, Output { json: "12345678901234567890".to_owned(), string: None }], end }
     }
 
-    fn texts(result: &ToolResult) -> Vec<&str> {
+    fn rendered(outcome: Outcome, raw: bool) -> raw::ToolResult {
+        render(outcome, raw).expect("JSON").into_result().expect("it can be written")
+    }
+
+    fn texts(result: &raw::ToolResult) -> Vec<&str> {
         let mut texts = Vec::new();
         for content in &result.content {
             match content {
@@ -78,14 +98,14 @@ mod tests {
         texts
     }
 
-    fn value(result: &ToolResult) -> Value {
+    fn value(result: &raw::ToolResult) -> Value {
         let json = result.structured_content.as_deref().expect("there is structured content");
         serde_json::from_str(json).expect("it is JSON")
     }
 
     #[test]
     fn outputs_are_lines_and_values() {
-        let result = render(&outcome(End::Complete), false);
+        let result = rendered(outcome(End::Complete), false);
         assert_eq!(texts(&result), ["\"a\\nb\"\n12345678901234567890"]);
         assert_eq!(
             value(&result),
@@ -96,14 +116,14 @@ mod tests {
 
     #[test]
     fn raw_changes_the_text_only() {
-        let result = render(&outcome(End::Complete), true);
+        let result = rendered(outcome(End::Complete), true);
         assert_eq!(texts(&result), ["a\nb\n12345678901234567890"]);
         assert_eq!(value(&result)["outputs"][0], "a\nb");
     }
 
     #[test]
     fn no_output_is_said() {
-        let result = render(&Outcome { outputs: Vec::new(), end: End::Complete }, false);
+        let result = rendered(Outcome { outputs: Vec::new(), end: End::Complete }, false);
         assert_eq!(texts(&result), ["The program gave no output."]);
         assert_eq!(value(&result), json!({"outputs": [], "truncated": false}));
     }
@@ -117,7 +137,7 @@ mod tests {
             (End::Stopped, true, true, json!("stopped")),
         ];
         for (end, is_error, truncated, error) in cases {
-            let result = render(&outcome(end), false);
+            let result = rendered(outcome(end), false);
             assert_eq!(texts(&result).len(), 2);
             assert_eq!(result.is_error, is_error);
             assert_eq!(value(&result)["truncated"], truncated);

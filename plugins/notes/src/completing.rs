@@ -1,6 +1,6 @@
 //! Names that begin as somebody typed.
 
-use contract::completion::Completions;
+use toolyard_plugin::completion::Completions;
 
 use crate::folder::Note;
 

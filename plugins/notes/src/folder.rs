@@ -34,6 +34,8 @@ pub enum Fault {
     Unreadable(String),
 }
 
+impl std::error::Error for Fault {}
+
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

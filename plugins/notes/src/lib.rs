@@ -3,11 +3,10 @@
 //!
 //! `name` says what a note may be called and its URI, `folder` reads and writes
 //! files, `search` finds lines, `listing` makes pages of resources, `completing`
-//! ranks names, `declaration` says what there is, `moment` writes times. Here the
-//! host is told and asked; everything below can run without one.
+//! ranks names, `moment` writes times. Here the host is told and asked; everything
+//! below can run without one.
 
 mod completing;
-mod declaration;
 mod folder;
 mod listing;
 mod moment;
@@ -16,91 +15,113 @@ mod search;
 
 use std::path::Path;
 
-use contract::completion::{Completions, Reference};
-use contract::prompts::{Prompt, PromptResult};
-use contract::resources::{Body, Contents, Page, Template};
-use contract::{AskError, CallError, Change, Content, RpcError, Tool, ToolResult, arguments, host, result};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolyard_plugin::completion::{self, Completions, Reference};
+use toolyard_plugin::prompts::{self, Argument, Message, Prompt, PromptResult, Role};
+use toolyard_plugin::raw::{CallError, RpcError, TextBlock};
+use toolyard_plugin::resources::{self, Body, Contents, Page, Template};
+use toolyard_plugin::{
+    AskError, Change, Content, Error, INVALID_PARAMS, Tool, ToolResult, cancelled, changed, effects, plugin,
+    progress,
+};
 
 use crate::folder::Fault;
 use crate::name::Name;
+use crate::search::Found;
 
 /// Where the manifest puts the notes.
 const ROOT: &str = "/notes";
 /// The media type of a note.
 const MARKDOWN: &str = "text/markdown";
+/// The prompt.
+const SUMMARISE: &str = "summarise_note";
+/// The argument of the prompt and the variable of the template.
+const NAME: &str = "name";
+/// All notes.
+const TEMPLATE: &str = "notes:///{name}";
+/// What the prompt says after the note.
+const INSTRUCTION: &str = "Summarise the note above: what it is about in one sentence, then its main points as \
+                           a short list, then what is left to be done, if anything. Say nothing that is not in it.";
 /// A note of the folder could not be read, and it is no fault of the caller.
 const INTERNAL_ERROR: i32 = -32603;
 
-struct Notes;
-
-/// The arguments of `search_notes`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Search {
+    /// The words to look for.
+    #[schemars(length(min = 1, max = 200))]
     query: String,
-    #[serde(default = "declaration::default_limit")]
+    /// How many lines to give at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 100))]
     limit: usize,
 }
 
-/// The arguments of `read_note` and of the prompt.
-#[derive(Deserialize)]
+fn default_limit() -> usize {
+    20
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct OfNote {
+    /// The note's name; the ending .md may be left out.
+    #[schemars(length(min = 1, max = 128))]
     name: String,
 }
 
-/// The arguments of `append_note`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Append {
+    /// The note's name; the ending .md may be left out.
+    #[schemars(length(min = 1, max = 128))]
     name: String,
+    /// Markdown.
+    #[schemars(length(min = 1, max = 65_536))]
     text: String,
 }
 
-impl contract::Guest for Notes {
-    fn list_tools() -> Vec<Tool> {
-        declaration::tools()
-    }
-
-    fn call(tool: String, arguments: String) -> Result<ToolResult, CallError> {
-        let root = Path::new(ROOT);
-        let done = match tool.as_str() {
-            declaration::SEARCH => {
-                let Search { query, limit } = arguments::read(&arguments)?;
-                search::search(root, &query, limit, &mut |searched, of| {
-                    host::progress(searched as f64, Some(of as f64), None);
-                    host::cancelled()
-                })
-                .map(|found| found.result())
-            }
-            declaration::READ => {
-                let OfNote { name } = arguments::read(&arguments)?;
-                Name::of_argument(&name)
-                    .and_then(|name| folder::read(root, &name))
-                    .map(|bytes| result::text(String::from_utf8_lossy(&bytes)))
-            }
-            declaration::APPEND => append(root, &arguments::read(&arguments)?),
-            _ => return Err(arguments::unknown_tool(&tool)),
-        };
-        Ok(done.unwrap_or_else(|fault| result::failure(fault.to_string())))
-    }
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Appended {
+    name: String,
+    /// The note as a resource.
+    uri: String,
+    /// Whether the note is new.
+    created: bool,
+    /// How many bytes it has now.
+    bytes: u64,
 }
 
-fn append(root: &Path, Append { name, text }: &Append) -> Result<ToolResult, Fault> {
-    let name = Name::of_argument(name)?;
+fn search_notes(Search { query, limit }: Search) -> Result<ToolResult<Found>, Error> {
+    let found = search::search(Path::new(ROOT), &query, limit, &mut |searched, of| {
+        progress(searched as f64, of as f64, "");
+        cancelled()
+    })?;
+    Ok(ToolResult::new().text(found.text()).structured(found))
+}
+
+fn read_note(OfNote { name }: OfNote) -> Result<String, Error> {
+    let bytes = folder::read(Path::new(ROOT), &Name::of_argument(&name)?)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn append_note(Append { name, text }: Append) -> Result<ToolResult<Appended>, Error> {
+    let name = Name::of_argument(&name)?;
     // What is written twice stands there twice.
-    host::effects().map_err(|error| Fault::Refused(why(&error).to_owned()))?;
-    let appended = folder::append(root, &name, text)?;
-    if appended.created {
-        host::changed(&Change::Resources);
+    effects().map_err(|error| Error::new(why(&error)))?;
+    let folder::Appended { created, bytes } = folder::append(Path::new(ROOT), &name, &text)?;
+    if created {
+        changed(&Change::Resources);
     }
-    host::changed(&Change::Resource(name.uri()));
-    let done = if appended.created { "Began" } else { "Added to" };
-    let said = json!({ "name": name.as_str(), "uri": name.uri(), "created": appended.created, "bytes": appended.bytes });
-    let link = json!({ "uri": name.uri(), "name": name.as_str(), "mimeType": MARKDOWN }).to_string();
-    let text = format!("{done} {}, which has {} bytes now.", name.as_str(), appended.bytes);
-    let mut result = result::structured(text, &said);
-    result.content.push(Content::ResourceLink(link));
-    Ok(result)
+    changed(&Change::Resource(name.uri()));
+    let done = if created { "Began" } else { "Added to" };
+    let (name, uri) = (name.as_str().to_owned(), name.uri());
+    Ok(ToolResult::new()
+        .text(format!("{done} {name}, which has {bytes} bytes now."))
+        .link(&uri, &name, json!({ "mimeType": MARKDOWN }))
+        .structured(Appended { name, uri, created, bytes }))
 }
 
 fn why(error: &AskError) -> &'static str {
@@ -110,13 +131,16 @@ fn why(error: &AskError) -> &'static str {
     }
 }
 
-impl contract::resources::Guest for Notes {
+struct Notes;
+
+impl resources::Guest for Notes {
     fn list_resources(cursor: Option<String>) -> Result<Page, RpcError> {
         listing::page(Path::new(ROOT), cursor.as_deref()).map_err(internal)
     }
 
     fn list_templates() -> Result<Vec<Template>, RpcError> {
-        Ok(vec![declaration::template()])
+        let more = json!({ "title": "A note by its name", "mimeType": MARKDOWN }).to_string();
+        Ok(vec![Template { uri_template: TEMPLATE.to_owned(), name: "note".to_owned(), more }])
     }
 
     fn read(uri: String) -> Result<Option<Vec<Contents>>, RpcError> {
@@ -132,22 +156,33 @@ impl contract::resources::Guest for Notes {
     }
 }
 
-impl contract::prompts::Guest for Notes {
+impl prompts::Guest for Notes {
     fn list_prompts() -> Vec<Prompt> {
-        vec![declaration::prompt()]
+        vec![Prompt {
+            name: SUMMARISE.to_owned(),
+            title: Some("Summarise a note".to_owned()),
+            description: Some("Sums up one of the user's notes.".to_owned()),
+            arguments: vec![Argument {
+                name: NAME.to_owned(),
+                title: None,
+                description: Some("The note's name.".to_owned()),
+                required: true,
+            }],
+            icons: "[]".to_owned(),
+            meta: None,
+        }]
     }
 
     fn get(prompt: String, arguments: String) -> Result<PromptResult, CallError> {
-        if prompt != declaration::SUMMARISE {
-            return Err(CallError::Rpc(arguments::invalid_params(format!(
-                "There is no prompt named {prompt}."
-            ))));
+        if prompt != SUMMARISE {
+            return Err(CallError::Rpc(invalid_params(format!("There is no prompt named {prompt}."))));
         }
-        let OfNote { name } = arguments::read(&arguments)?;
+        let OfNote { name } = serde_json::from_str(&arguments)
+            .map_err(|error| CallError::Rpc(invalid_params(format!("The arguments do not fit: {error}."))))?;
         let made = Name::of_argument(&name).and_then(|name| summarise(Path::new(ROOT), &name));
         made.map_err(|fault| match fault {
             Fault::Unreadable(_) => CallError::Rpc(internal(fault)),
-            fault => CallError::Rpc(arguments::invalid_params(fault.to_string())),
+            fault => CallError::Rpc(invalid_params(fault.to_string())),
         })
     }
 }
@@ -156,14 +191,14 @@ fn summarise(root: &Path, name: &Name) -> Result<PromptResult, Fault> {
     let bytes = folder::read(root, name)?;
     let text: Value = String::from_utf8_lossy(&bytes).into();
     let resource = json!({ "resource": { "uri": name.uri(), "mimeType": MARKDOWN, "text": text } });
-    let messages = vec![
-        result::from_user(Content::EmbeddedResource(resource.to_string())),
-        result::from_user(result::block(declaration::INSTRUCTION)),
-    ];
+    let instruction = TextBlock { text: INSTRUCTION.to_owned(), annotations: None, meta: None };
+    let messages = [Content::EmbeddedResource(resource.to_string()), Content::Text(instruction)]
+        .map(|content| Message { role: Role::User, content })
+        .into();
     Ok(PromptResult { description: Some(format!("A summary of {}", name.as_str())), messages })
 }
 
-impl contract::completion::Guest for Notes {
+impl completion::Guest for Notes {
     fn complete(
         reference: Reference,
         name: String,
@@ -171,11 +206,11 @@ impl contract::completion::Guest for Notes {
         _context: String,
     ) -> Result<Completions, RpcError> {
         let is_ours = match &reference {
-            Reference::Prompt(prompt) => prompt == declaration::SUMMARISE,
-            Reference::Template(template) => template == declaration::TEMPLATE,
+            Reference::Prompt(prompt) => prompt == SUMMARISE,
+            Reference::Template(template) => template == TEMPLATE,
         };
-        if !is_ours || name != declaration::NAME {
-            return Err(arguments::invalid_params("There is nothing of that name to complete."));
+        if !is_ours || name != NAME {
+            return Err(invalid_params("There is nothing of that name to complete."));
         }
         let notes = folder::notes(Path::new(ROOT)).map_err(internal)?;
         Ok(completing::complete(&notes, &value))
@@ -186,10 +221,39 @@ fn internal(fault: Fault) -> RpcError {
     RpcError { code: INTERNAL_ERROR, message: fault.to_string(), data: None }
 }
 
-contract::export!(Notes with_types_in contract::bindings);
-contract::export_resources!(Notes with_types_in contract::bindings::resources);
-contract::export_prompts!(Notes with_types_in contract::bindings::prompts);
-contract::export_completion!(Notes with_types_in contract::bindings::completion);
+fn invalid_params(message: impl Into<String>) -> RpcError {
+    RpcError { code: INVALID_PARAMS, message: message.into(), data: None }
+}
+
+plugin! {
+    tools: [
+        Tool::new("search_notes", search_notes)
+            .title("Search notes")
+            .description(
+                "Finds the lines of the user's Markdown notes that hold every word of the query, in any order and \
+                 case, each with its note and its line number.",
+            )
+            .optional_task()
+            .pure(),
+        Tool::new("read_note", read_note)
+            .title("Read note")
+            .description("Gives one of the user's Markdown notes.")
+            .pure(),
+        // Twice is not once.
+        Tool::new("append_note", append_note)
+            .title("Append to note")
+            .description(
+                "Adds text to the end of one of the user's Markdown notes, on lines of its own, or begins a new \
+                 note with it. Nothing is overwritten.",
+            )
+            .additive()
+            .idempotent(false)
+            .open_world(false),
+    ],
+    resources: Notes,
+    prompts: Notes,
+    completion: Notes,
+}
 
 #[cfg(test)]
 mod tests {
@@ -206,7 +270,7 @@ mod tests {
         let json: Value = serde_json::from_str(json).expect("JSON");
         assert_eq!(json["resource"]["uri"], "notes:///a%20b.md");
         assert_eq!(json["resource"]["text"], "# A\n\u{fffd}");
-        assert!(matches!(&second.content, Content::Text(block) if block.text == declaration::INSTRUCTION));
+        assert!(matches!(&second.content, Content::Text(block) if block.text == INSTRUCTION));
         let missing = Name::of_argument("none").expect("a name");
         assert!(matches!(summarise(root.path(), &missing), Err(Fault::Missing(_))));
     }

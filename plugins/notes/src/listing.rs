@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use contract::resources::{Entry, Page};
 use serde_json::json;
+use toolyard_plugin::resources::{Entry, Page};
 
 use crate::MARKDOWN;
 use crate::folder::{self, Fault, Note};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use contract::{ToolResult, result};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::folder::{self, Fault};
 use crate::name::Name;
@@ -14,20 +14,29 @@ const LONGEST_LINE: usize = 200;
 const STEP: usize = 16;
 
 /// What was found.
-#[derive(Debug)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Found {
     matches: Vec<Match>,
+    /// How many notes were searched.
     searched: usize,
-    /// Whether there are more matches than were wished for.
+    /// How many were too large or not readable.
+    skipped: usize,
+    /// Whether there are more matches.
     more: bool,
-    /// Notes that could not be searched.
-    skipped: Vec<Name>,
+    #[serde(skip)]
+    skipped_names: Vec<Name>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct Match {
-    note: Name,
+    name: String,
+    /// The note as a resource.
+    uri: String,
+    #[schemars(range(min = 1))]
     line: usize,
+    /// The line, cut if it is long.
     text: String,
 }
 
@@ -44,13 +53,14 @@ pub fn search(
         return Err(Fault::Refused("The query has no words.".to_owned()));
     }
     let notes = folder::notes(root)?;
-    let mut found = Found { matches: Vec::new(), searched: 0, more: false, skipped: Vec::new() };
+    let mut found = Found::default();
     for (index, note) in notes.iter().enumerate() {
         if index % STEP == 0 && index > 0 && step(index, notes.len()) {
             return Err(Fault::Refused("The search was stopped.".to_owned()));
         }
         let Ok(bytes) = folder::read(root, &note.name) else {
-            found.skipped.push(note.name.clone());
+            found.skipped += 1;
+            found.skipped_names.push(note.name.clone());
             continue;
         };
         found.searched += 1;
@@ -63,7 +73,8 @@ pub fn search(
                 found.more = true;
                 return Ok(found);
             }
-            found.matches.push(Match { note: note.name.clone(), line: line + 1, text: cut(text) });
+            let (name, uri) = (note.name.as_str().to_owned(), note.name.uri());
+            found.matches.push(Match { name, uri, line: line + 1, text: cut(text) });
         }
     }
     if notes.len() > STEP {
@@ -83,45 +94,32 @@ fn cut(line: &str) -> String {
 }
 
 impl Found {
-    /// For people, and for programs.
-    pub fn result(&self) -> ToolResult {
-        let mut text = String::new();
-        for Match { note, line, text: found } in &self.matches {
-            text.push_str(&format!("{}:{line}: {found}\n", note.as_str()));
-        }
+    /// For people.
+    pub fn text(&self) -> String {
+        let line = |Match { name, line, text, .. }: &Match| format!("{name}:{line}: {text}\n");
+        let mut text: String = self.matches.iter().map(line).collect();
         if self.matches.is_empty() {
             text.push_str(&format!("Nothing found in {} notes.\n", self.searched));
         }
         if self.more {
             text.push_str("There is more; ask for more with `limit`, or for less with another word.\n");
         }
-        if !self.skipped.is_empty() {
-            let names: Vec<&str> = self.skipped.iter().map(Name::as_str).take(10).collect();
+        if self.skipped > 0 {
+            let names: Vec<&str> = self.skipped_names.iter().map(Name::as_str).take(10).collect();
             text.push_str(&format!(
                 "Too large or not readable: {} notes, such as {}.\n",
-                self.skipped.len(),
+                self.skipped,
                 names.join(", ")
             ));
         }
-        let matches: Vec<Value> = self
-            .matches
-            .iter()
-            .map(|Match { note, line, text }| {
-                json!({ "name": note.as_str(), "uri": note.uri(), "line": line, "text": text })
-            })
-            .collect();
-        let object = json!({
-            "matches": matches,
-            "searched": self.searched,
-            "skipped": self.skipped.len(),
-            "more": self.more,
-        });
-        result::structured(text, &object)
+        text
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn with(notes: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -133,7 +131,7 @@ mod tests {
     }
 
     fn lines(found: &Found) -> Vec<(&str, usize, &str)> {
-        found.matches.iter().map(|found| (found.note.as_str(), found.line, found.text.as_str())).collect()
+        found.matches.iter().map(|found| (found.name.as_str(), found.line, found.text.as_str())).collect()
     }
 
     fn quiet(root: &Path, query: &str, limit: usize) -> Result<Found, Fault> {
@@ -171,8 +169,8 @@ mod tests {
         let root = with(&[("latin.md", b"caf\xe9 menu"), ("large.md", &large)]);
         let found = quiet(root.path(), "menu", 5).expect("searched");
         assert_eq!(lines(&found), [("latin.md", 1, "caf\u{fffd} menu")]);
-        let result = found.result();
-        let object: Value = serde_json::from_str(&result.structured_content.expect("there")).expect("JSON");
+        assert!(found.text().ends_with("1 notes, such as large.md.\n"), "{}", found.text());
+        let object = json!(found);
         assert_eq!((&object["searched"], &object["skipped"]), (&json!(1), &json!(1)));
         assert_eq!(object["matches"][0]["uri"], "notes:///latin.md");
     }

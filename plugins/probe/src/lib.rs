@@ -3,48 +3,123 @@
 //! them to see progress, tasks, questions, cancelling and limits at work.
 
 mod asking;
-mod declarations;
 mod inputs;
 mod spending;
 mod stepping;
 
-use contract::{CallError, Guest, RpcError, Tool, ToolResult, arguments, host, result};
+use std::time::Instant;
 
-struct Probe;
+use toolyard_plugin::{Error, NoArguments, Tool, plugin, sleep};
 
-impl Guest for Probe {
-    fn list_tools() -> Vec<Tool> {
-        declarations::tools()
-    }
+use crate::inputs::{Duration, Failure, ProtocolError, Text};
 
-    fn call(name: String, arguments: String) -> Result<ToolResult, CallError> {
-        let arguments = arguments.as_str();
-        match name.as_str() {
-            "echo" => Ok(result::text(arguments::read::<inputs::Text>(arguments)?.text)),
-            "wait" => {
-                let ms = arguments::read::<inputs::Duration>(arguments)?.ms;
-                host::sleep(ms);
-                Ok(result::text(format!("waited {ms} ms")))
-            }
-            "spin" => {
-                let ms = arguments::read::<inputs::Duration>(arguments)?.ms;
-                spending::spin(ms, std::time::Instant::now);
-                Ok(result::text(format!("spun {ms} ms")))
-            }
-            "fail" => Ok(result::failure(arguments::read::<inputs::Message>(arguments)?.message)),
-            "protocol_error" => {
-                let inputs::ProtocolError { code, message } = arguments::read(arguments)?;
-                Err(CallError::Rpc(RpcError { code, message, data: None }))
-            }
-            "count" | "batch" => Ok(stepping::count(arguments::read(arguments)?)),
-            "ask" => Ok(asking::ask(&arguments::read::<inputs::Question>(arguments)?.question)),
-            "confirm" => Ok(asking::confirm(&arguments::read::<inputs::Question>(arguments)?.question)),
-            "trap" => spending::trap(),
-            "grow" => Ok(spending::grow(arguments::read::<inputs::Size>(arguments)?.mib)),
-            "flood" => Ok(spending::flood(arguments::read::<inputs::Size>(arguments)?.mib)),
-            _ => Err(arguments::unknown_tool(&name)),
-        }
-    }
+fn echo(Text { text }: Text) -> Result<String, Error> {
+    Ok(text)
 }
 
-contract::export!(Probe with_types_in contract::bindings);
+fn wait(Duration { ms }: Duration) -> Result<String, Error> {
+    sleep(std::time::Duration::from_millis(ms));
+    Ok(format!("waited {ms} ms"))
+}
+
+fn spin(Duration { ms }: Duration) -> Result<String, Error> {
+    spending::spin(ms, Instant::now);
+    Ok(format!("spun {ms} ms"))
+}
+
+fn fail(Failure { message }: Failure) -> Result<(), Error> {
+    Err(Error::new(message))
+}
+
+fn protocol_error(ProtocolError { code, message }: ProtocolError) -> Result<(), Error> {
+    Err(Error::protocol(code, message))
+}
+
+fn trap(_: NoArguments) -> Result<(), Error> {
+    spending::trap()
+}
+
+plugin! {
+    tools: [
+        Tool::new("echo", echo)
+            .title("Echo")
+            .description("Returns the text it is given. The quickest way to see that the host works.")
+            .pure(),
+        Tool::new("wait", wait)
+            .title("Wait")
+            .description(
+                "Sleeps in the host for some milliseconds, which costs neither processor time nor a thread, \
+                 then says so.",
+            )
+            .optional_task()
+            .pure(),
+        Tool::new("spin", spin)
+            .title("Spin")
+            .description(
+                "Computes without pause for some milliseconds, to see a busy tool being limited or cancelled.",
+            )
+            .optional_task()
+            .pure(),
+        Tool::new("fail", fail)
+            .title("Fail")
+            .description(
+                "Fails the way a tool fails: a result marked as an error, with this message for the model.",
+            )
+            .optional_task()
+            .pure(),
+        Tool::new("protocol_error", protocol_error)
+            .title("Protocol error")
+            .description(
+                "Fails the way a request fails: the reply is a JSON-RPC error with this code and message, and \
+                 no result.",
+            )
+            .optional_task()
+            .pure(),
+        Tool::new("count", stepping::count)
+            .title("Count")
+            .description("Counts to a number, sleeping before each step and reporting progress after it.")
+            .optional_task()
+            .pure(),
+        // The user is a world outside, and may answer otherwise the next time.
+        Tool::new("ask", asking::ask)
+            .title("Ask")
+            .description(
+                "Asks the user one question and returns the answer, or says that the user declined, cancelled \
+                 or cannot be asked.",
+            )
+            .optional_task()
+            .read_only()
+            .idempotent(false)
+            .open_world(true),
+        Tool::new("confirm", asking::confirm)
+            .title("Confirm")
+            .description(
+                "Becomes a task where the client knows tasks, then asks the user a yes-or-no question and \
+                 returns \"yes\", \"no\", \"declined\" or \"cancelled\".",
+            )
+            .optional_task()
+            .read_only()
+            .idempotent(false)
+            .open_world(true),
+        Tool::new("trap", trap)
+            .title("Trap")
+            .description("Crashes, as a tool with a bug would, to see that nothing else is harmed.")
+            .optional_task()
+            .pure(),
+        Tool::new("grow", spending::grow)
+            .title("Grow")
+            .description("Takes and touches so much memory, to see the memory limit at work.")
+            .optional_task()
+            .pure(),
+        Tool::new("flood", spending::flood)
+            .title("Flood")
+            .description("Returns so much text, to see the limit on output at work.")
+            .optional_task()
+            .pure(),
+        Tool::new("batch", stepping::count)
+            .title("Batch")
+            .description("Counts as `count` does, but only ever as a task.")
+            .required_task()
+            .pure(),
+    ]
+}

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use contract::{ToolResult, result};
+use toolyard_plugin::Error;
+
+use crate::inputs::Size;
 
 const MIB: usize = 1 << 20;
 
@@ -37,23 +39,23 @@ pub fn trap() -> ! {
 
 /// Takes memory and writes to every page of it, so that it is there in truth.
 /// Where the host refuses more, the result says how far it went.
-pub fn grow(mib: u32) -> ToolResult {
+pub fn grow(Size { mib }: Size) -> Result<String, Error> {
     let mut taken: Vec<Vec<u8>> = Vec::new();
     for had in 0..mib {
         let mut chunk = Vec::new();
         if taken.try_reserve(1).is_err() || chunk.try_reserve_exact(MIB).is_err() {
             // What was taken is given back first, or the message might not fit.
             drop(taken);
-            return result::failure(format!("memory was refused after {had} of {mib} MiB"));
+            return Err(Error::new(format!("memory was refused after {had} of {mib} MiB")));
         }
         chunk.resize(MIB, 0xA5);
         taken.push(black_box(chunk));
     }
-    result::text(format!("grew {mib} MiB"))
+    Ok(format!("grew {mib} MiB"))
 }
 
 /// A text of so many MiB, in lines of 64 bytes.
-pub fn flood(mib: u32) -> ToolResult {
+pub fn flood(Size { mib }: Size) -> Result<String, Error> {
     const LINE: &str = "The quick brown fox jumps over the lazy dog, again and again...\n";
     const { assert!(MIB.is_multiple_of(LINE.len()), "whole lines make a MiB") };
     // On a 64-bit host this cannot overflow; on wasm32 4,096 MiB would.
@@ -63,9 +65,9 @@ pub fn flood(mib: u32) -> ToolResult {
             for _ in 0..bytes / LINE.len() {
                 text.push_str(LINE);
             }
-            result::text(text)
+            Ok(text)
         }
-        _ => result::failure(format!("memory was refused for {mib} MiB of text")),
+        _ => Err(Error::new(format!("memory was refused for {mib} MiB of text"))),
     }
 }
 
@@ -73,16 +75,7 @@ pub fn flood(mib: u32) -> ToolResult {
 mod tests {
     use std::cell::Cell;
 
-    use contract::Content;
-
     use super::*;
-
-    fn text_of(result: &ToolResult) -> &str {
-        match result.content.as_slice() {
-            [Content::Text(block)] => &block.text,
-            other => panic!("one block of text, not {}", other.len()),
-        }
-    }
 
     #[test]
     fn spins_until_the_clock_has_moved_on() {
@@ -104,17 +97,16 @@ mod tests {
     #[test]
     fn grows() {
         for mib in [0, 1, 3] {
-            let grown = grow(mib);
-            assert!(!grown.is_error);
-            assert_eq!(text_of(&grown), format!("grew {mib} MiB"));
+            assert_eq!(grow(Size { mib }).expect("there is memory"), format!("grew {mib} MiB"));
         }
     }
 
     #[test]
     fn floods_to_the_byte() {
         for mib in [0, 1, 2] {
-            assert_eq!(text_of(&flood(mib)).len(), mib as usize * MIB);
+            let text = flood(Size { mib }).expect("there is memory");
+            assert_eq!(text.len(), mib as usize * MIB);
+            assert!(text.lines().all(|line| line.starts_with("The ")));
         }
-        assert!(text_of(&flood(1)).lines().all(|line| line.starts_with("The ")));
     }
 }

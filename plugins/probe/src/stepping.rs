@@ -1,17 +1,19 @@
 //! Work in steps, with progress.
 
-use contract::{ToolResult, host, result};
+use std::time::Duration;
+
+use toolyard_plugin::{Error, progress, sleep, status};
 
 use crate::inputs::Steps;
 
 /// Sleeps through the steps and reports each one when it is done, to the caller
 /// of the call and in the task's status.
-pub fn count(Steps { steps, ms }: Steps) -> ToolResult {
+pub fn count(Steps { steps, ms }: Steps) -> Result<String, Error> {
     for step in 1..=steps {
-        host::sleep(ms);
+        sleep(Duration::from_millis(ms));
         let message = format!("step {step} of {steps}");
-        host::progress(f64::from(step), Some(f64::from(steps)), Some(&message));
-        host::status(&message);
+        progress(f64::from(step), f64::from(steps), &message);
+        status(&message);
     }
-    result::text(format!("counted {steps}"))
+    Ok(format!("counted {steps}"))
 }

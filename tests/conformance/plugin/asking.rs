@@ -1,7 +1,8 @@
 //! Tools that ask the client while the call is open (2025-11-25).
 
-use contract::{AskError, CallError, Question, Tool, ToolResult, arguments, host, result};
+use fixtures::{arguments, result};
 use serde_json::{Value, json};
+use toolyard_plugin::raw::{AskError, CallError, Question, Tool, ToolResult, host};
 
 use crate::tools::{none, plain};
 

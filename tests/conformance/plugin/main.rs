@@ -6,12 +6,12 @@ mod media;
 mod offering;
 mod tools;
 
-use contract::{CallError, Tool, ToolResult};
+use toolyard_plugin::raw::{CallError, Tool, ToolResult};
 
 /// The plugin; each module implements the interfaces that it is named for.
 pub struct Conformance;
 
-impl contract::Guest for Conformance {
+impl toolyard_plugin::raw::Guest for Conformance {
     fn list_tools() -> Vec<Tool> {
         let mut listed = tools::list();
         listed.extend(asking::list());
@@ -21,12 +21,12 @@ impl contract::Guest for Conformance {
     fn call(name: String, arguments: String) -> Result<ToolResult, CallError> {
         match tools::call(&name).or_else(|| asking::call(&name, &arguments)) {
             Some(result) => result,
-            None => Err(contract::arguments::unknown_tool(&name)),
+            None => Err(fixtures::arguments::unknown_tool(&name)),
         }
     }
 }
 
-contract::export!(Conformance with_types_in contract::bindings);
-contract::export_resources!(Conformance with_types_in contract::bindings::resources);
-contract::export_prompts!(Conformance with_types_in contract::bindings::prompts);
-contract::export_completion!(Conformance with_types_in contract::bindings::completion);
+toolyard_plugin::raw::export!(Conformance with_types_in toolyard_plugin::bindings);
+toolyard_plugin::raw::export_resources!(Conformance with_types_in toolyard_plugin::bindings::resources);
+toolyard_plugin::raw::export_prompts!(Conformance with_types_in toolyard_plugin::bindings::prompts);
+toolyard_plugin::raw::export_completion!(Conformance with_types_in toolyard_plugin::bindings::completion);

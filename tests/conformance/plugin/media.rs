@@ -1,6 +1,6 @@
 //! The smallest picture and the shortest sound.
 
-use contract::{Content, Media};
+use toolyard_plugin::raw::{Content, Media};
 
 /// One red pixel.
 #[rustfmt::skip]

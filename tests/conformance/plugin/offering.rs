@@ -1,18 +1,19 @@
 //! Resources, prompts and completion.
 
-use contract::completion::{Completions, Reference};
-use contract::declaration::{argument, prompt};
-use contract::prompts::{Prompt, PromptResult};
-use contract::resources::{Body, Contents, Entry, Page, Template};
-use contract::{CallError, RpcError, arguments, result};
+use fixtures::declaration::{argument, prompt};
+use fixtures::{arguments, result};
 use serde_json::{Value, json};
+use toolyard_plugin::completion::{Completions, Reference};
+use toolyard_plugin::prompts::{Prompt, PromptResult};
+use toolyard_plugin::raw::{CallError, RpcError};
+use toolyard_plugin::resources::{Body, Contents, Entry, Page, Template};
 
 use crate::tools::embedded;
 use crate::{Conformance, media};
 
 const TEMPLATE: &str = "test://template/{id}/data";
 
-impl contract::resources::Guest for Conformance {
+impl toolyard_plugin::resources::Guest for Conformance {
     fn list_resources(_cursor: Option<String>) -> Result<Page, RpcError> {
         let entry = |uri: &str, name: &str, mime_type: &str| Entry {
             uri: uri.to_owned(),
@@ -58,7 +59,7 @@ fn data(id: &str) -> String {
     format!(r#"{{"id":{},"templateTest":true,"data":{}}}"#, json!(id), json!(format!("Data for ID: {id}")))
 }
 
-impl contract::prompts::Guest for Conformance {
+impl toolyard_plugin::prompts::Guest for Conformance {
     fn list_prompts() -> Vec<Prompt> {
         let plain = |name: &str, description: &str, arguments| prompt(name, name, description, arguments);
         vec![
@@ -102,7 +103,7 @@ impl contract::prompts::Guest for Conformance {
     }
 }
 
-impl contract::completion::Guest for Conformance {
+impl toolyard_plugin::completion::Guest for Conformance {
     fn complete(
         reference: Reference,
         name: String,

@@ -1,8 +1,9 @@
 //! Tools that answer by themselves.
 
-use contract::declaration::tool;
-use contract::{CallError, Content, LogLevel, TaskSupport, Tool, ToolResult, host, result};
+use fixtures::declaration::tool;
+use fixtures::result;
 use serde_json::{Value, json};
+use toolyard_plugin::raw::{CallError, Content, LogLevel, TaskSupport, Tool, ToolResult, host};
 
 use crate::media;
 

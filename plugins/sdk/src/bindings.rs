@@ -1,23 +1,22 @@
-//! What `wit-bindgen` makes of the worlds, straight from `wit/`, so that a plugin
-//! and the contract cannot drift apart. Each interface that a plugin may export
-//! has a world and an export macro of its own; the types and the host are those
-//! of the first.
+//! What `wit-bindgen` makes of the worlds of `wit/`. Each interface that a plugin may
+//! export has a world and an export macro of its own; the types and the host are
+//! those of the first.
 
 wit_bindgen::generate!({
-    path: "../../wit",
+    path: "wit",
     world: "tools-plugin",
     pub_export_macro: true,
-    default_bindings_module: "contract::bindings",
+    default_bindings_module: "toolyard_plugin::bindings",
 });
 
 /// For a plugin that has resources.
 pub mod resources {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "resources-plugin",
         pub_export_macro: true,
         export_macro_name: "export_resources",
-        default_bindings_module: "contract::bindings::resources",
+        default_bindings_module: "toolyard_plugin::bindings::resources",
         with: {
             "toolyard:plugin/types@0.1.0": crate::bindings::toolyard::plugin::types,
             "toolyard:plugin/host@0.1.0": crate::bindings::toolyard::plugin::host,
@@ -28,11 +27,11 @@ pub mod resources {
 /// For a plugin that has prompts.
 pub mod prompts {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "prompts-plugin",
         pub_export_macro: true,
         export_macro_name: "export_prompts",
-        default_bindings_module: "contract::bindings::prompts",
+        default_bindings_module: "toolyard_plugin::bindings::prompts",
         with: {
             "toolyard:plugin/types@0.1.0": crate::bindings::toolyard::plugin::types,
             "toolyard:plugin/host@0.1.0": crate::bindings::toolyard::plugin::host,
@@ -43,11 +42,11 @@ pub mod prompts {
 /// For a plugin that completes arguments.
 pub mod completion {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "completion-plugin",
         pub_export_macro: true,
         export_macro_name: "export_completion",
-        default_bindings_module: "contract::bindings::completion",
+        default_bindings_module: "toolyard_plugin::bindings::completion",
         with: {
             "toolyard:plugin/types@0.1.0": crate::bindings::toolyard::plugin::types,
             "toolyard:plugin/host@0.1.0": crate::bindings::toolyard::plugin::host,

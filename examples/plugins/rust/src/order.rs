@@ -1,0 +1,207 @@
+//! Finding a short order of stops that begins with the first.
+
+use crate::sphere::Place;
+
+/// Rounds, or sets of stops, between two reports.
+const STEP: u64 = 1 << 14;
+
+/// A trip to plan.
+pub struct Trip {
+    pub places: Vec<Place>,
+    /// Whether it ends where it began.
+    pub is_round: bool,
+}
+
+impl Trip {
+    fn leg(&self, from: usize, to: usize) -> f64 {
+        self.places[from].kilometres_to(&self.places[to])
+    }
+
+    /// The leg from the last stop home, if there is one.
+    fn home(&self, last: usize) -> f64 {
+        if self.is_round { self.leg(last, 0) } else { 0.0 }
+    }
+
+    /// The kilometres of an order.
+    pub fn length(&self, order: &[usize]) -> f64 {
+        let legs = order.windows(2).map(|leg| self.leg(leg[0], leg[1]));
+        legs.sum::<f64>() + order.last().map_or(0.0, |last| self.home(*last))
+    }
+
+    /// A short order, quickly: from each stop to the nearest that is left, then so many
+    /// attempts to shorten it by turning a part of it round. `report` is told how many are
+    /// done, and stops it by an error.
+    pub fn quick<E>(
+        &self,
+        rounds: u64,
+        mut report: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Vec<usize>, E> {
+        let mut order = self.nearest_neighbours();
+        let stops = order.len() as u64;
+        let mut dice = Dice(0x2545_F491_4F6C_DD1D);
+        for round in 0..rounds {
+            if round % STEP == 0 {
+                report(round)?;
+            }
+            if stops < 3 {
+                break;
+            }
+            // The first stop stays where it is.
+            let (one, other) = (1 + dice.below(stops - 1) as usize, 1 + dice.below(stops - 1) as usize);
+            let (from, to) = (one.min(other), one.max(other));
+            let after = order.get(to + 1).copied();
+            let end = |last: usize| after.map_or_else(|| self.home(last), |next| self.leg(last, next));
+            let before = order[from - 1];
+            let now = self.leg(before, order[from]) + end(order[to]);
+            let then = self.leg(before, order[to]) + end(order[from]);
+            if then + 1e-9 < now {
+                order[from..=to].reverse();
+            }
+        }
+        report(rounds)?;
+        Ok(order)
+    }
+
+    fn nearest_neighbours(&self) -> Vec<usize> {
+        let mut left: Vec<usize> = (1..self.places.len()).collect();
+        let mut order = vec![0];
+        let mut here = 0;
+        while let Some(nearest) =
+            (0..left.len()).min_by(|a, b| self.leg(here, left[*a]).total_cmp(&self.leg(here, left[*b])))
+        {
+            here = left.swap_remove(nearest);
+            order.push(here);
+        }
+        order
+    }
+
+    /// The shortest order of all (Held and Karp): for each set of stops and each that may
+    /// be its last, the shortest way through the set. The table doubles with each stop.
+    pub fn exact<E>(&self, mut report: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<usize>, E> {
+        // The first stop is in no set.
+        let stops = self.places.len() - 1;
+        let sets = 1_usize << stops;
+        let mut table = vec![f32::INFINITY; sets * stops];
+        for set in 1..sets {
+            if set as u64 % STEP == 0 {
+                report(set as u64)?;
+            }
+            for last in (0..stops).filter(|last| set & (1 << last) != 0) {
+                let before = set & !(1 << last);
+                let shortest = if before == 0 {
+                    self.leg(0, last + 1)
+                } else {
+                    let ways = (0..stops).filter(|it| before & (1 << it) != 0);
+                    ways.map(|it| f64::from(table[before * stops + it]) + self.leg(it + 1, last + 1))
+                        .fold(f64::INFINITY, f64::min)
+                };
+                table[set * stops + last] = shortest as f32;
+            }
+        }
+        // Backwards: which stop was last, which before it, and so on.
+        let mut order = Vec::with_capacity(stops + 1);
+        let mut set = sets - 1;
+        let mut after: Option<usize> = None;
+        while set != 0 {
+            let on = |it: usize| after.map_or_else(|| self.home(it + 1), |after| self.leg(it + 1, after + 1));
+            let whole = |it: usize| f64::from(table[set * stops + it]) + on(it);
+            let members = (0..stops).filter(|it| set & (1 << it) != 0);
+            let Some(last) = members.min_by(|a, b| whole(*a).total_cmp(&whole(*b))) else { break };
+            order.push(last + 1);
+            set &= !(1 << last);
+            after = Some(last);
+        }
+        order.push(0);
+        order.reverse();
+        report(sets as u64)?;
+        Ok(order)
+    }
+}
+
+/// Numbers that look random, the same for each call: a plan can be had again.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::sphere::Stop;
+
+    fn trip(places: &[(f64, f64)], is_round: bool) -> Trip {
+        let place = |&(latitude, longitude): &(f64, f64)| {
+            Place::from(&Stop { name: String::new(), latitude, longitude })
+        };
+        Trip { places: places.iter().map(place).collect(), is_round }
+    }
+
+    /// Some places, spread over a country.
+    fn scattered(count: u64) -> Vec<(f64, f64)> {
+        let mut dice = Dice(7);
+        (0..count)
+            .map(|_| (45.0 + dice.below(500) as f64 / 100.0, 8.0 + dice.below(900) as f64 / 100.0))
+            .collect()
+    }
+
+    fn shortest_by_trying(trip: &Trip) -> f64 {
+        fn rest(trip: &Trip, order: &mut Vec<usize>, best: &mut f64) {
+            if order.len() == trip.places.len() {
+                *best = best.min(trip.length(order));
+            }
+            for next in 1..trip.places.len() {
+                if !order.contains(&next) {
+                    order.push(next);
+                    rest(trip, order, best);
+                    order.pop();
+                }
+            }
+        }
+        let mut best = f64::INFINITY;
+        rest(trip, &mut vec![0], &mut best);
+        best
+    }
+
+    #[test]
+    fn the_exact_order_is_the_shortest_of_all() {
+        for count in 2..8 {
+            for is_round in [false, true] {
+                let trip = trip(&scattered(count), is_round);
+                let order = trip.exact(|_| Ok::<_, Infallible>(())).expect("it is not stopped");
+                assert_eq!(order[0], 0);
+                let (found, shortest) = (trip.length(&order), shortest_by_trying(&trip));
+                assert!((found - shortest).abs() < 0.01, "{count}: {found} is not {shortest}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_quick_order_has_every_stop_once_and_gets_shorter() {
+        let trip = trip(&scattered(60), true);
+        let order = trip.quick(50_000, |_| Ok::<_, Infallible>(())).expect("it is not stopped");
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..60).collect::<Vec<_>>());
+        assert_eq!(order[0], 0);
+        assert!(trip.length(&order) < trip.length(&trip.nearest_neighbours()));
+    }
+
+    #[test]
+    fn a_plan_can_be_stopped() {
+        let trip = trip(&scattered(5), true);
+        let mut seen = Vec::new();
+        let stopped = trip.quick(u64::MAX, |done| {
+            seen.push(done);
+            if done >= 2 * STEP { Err("stopped") } else { Ok(()) }
+        });
+        assert_eq!((stopped, seen), (Err("stopped"), vec![0, STEP, 2 * STEP]));
+    }
+}

@@ -1,0 +1,272 @@
+//! What a tool gives back.
+
+use std::any::Any;
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::raw::{Content, Media, TextBlock};
+use crate::{Error, raw, schema};
+
+/// What a tool's function may return.
+///
+/// - Any type that is [`Serialize`] and [`JsonSchema`]: structured content, with an
+///   output schema of that type, and its JSON as a text for whoever cannot read it. A
+///   value that is no JSON object is wrapped as `{"result": value}`.
+/// - `String` and `&'static str`: a text. `()`: nothing.
+/// - [`ToolResult`]: all of it by hand; [`ToolResult<T>`] with structured content.
+pub trait IntoResult {
+    /// The schema of the structured content, if there is to be any.
+    fn output_schema() -> Option<Value>;
+    /// The result.
+    fn into_result(self) -> Result<raw::ToolResult, Error>;
+}
+
+impl<R: Serialize + JsonSchema + 'static> IntoResult for R {
+    fn output_schema() -> Option<Value> {
+        let plain = TEXTS_AND_NOTHING.iter().any(|is_plain| is_plain(&None::<R>));
+        (!plain).then(schema::output::<R>)
+    }
+
+    fn into_result(self) -> Result<raw::ToolResult, Error> {
+        let mut result = Some(self);
+        // Texts are structured content in no other sense than that they can be
+        // written as JSON; which types are meant can only be told by looking.
+        if let Some(text) = taken::<String>(&mut result) {
+            return Ok(ToolResult::new().text(text).into_raw());
+        }
+        if let Some(text) = taken::<&'static str>(&mut result) {
+            return Ok(ToolResult::new().text(text).into_raw());
+        }
+        if let Some(text) = taken::<Cow<'static, str>>(&mut result) {
+            return Ok(ToolResult::new().text(text).into_raw());
+        }
+        if taken::<()>(&mut result).is_some() {
+            return Ok(ToolResult::new().into_raw());
+        }
+        match result {
+            Some(value) => ToolResult::new().structured(value).into_result(),
+            None => Ok(ToolResult::new().into_raw()),
+        }
+    }
+}
+
+type IsOf = fn(&dyn Any) -> bool;
+
+/// What `into_result` takes for a text or for nothing.
+const TEXTS_AND_NOTHING: [IsOf; 4] = [
+    |result| result.is::<Option<String>>(),
+    |result| result.is::<Option<&'static str>>(),
+    |result| result.is::<Option<Cow<'static, str>>>(),
+    |result| result.is::<Option<()>>(),
+];
+
+fn taken<T: 'static>(result: &mut dyn Any) -> Option<T> {
+    result.downcast_mut::<Option<T>>().and_then(Option::take)
+}
+
+/// A result by hand: blocks of content, structured content beside them, `_meta`.
+///
+/// ```
+/// use toolyard_plugin::ToolResult;
+///
+/// let chart = vec![0x89, b'P', b'N', b'G'];
+/// let result = ToolResult::new().text("The week in a chart.").image(chart, "image/png");
+/// # let _ = result;
+/// ```
+#[derive(Debug)]
+pub struct ToolResult<T = Unstructured> {
+    content: Vec<Content>,
+    structured: T,
+    is_error: bool,
+    meta: Option<Value>,
+}
+
+/// Says of a [`ToolResult`] that it has no structured content.
+#[derive(Debug, Clone, Copy)]
+pub struct Unstructured;
+
+impl ToolResult {
+    /// An empty result.
+    pub fn new() -> Self {
+        Self { content: Vec::new(), structured: Unstructured, is_error: false, meta: None }
+    }
+
+    /// A failure of the tool's work, for the model to read.
+    pub fn failure(message: impl Into<String>) -> Self {
+        Self::new().text(message).failed()
+    }
+
+    /// The same with structured content, whose type becomes the tool's output schema.
+    pub fn structured<T: Serialize + JsonSchema>(self, value: T) -> ToolResult<T> {
+        let Self { content, structured: Unstructured, is_error, meta } = self;
+        ToolResult { content, structured: value, is_error, meta }
+    }
+
+    pub(crate) fn into_raw(self) -> raw::ToolResult {
+        self.with(None)
+    }
+}
+
+impl Default for ToolResult {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> ToolResult<T> {
+    /// The same and a text.
+    pub fn text(self, text: impl Into<String>) -> Self {
+        self.block(Content::Text(TextBlock { text: text.into(), annotations: None, meta: None }))
+    }
+
+    /// The same and an image.
+    pub fn image(self, bytes: Vec<u8>, mime_type: &str) -> Self {
+        self.block(Content::Image(media(bytes, mime_type)))
+    }
+
+    /// The same and a piece of audio.
+    pub fn audio(self, bytes: Vec<u8>, mime_type: &str) -> Self {
+        self.block(Content::Audio(media(bytes, mime_type)))
+    }
+
+    /// The same and a link to a resource: MCP `ResourceLink`, of which `uri` and
+    /// `name` are required and `more` may say other members, or be `null`.
+    pub fn link(self, uri: &str, name: &str, more: Value) -> Self {
+        let mut link = if more.is_object() { more } else { json!({}) };
+        link["uri"] = uri.into();
+        link["name"] = name.into();
+        self.block(Content::ResourceLink(link.to_string()))
+    }
+
+    /// The same and a resource itself: MCP `TextResourceContents` or
+    /// `BlobResourceContents`.
+    pub fn resource(self, resource: Value) -> Self {
+        self.block(Content::EmbeddedResource(json!({ "resource": resource }).to_string()))
+    }
+
+    /// The same and any block.
+    pub fn block(mut self, content: Content) -> Self {
+        self.content.push(content);
+        self
+    }
+
+    /// The same, marked as a failure.
+    pub fn failed(mut self) -> Self {
+        self.is_error = true;
+        self
+    }
+
+    /// The same with this object as `_meta`.
+    pub fn meta(mut self, meta: Value) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    /// What `structured` was given, to look at.
+    pub fn value(&self) -> &T {
+        &self.structured
+    }
+
+    fn with(self, structured_content: Option<String>) -> raw::ToolResult {
+        let Self { mut content, structured: _, is_error, meta } = self;
+        if let (Some(json), true) = (&structured_content, content.is_empty()) {
+            content.push(Content::Text(TextBlock { text: json.clone(), annotations: None, meta: None }));
+        }
+        raw::ToolResult { content, structured_content, is_error, meta: meta.map(|meta| meta.to_string()) }
+    }
+}
+
+impl IntoResult for ToolResult {
+    fn output_schema() -> Option<Value> {
+        None
+    }
+
+    fn into_result(self) -> Result<raw::ToolResult, Error> {
+        Ok(self.into_raw())
+    }
+}
+
+impl<T: Serialize + JsonSchema> IntoResult for ToolResult<T> {
+    fn output_schema() -> Option<Value> {
+        Some(schema::output::<T>())
+    }
+
+    fn into_result(self) -> Result<raw::ToolResult, Error> {
+        let json = serde_json::to_string(&self.structured)
+            .map_err(|error| Error::new(format!("The result cannot be written as JSON: {error}.")))?;
+        Ok(self.with(Some(schema::wrapped(json))))
+    }
+}
+
+fn media(data: Vec<u8>, mime_type: &str) -> Media {
+    Media { data, mime_type: mime_type.to_owned(), annotations: None, meta: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize, JsonSchema)]
+    struct Point {
+        x: i32,
+    }
+
+    /// Texts, structured content, and whether there is an output schema.
+    fn given<R: IntoResult>(result: R) -> (Vec<String>, Option<String>, bool) {
+        let made = result.into_result().expect("it can be written");
+        let text = |content: &Content| match content {
+            Content::Text(block) => block.text.clone(),
+            _ => panic!("a text"),
+        };
+        (made.content.iter().map(text).collect(), made.structured_content, R::output_schema().is_some())
+    }
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn texts_are_texts_and_nothing_is_nothing() {
+        assert_eq!(given("a".to_owned()), (texts(&["a"]), None, false));
+        assert_eq!(given("a"), (texts(&["a"]), None, false));
+        assert_eq!(given(Cow::Borrowed("a")), (texts(&["a"]), None, false));
+        assert_eq!(given(()), (Vec::new(), None, false));
+    }
+
+    #[test]
+    fn everything_else_is_structured_and_always_an_object() {
+        let point = Some("{\"x\":1}".to_owned());
+        assert_eq!(given(Point { x: 1 }), (texts(&["{\"x\":1}"]), point.clone(), true));
+        let list = "{\"result\":[1,2]}";
+        assert_eq!(given(vec![1, 2]), (texts(&[list]), Some(list.to_owned()), true));
+        let beside = ToolResult::new().text("one").structured(Point { x: 1 });
+        assert_eq!(given(beside), (texts(&["one"]), point, true));
+    }
+
+    #[test]
+    fn what_is_made_by_hand_stays_as_it_is() {
+        let made =
+            ToolResult::failure("no").link("a:/b", "b", Value::Null).meta(json!({ "m": 1 })).into_raw();
+        assert!(made.is_error);
+        assert_eq!(made.meta.as_deref(), Some("{\"m\":1}"));
+        let [Content::Text(_), Content::ResourceLink(link)] = &made.content[..] else { panic!("two blocks") };
+        assert_eq!(link, "{\"name\":\"b\",\"uri\":\"a:/b\"}");
+    }
+
+    #[test]
+    fn what_json_cannot_say_is_a_failure() {
+        let map = std::collections::BTreeMap::from([((1, 2), 3)]);
+        assert!(serde_json::to_string(&map).is_err());
+        #[derive(Serialize, JsonSchema)]
+        struct Odd {
+            #[schemars(with = "String")]
+            map: std::collections::BTreeMap<(u8, u8), u8>,
+        }
+        let map = std::collections::BTreeMap::from([((1, 2), 3)]);
+        let error = Odd { map }.into_result().expect_err("a key that is a pair");
+        assert!(error.to_string().contains("cannot be written"), "{error}");
+    }
+}

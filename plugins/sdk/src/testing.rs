@@ -1,0 +1,157 @@
+//! Unit tests of a tool, run natively: what stands in for the host there, one for each
+//! thread, so one for each test. It hears what a tool says and gives the answers that
+//! the test put in; it never sleeps.
+//!
+//! ```
+//! use serde_json::json;
+//! use toolyard_plugin::{Answer, ask, testing};
+//!
+//! testing::answer("name", json!({ "action": "accept", "content": { "answer": "Ada" } }));
+//! assert_eq!(ask::<String>("name", "Who?"), Ok(Answer::Accepted("Ada".to_owned())));
+//! ```
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::raw;
+
+/// Something that a tool told the host.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// How far it is.
+    Progress {
+        /// So much is done,
+        done: f64,
+        /// of this.
+        total: Option<f64>,
+        /// In words.
+        message: Option<String>,
+    },
+    /// The task's status message.
+    Status(String),
+    /// A log message.
+    Log {
+        /// How serious it is.
+        level: raw::LogLevel,
+        /// What it says.
+        data: Value,
+    },
+    /// A question.
+    Asked {
+        /// The tool's name for it.
+        key: String,
+        /// The request that the client gets.
+        method: String,
+        /// Its params.
+        params: Value,
+    },
+    /// That there are effects from here on.
+    Effects,
+    /// That the call is to be a task.
+    BeginTask,
+    /// What has changed, as `Debug` shows it.
+    Changed(String),
+}
+
+#[derive(Default)]
+struct Stage {
+    heard: Vec<Heard>,
+    answers: BTreeMap<String, Result<String, raw::AskError>>,
+    is_cancelled: bool,
+}
+
+thread_local! {
+    static STAGE: RefCell<Stage> = RefCell::default();
+}
+
+fn on_stage<T>(act: impl FnOnce(&mut Stage) -> T) -> T {
+    STAGE.with_borrow_mut(act)
+}
+
+/// Answers the question of this key with a result object, such as an `ElicitResult`.
+pub fn answer(key: &str, result: Value) {
+    on_stage(|stage| stage.answers.insert(key.to_owned(), Ok(result.to_string())));
+}
+
+/// Lets the question of this key go without an answer.
+pub fn no_answer(key: &str, why: raw::AskError) {
+    on_stage(|stage| stage.answers.insert(key.to_owned(), Err(why)));
+}
+
+/// From here on the call is being stopped.
+pub fn cancel() {
+    on_stage(|stage| stage.is_cancelled = true);
+}
+
+/// What the host was told since the last look.
+pub fn heard() -> Vec<Heard> {
+    on_stage(|stage| std::mem::take(&mut stage.heard))
+}
+
+/// The functions of the interface `host`.
+#[allow(clippy::unnecessary_wraps, reason = "as the bindings have them")]
+pub(crate) mod host {
+    use super::{Heard, on_stage, raw};
+
+    fn hear(what: Heard) {
+        on_stage(|stage| stage.heard.push(what));
+    }
+
+    fn value(json: &str) -> serde_json::Value {
+        serde_json::from_str(json)
+            .unwrap_or_else(|error| panic!("what the host is told is no JSON: {error}: {json}"))
+    }
+
+    pub fn progress(done: f64, total: Option<f64>, message: Option<&str>) {
+        hear(Heard::Progress { done, total, message: message.map(str::to_owned) });
+    }
+
+    pub fn status(message: &str) {
+        hear(Heard::Status(message.to_owned()));
+    }
+
+    pub fn log(level: raw::LogLevel, _logger: Option<&str>, data: &str) {
+        hear(Heard::Log { level, data: value(data) });
+    }
+
+    pub fn cancelled() -> bool {
+        on_stage(|stage| stage.is_cancelled)
+    }
+
+    pub fn sleep(_milliseconds: u64) {}
+
+    pub fn ask(questions: &[raw::Question]) -> Result<Vec<raw::Answer>, raw::AskError> {
+        let answer = |question: &raw::Question| {
+            let raw::Question { key, method, params } = question.clone();
+            let none = || Err(raw::AskError::Unsupported(format!("the test has no answer to {key:?}")));
+            let outcome = on_stage(|stage| stage.answers.get(&key).cloned()).unwrap_or_else(none);
+            hear(Heard::Asked { key: key.clone(), method, params: value(&params) });
+            raw::Answer { key, outcome }
+        };
+        Ok(questions.iter().map(answer).collect())
+    }
+
+    pub fn elicitation_complete(_key: &str) {}
+
+    pub fn begin_task() -> Result<(), raw::TaskError> {
+        hear(Heard::BeginTask);
+        Ok(())
+    }
+
+    pub fn effects() -> Result<(), raw::AskError> {
+        hear(Heard::Effects);
+        Ok(())
+    }
+
+    pub fn call_info() -> String {
+        "{\"attempt\":1}".to_owned()
+    }
+
+    pub fn changed(what: &raw::Change) {
+        hear(Heard::Changed(format!("{what:?}")));
+    }
+
+    pub fn release_stream(_retry_ms: u64) {}
+}

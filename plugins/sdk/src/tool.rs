@@ -1,0 +1,240 @@
+//! A tool: a function of the author's and what is said about it.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::{Error, IntoResult, raw, schema};
+
+/// A tool: its name, its function, and what clients are told about it.
+///
+/// The function takes one value, whose type gives the input schema, and returns what
+/// [`IntoResult`] says or an [`Error`]. Unless more is said, a tool cannot be called as a
+/// task and gives no hints.
+pub struct Tool {
+    name: Cow<'static, str>,
+    title: Option<Cow<'static, str>>,
+    description: Option<Cow<'static, str>>,
+    icons: Vec<Value>,
+    hints: Map<String, Value>,
+    task_support: raw::TaskSupport,
+    meta: Option<Value>,
+    // Functions, because a call needs neither of the two.
+    input_schema: fn() -> Value,
+    output_schema: fn() -> Option<Value>,
+    run: Box<Run>,
+}
+
+/// What a call runs, over the JSON of the arguments.
+type Run = dyn Fn(&str) -> Result<raw::ToolResult, Error>;
+
+impl Tool {
+    /// A tool that runs this function. The name has 1 to 128 characters of
+    /// `A-Z a-z 0-9 _ . -`.
+    pub fn new<A, R, E>(
+        name: impl Into<Cow<'static, str>>,
+        function: impl Fn(A) -> Result<R, E> + 'static,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: IntoResult,
+        E: Into<Error>,
+    {
+        Self {
+            name: name.into(),
+            title: None,
+            description: None,
+            icons: Vec::new(),
+            hints: Map::new(),
+            task_support: raw::TaskSupport::Forbidden,
+            meta: None,
+            input_schema: schema::input::<A>,
+            output_schema: R::output_schema,
+            run: Box::new(move |json| function(arguments(json)?).map_err(Into::into)?.into_result()),
+        }
+    }
+
+    /// A name for people.
+    pub fn title(mut self, title: impl Into<Cow<'static, str>>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// What the tool does, for the model.
+    pub fn description(mut self, description: impl Into<Cow<'static, str>>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// May be called as a task, too.
+    pub fn optional_task(mut self) -> Self {
+        self.task_support = raw::TaskSupport::Optional;
+        self
+    }
+
+    /// Is only ever a task, wherever the client knows tasks.
+    pub fn required_task(mut self) -> Self {
+        self.task_support = raw::TaskSupport::Required;
+        self
+    }
+
+    /// Hint: changes nothing.
+    pub fn read_only(self) -> Self {
+        self.hint("readOnlyHint", true).hint("destructiveHint", false)
+    }
+
+    /// Hint: changes something and takes nothing away.
+    pub fn additive(self) -> Self {
+        self.hint("readOnlyHint", false).hint("destructiveHint", false)
+    }
+
+    /// Hint: may overwrite or delete something.
+    pub fn destructive(self) -> Self {
+        self.hint("readOnlyHint", false).hint("destructiveHint", true)
+    }
+
+    /// Hint: called twice with the same arguments it has the effect, or the result, of
+    /// once.
+    pub fn idempotent(self, is_idempotent: bool) -> Self {
+        self.hint("idempotentHint", is_idempotent)
+    }
+
+    /// Hint: deals with a world outside, such as the web or the user.
+    pub fn open_world(self, is_open: bool) -> Self {
+        self.hint("openWorldHint", is_open)
+    }
+
+    /// All hints of a tool that reads its arguments and computes.
+    pub fn pure(self) -> Self {
+        self.read_only().idempotent(true).open_world(false)
+    }
+
+    fn hint(mut self, name: &str, value: bool) -> Self {
+        self.hints.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// One more icon: an MCP `Icon`, such as `{"src": "data:…", "mimeType": "image/svg+xml"}`.
+    pub fn icon(mut self, icon: Value) -> Self {
+        self.icons.push(icon);
+        self
+    }
+
+    /// An object that becomes the tool's `_meta`.
+    pub fn meta(mut self, meta: Value) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What `tools/list` shows of it.
+    pub fn declaration(&self) -> raw::Tool {
+        raw::Tool {
+            name: self.name.to_string(),
+            title: self.title.as_deref().map(str::to_owned),
+            description: self.description.as_deref().map(str::to_owned),
+            icons: Value::from(self.icons.clone()).to_string(),
+            input_schema: (self.input_schema)().to_string(),
+            output_schema: (self.output_schema)().map(|schema| schema.to_string()),
+            annotations: Value::from(self.hints.clone()).to_string(),
+            task_support: self.task_support,
+            meta: self.meta.as_ref().map(Value::to_string),
+        }
+    }
+
+    /// Runs it over a JSON object of arguments, as `tools/call` does.
+    pub fn call(&self, arguments: &str) -> Result<raw::ToolResult, raw::CallError> {
+        (self.run)(arguments).or_else(Error::into_outcome)
+    }
+}
+
+/// Reads the arguments. The host has checked them against the input schema, so an error
+/// means that the type knows more than its schema.
+fn arguments<A: DeserializeOwned>(json: &str) -> Result<A, Error> {
+    serde_json::from_str(json)
+        .map_err(|error| Error::invalid_params(format!("The arguments do not fit: {error}.")))
+}
+
+/// What [`plugin!`](crate::plugin!) makes `list-tools` of.
+#[doc(hidden)]
+pub fn list(tools: &[Tool]) -> Vec<raw::Tool> {
+    tools.iter().map(Tool::declaration).collect()
+}
+
+/// What [`plugin!`](crate::plugin!) makes `call` of.
+#[doc(hidden)]
+pub fn call(tools: &[Tool], name: &str, arguments: &str) -> Result<raw::ToolResult, raw::CallError> {
+    match tools.iter().find(|tool| tool.name == name) {
+        Some(tool) => tool.call(arguments),
+        None => Error::invalid_params(format!("There is no tool named {name} here.")).into_outcome(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::NoArguments;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Sum {
+        a: u8,
+        b: u8,
+    }
+
+    fn add(Sum { a, b }: Sum) -> Result<u8, Error> {
+        a.checked_add(b).ok_or_else(|| Error::new("That is more than 255."))
+    }
+
+    fn tools() -> Vec<Tool> {
+        let nothing = |NoArguments {}| Ok::<_, Error>(());
+        vec![
+            Tool::new("add", add).title("Add").description("Adds.").pure().optional_task(),
+            Tool::new("nothing", nothing).destructive().meta(json!({ "m": 1 })),
+        ]
+    }
+
+    fn called(name: &str, arguments: &str) -> Result<(bool, Option<String>), i32> {
+        match call(&tools(), name, arguments) {
+            Ok(result) => Ok((result.is_error, result.structured_content)),
+            Err(raw::CallError::Rpc(error)) => Err(error.code),
+            Err(raw::CallError::MissingCapability(_)) => panic!("nobody asked"),
+        }
+    }
+
+    #[test]
+    fn a_tool_is_declared_as_it_says() {
+        let [add, nothing] = &list(&tools())[..] else { panic!("two tools") };
+        assert_eq!((add.name.as_str(), add.title.as_deref()), ("add", Some("Add")));
+        assert_eq!(add.task_support, raw::TaskSupport::Optional);
+        assert_eq!(add.icons, "[]");
+        let hints: Value = serde_json::from_str(&add.annotations).expect("JSON");
+        let pure = json!({ "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false });
+        assert_eq!(hints, pure);
+        let schema: Value = serde_json::from_str(&add.input_schema).expect("JSON");
+        assert_eq!(schema["required"], json!(["a", "b"]));
+        assert!(add.output_schema.as_deref().is_some_and(|schema| schema.contains("\"result\"")));
+        assert_eq!(nothing.task_support, raw::TaskSupport::Forbidden);
+        assert_eq!((nothing.output_schema.as_deref(), nothing.meta.as_deref()), (None, Some("{\"m\":1}")));
+        let closed = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        let schema: Value = serde_json::from_str(&nothing.input_schema).expect("JSON");
+        assert_eq!(schema, closed);
+    }
+
+    #[test]
+    fn a_call_finds_its_tool_and_reads_its_arguments() {
+        assert_eq!(called("add", r#"{"a":1,"b":2}"#), Ok((false, Some("{\"result\":3}".to_owned()))));
+        assert_eq!(called("add", r#"{"a":255,"b":2}"#), Ok((true, None)));
+        assert_eq!(called("nothing", "{}"), Ok((false, None)));
+        assert_eq!(called("add", r#"{"a":1}"#), Err(-32602));
+        assert_eq!(called("sub", "{}"), Err(-32602));
+    }
+}
