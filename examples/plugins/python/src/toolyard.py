@@ -120,8 +120,14 @@ class Tools(exports.Tools):
         except ToolError as error:
             return _text(str(error), is_error=True)
         except Exception as error:
-            log("error", traceback.format_exc(), "python")
+            log("error", {"error": repr(error), "at": _places(error)}, "python")
             return _text(f"{type(error).__name__}: {error}", is_error=True)
+
+
+def _places(error: Exception) -> list[str]:
+    """Where an error came from; without the source, which is not in the component."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return [f"{frame.f_code.co_filename}:{line} in {frame.f_code.co_name}" for frame, line in frames]
 
 
 def _result(value: Any) -> wit.ToolResult:
