@@ -14,6 +14,7 @@ mod hostile;
 mod http_endpoint;
 mod identity;
 mod inspector;
+mod languages;
 mod lifecycle;
 mod limits;
 mod network;
