@@ -215,7 +215,8 @@ fn manifests(project: &Path, limit: &str) -> (String, String) {
 }
 
 async fn stage(built: &[(Row, PathBuf)]) -> Stage {
-    let setup = Setup::new().args(&["--set", "admin.listen=127.0.0.1:0"]);
+    // Python's component takes its time to compile on a machine that is busy with tests.
+    let setup = Setup::new().set("admin.listen", "127.0.0.1:0").set("plugins.compile-time", "10min");
     let plugins = setup.plugins();
     for (row, component) in built {
         let (manifest, small) = manifests(&project(row.language), row.limit);

@@ -121,7 +121,8 @@ async fn start(example: &Example, folder: &Path) -> anyhow::Result<Figures> {
     let mut calls = Vec::new();
     for id in 0..=CALLS {
         let params = json!({"name": example.tool, "arguments": example.arguments});
-        let message = json!({"jsonrpc": "2.0", "id": format!("call-{id}"), "method": "tools/call", "params": params});
+        let message =
+            json!({"jsonrpc": "2.0", "id": format!("call-{id}"), "method": "tools/call", "params": params});
         let began = Instant::now();
         let answer = connection.send(Method::POST, "/mcp", &session.headers(), message.to_string()).await;
         let answer = answer.bytes().await;
