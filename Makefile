@@ -6,7 +6,7 @@ PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 
 .DEFAULT_GOAL := help
-.PHONY: help build host plugins fixtures serve test lint clients conformance bench bench-full soak fuzz mutants fmt clean
+.PHONY: help build host plugins fixtures examples serve test lint clients conformance bench bench-full soak fuzz mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,11 +22,14 @@ plugins:
 fixtures:
 	./tests/fixtures/build.sh
 
+examples: host ## Build the examples of every language, with tools that are fetched for it
+	./examples/plugins/build.sh
+
 serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:7420/mcp
 	exec $(BIN) serve --plugins $(PLUGINS_DIST)
 
 # One profile for the build and the tests, so that wasmtime is compiled once.
-test: build fixtures clients ## Build everything, then run all tests and the conformance suites
+test: build fixtures examples clients ## Build everything, then run all tests and the conformance suites
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
 	$(CARGO) test --release --locked --workspace

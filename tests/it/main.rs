@@ -15,6 +15,7 @@ mod hostile;
 mod http_endpoint;
 mod identity;
 mod inspector;
+mod languages;
 mod lifecycle;
 mod limits;
 mod network;

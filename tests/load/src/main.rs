@@ -7,6 +7,7 @@ mod calls;
 mod cancel;
 mod crowd;
 mod disk;
+mod languages;
 mod load;
 mod machine;
 mod parts;
@@ -77,11 +78,13 @@ enum Scenario {
     Start,
     /// Plain `tools/call` over a pipe.
     Stdio,
+    /// The examples of every language.
+    Languages,
     /// What criterion measured before.
     Parts,
 }
 
-const ALL: [Scenario; 8] = [
+const ALL: [Scenario; 9] = [
     Scenario::Calls,
     Scenario::Tasks,
     Scenario::Cancel,
@@ -89,6 +92,7 @@ const ALL: [Scenario; 8] = [
     Scenario::Suspended,
     Scenario::Start,
     Scenario::Stdio,
+    Scenario::Languages,
     Scenario::Parts,
 ];
 
@@ -192,6 +196,7 @@ async fn measure(
         Scenario::Suspended => vec![suspended::measure(work).await?],
         Scenario::Start => vec![start::measure(effort, work).await?],
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
+        Scenario::Languages => vec![languages::measure(effort, work).await?],
         Scenario::Parts => parts::collect(&options.out, options.parts_since)?.into_iter().collect(),
     })
 }

@@ -8,6 +8,9 @@ use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock};
 
 /// The step of coarse clocks: enough to measure work, too much to measure caches.
 const STEP: Duration = Duration::from_micros(100);
+/// What a monotonic clock begins at, frozen or not. Where it begins means nothing, but
+/// runtimes take zero for a clock that is broken: Go's does not start.
+const BEGINNING: Duration = Duration::from_secs(1);
 /// Where fixed randomness begins: any number, the same for ever.
 const SEED: u64 = 0x746f_6f6c_7961_7264;
 
@@ -86,7 +89,8 @@ impl HostMonotonicClock for Monotonic {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.grant.round(self.origin.elapsed()).as_nanos()).unwrap_or(u64::MAX)
+        let now = BEGINNING + self.grant.round(self.origin.elapsed());
+        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -104,6 +108,8 @@ mod tests {
             (Wall(ClockGrant::Frozen).now(), Wall(ClockGrant::Exact).now() > time),
             (Duration::ZERO, true)
         );
+        let frozen = Monotonic { grant: ClockGrant::Frozen, origin: Instant::now() };
+        assert!(frozen.now() > 0 && frozen.now() == frozen.now(), "it stands still, but not at zero");
         let coarse = Wall(ClockGrant::Coarse).now();
         assert_eq!(coarse.as_nanos() % STEP.as_nanos(), 0, "{coarse:?}");
     }

@@ -1,0 +1,71 @@
+// JSON: a tree that is read from text, and text that is written piece by piece.
+//
+// Nothing is ever freed. Each call of a tool has a fresh instance, whose memory goes as a whole
+// when the call ends; that is what an arena would do, and it cannot go wrong.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// UTF-8 text with its length: it may hold any character, NUL too.
+struct text {
+  const char *ptr;
+  size_t len;
+};
+
+// The text of a string literal.
+#define TEXT(literal) ((struct text){literal, sizeof(literal) - 1})
+
+enum json_kind { JSON_NULL, JSON_BOOLEAN, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+struct json {
+  enum json_kind kind;
+  union {
+    bool boolean;
+    double number;
+    struct text string;
+    struct {
+      struct json *items;
+      size_t count;
+    } array;
+    struct {
+      struct json_member *members;
+      size_t count;
+    } object;
+  };
+};
+
+struct json_member {
+  struct text key;
+  struct json value;
+};
+
+// Reads one value. NULL if the text is not JSON, or nests deeper than the contract allows.
+const struct json *json_read(struct text text);
+
+// The member of an object, or NULL; also if `json` is NULL or no object. So look-ups can be chained.
+const struct json *json_get(const struct json *json, const char *key);
+
+// The value, or what stands for one that is absent or of another kind.
+struct text json_text(const struct json *json, struct text otherwise);
+double json_number(const struct json *json, double otherwise);
+
+// Text under construction. Begin with {0}.
+struct buffer {
+  char *ptr;
+  size_t len, capacity;
+};
+
+void put(struct buffer *buffer, struct text text);
+void put_format(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The text as a JSON string, quoted and escaped.
+void put_json(struct buffer *buffer, struct text text);
+struct text buffer_text(const struct buffer *buffer);
+
+// A text by printf's rules.
+struct text text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool text_equal(struct text a, struct text b);
+
+// Memory for `count` elements, zeroed. Where there is none left it traps: the host then says
+// which limit the call has met, better than any code in here could.
+void *allocate(size_t count, size_t size);

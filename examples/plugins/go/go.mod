@@ -1,0 +1,3 @@
+module render-template
+
+go 1.25

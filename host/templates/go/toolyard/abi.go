@@ -1,0 +1,204 @@
+package toolyard
+
+import "unsafe"
+
+// What the canonical ABI of the component model makes of the contract's types. Linear memory has
+// 32-bit pointers, but Go's pointers there take 64 bits, so these structs have numbers instead,
+// and something else has to keep alive what they point to. Fields of up to 32 bits are laid out
+// by Go as the canonical ABI wants them; the sizes are checked below.
+
+type abiString struct{ ptr, len uint32 }
+
+type abiOption struct { // option<string>
+	some  uint8
+	value abiString
+}
+
+type abiList struct{ ptr, len uint32 }
+
+type abiTool struct { // record tool
+	name               abiString
+	title, description abiOption
+	icons, inputSchema abiString
+	outputSchema       abiOption
+	annotations        abiString
+	taskSupport        uint8
+	meta               abiOption
+}
+
+type abiTextBlock struct { // record text-block
+	text              abiString
+	annotations, meta abiOption
+}
+
+type abiContent struct { // variant content; its largest case is media, of 40 bytes
+	tag  uint8
+	text abiTextBlock
+	_    [2]uint32
+}
+
+type abiToolResult struct { // record tool-result
+	content    abiList
+	structured abiOption
+	isError    uint8
+	meta       abiOption
+}
+
+type abiRPCError struct { // record rpc-error
+	code    int32
+	message abiString
+	data    abiOption
+}
+
+type abiCallError struct { // variant call-error; its largest case is rpc-error, of 24 bytes
+	tag uint8
+	rpc abiRPCError
+}
+
+type abiCalled struct { // result<tool-result, call-error>
+	isErr   uint8
+	payload [9]uint32 // abiToolResult or abiCallError
+}
+
+type abiQuestion struct{ key, method, params abiString } // record question
+
+type abiAskError struct { // variant ask-error; its largest case is rpc-error, of 24 bytes
+	tag     uint8
+	payload [6]uint32 // abiString or abiRPCError
+}
+
+type abiAnswer struct { // record answer, whose outcome is a result<json, ask-error>
+	key     abiString
+	isErr   uint8
+	payload [7]uint32 // abiString or abiAskError
+}
+
+type abiAsked struct { // result<list<answer>, ask-error>, and result<_, ask-error>
+	isErr   uint8
+	payload [7]uint32 // abiList or abiAskError
+}
+
+type abiTaskError struct { // variant task-error
+	tag  uint8
+	text abiString
+}
+
+type abiBegun struct { // result<_, task-error>
+	isErr uint8
+	err   abiTaskError
+}
+
+// The sizes that the canonical ABI gives; one that differs does not compile.
+var (
+	_ [12]byte = [unsafe.Sizeof(abiOption{})]byte{}
+	_ [84]byte = [unsafe.Sizeof(abiTool{})]byte{}
+	_ [44]byte = [unsafe.Sizeof(abiContent{})]byte{}
+	_ [36]byte = [unsafe.Sizeof(abiToolResult{})]byte{}
+	_ [24]byte = [unsafe.Sizeof(abiRPCError{})]byte{}
+	_ [28]byte = [unsafe.Sizeof(abiCallError{})]byte{}
+	_ [40]byte = [unsafe.Sizeof(abiCalled{})]byte{}
+	_ [24]byte = [unsafe.Sizeof(abiQuestion{})]byte{}
+	_ [28]byte = [unsafe.Sizeof(abiAskError{})]byte{}
+	_ [40]byte = [unsafe.Sizeof(abiAnswer{})]byte{}
+	_ [32]byte = [unsafe.Sizeof(abiAsked{})]byte{}
+	_ [16]byte = [unsafe.Sizeof(abiBegun{})]byte{}
+)
+
+// --- From Go to the host ---------------------------------------------------------------------
+
+// arena keeps alive what is lowered: until the host has read it.
+type arena struct{ kept []any }
+
+func (a *arena) string(text string) abiString {
+	if text == "" {
+		return abiString{}
+	}
+	a.kept = append(a.kept, text)
+	return abiString{address(unsafe.Pointer(unsafe.StringData(text))), uint32(len(text))}
+}
+
+// option lowers "" as none.
+func (a *arena) option(text string) abiOption {
+	if text == "" {
+		return abiOption{}
+	}
+	return abiOption{1, a.string(text)}
+}
+
+func list[T any](a *arena, items []T) abiList {
+	if len(items) == 0 {
+		return abiList{}
+	}
+	a.kept = append(a.kept, items)
+	return abiList{address(unsafe.Pointer(&items[0])), uint32(len(items))}
+}
+
+// address is that of a pointer in linear memory. Go's heap does not move.
+func address(pointer unsafe.Pointer) uint32 { return uint32(uintptr(pointer)) }
+
+// payload is the payload of a result or variant as what it is in the case at hand.
+func payload[T any, P any](memory *P) *T { return (*T)(unsafe.Pointer(memory)) }
+
+// --- From the host to Go ---------------------------------------------------------------------
+
+// received has what the host has allocated since it was last lifted. It keeps it alive until
+// then; afterwards the strings that were made of it do, for which nothing is copied.
+var received []unsafe.Pointer
+
+func lifted() { received = received[:0] }
+
+func (s abiString) lift() string {
+	return unsafe.String((*byte)(at(s.ptr)), s.len)
+}
+
+func (o abiOption) lift() string {
+	if o.some == 0 {
+		return ""
+	}
+	return o.value.lift()
+}
+
+func liftList[T any](l abiList) []T { return unsafe.Slice((*T)(at(l.ptr)), l.len) }
+
+// at finds memory that the host has filled again, by its address; the pointer that keeps it
+// alive is in received.
+func at(address uint32) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), uintptr(address)) }
+
+// isReady is true when Go's own memory can be used.
+var isReady bool
+
+func init() { isReady = true }
+
+// early is what there is for the preview1 adapter, which allocates its stack and its state in the
+// first call of WASI, in the middle of the runtime's start. It takes two pages; both stay for good.
+var early struct {
+	memory [192 << 10]byte
+	used   uintptr
+}
+
+// cabiRealloc is how the host and the adapter allocate memory in the guest. It may not grow
+// the stack: during the runtime's start there is none to grow.
+//
+//go:wasmexport cabi_realloc
+//go:nosplit
+func cabiRealloc(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer {
+	if isReady {
+		return reallocate(old, oldSize, size)
+	}
+	base := uintptr(unsafe.Pointer(&early.memory))
+	start := (base + early.used + uintptr(align) - 1) &^ (uintptr(align) - 1)
+	early.used = start - base + uintptr(size)
+	if early.used > unsafe.Sizeof(early.memory) {
+		return nil // a component that is given this address traps at once
+	}
+	return unsafe.Pointer(start)
+}
+
+// reallocate gives memory that is aligned to 8 bytes, which is all that the contract's types need.
+func reallocate(old unsafe.Pointer, oldSize, size uint32) unsafe.Pointer {
+	memory := make([]uint64, (uint64(size)+7)/8+1)
+	pointer := unsafe.Pointer(&memory[0])
+	copy(unsafe.Slice((*byte)(pointer), size), unsafe.Slice((*byte)(old), oldSize))
+	received = append(received, pointer)
+	return pointer
+}

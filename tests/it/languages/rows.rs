@@ -1,0 +1,254 @@
+//! Which calls of each example show what every language has to do.
+
+use serde_json::{Value, json};
+
+/// A call, and what is at one place of its structured content.
+pub struct Shown {
+    pub tool: &'static str,
+    pub arguments: Value,
+    pub pointer: &'static str,
+    pub expected: Value,
+}
+
+/// A tool and the arguments of a call.
+type Call = (&'static str, Value);
+
+/// The calls of one example.
+pub struct Row {
+    pub language: &'static str,
+    pub call: Shown,
+    /// Tells its progress at least twice, with time between.
+    pub progress: Call,
+    /// Asks; and the content of the answer, which shows in the result.
+    pub ask: (Shown, Value),
+    /// Computes practically for ever.
+    pub endless: Call,
+    /// Needs more memory than `limit`.
+    pub memory: Call,
+    pub limit: &'static str,
+    /// Fails as a tool does, with words that help.
+    pub mistake: (Call, &'static str),
+    /// Fits the schema, but makes no sense.
+    pub senseless: (Call, &'static str),
+    /// Gives a text back as it is.
+    pub unicode: fn(&str) -> Shown,
+    /// Has an argument of so many bytes, or some more.
+    pub large: fn(usize) -> Shown,
+}
+
+fn shown(tool: &'static str, arguments: Value, pointer: &'static str, expected: impl Into<Value>) -> Shown {
+    Shown { tool, arguments, pointer, expected: expected.into() }
+}
+
+pub fn rows() -> Vec<Row> {
+    vec![rust(), c(), javascript(), typescript(), python(), go()]
+}
+
+fn rust() -> Row {
+    const TOOL: &str = "plan_route";
+    fn stop(name: &str, latitude: u32, longitude: u32) -> Value {
+        json!({"name": name, "latitude": latitude, "longitude": longitude})
+    }
+    fn stops(count: u32) -> Value {
+        (0..count).map(|n| stop(&format!("stop {n}"), n * 7 % 60, n * 13 % 60)).collect()
+    }
+    Row {
+        language: "rust",
+        call: shown(
+            TOOL,
+            json!({"stops": [stop("a", 0, 0), stop("c", 0, 20), stop("b", 0, 10)], "method": "exact", "ending": "one-way"}),
+            "/legs/0/to",
+            "b",
+        ),
+        progress: (TOOL, json!({"stops": stops(20), "method": "exact", "ending": "round-trip"})),
+        ask: (shown(TOOL, json!({"stops": stops(4)}), "/ending", "one-way"), json!({"answer": "one-way"})),
+        endless: (
+            TOOL,
+            json!({"stops": stops(60), "ending": "one-way", "rounds": 1_000_000_000_000_000_u64}),
+        ),
+        memory: (TOOL, json!({"stops": stops(24), "method": "exact", "ending": "one-way"})),
+        limit: "16MiB",
+        mistake: (
+            (TOOL, json!({"stops": [stop("a", 0, 0), stop("a", 1, 1)], "ending": "one-way"})),
+            "Give each stop",
+        ),
+        senseless: ((TOOL, json!({"stops": stops(2), "start": "nowhere"})), "nowhere"),
+        unicode: |text| {
+            let stops = json!([stop("a", 0, 0), stop(text, 1, 1)]);
+            shown(TOOL, json!({"stops": stops, "ending": "one-way"}), "/legs/0/to", text)
+        },
+        large: |bytes| {
+            let count = bytes / stop("", 10, 10).to_string().len() + 1;
+            let stops = vec![stop("", 10, 10); count].into_iter().enumerate().map(|(n, mut stop)| {
+                stop["name"] = json!(n.to_string());
+                stop
+            });
+            shown("measure_route", json!({"stops": stops.collect::<Value>()}), "/stops", count)
+        },
+    }
+}
+
+fn c() -> Row {
+    const TOOL: &str = "diff_lines";
+    fn lines(prefix: char, count: usize) -> String {
+        (0..count).map(|n| format!("{prefix}{n}\n")).collect()
+    }
+    Row {
+        language: "c",
+        call: shown(
+            TOOL,
+            json!({"before": "one\ntwo\nthree\n", "after": "one\nthree\nfour\n"}),
+            "/hunks/0/lines",
+            json!([" one", "-two", " three", "+four"]),
+        ),
+        progress: (TOOL, json!({"before": lines('a', 4_000), "after": lines('b', 4_000)})),
+        ask: (
+            shown(TOOL, json!({"before": "a\n", "after": "b\n", "askAbove": 1}), "/complete", false),
+            json!({"show": "counts"}),
+        ),
+        endless: (TOOL, json!({"before": lines('a', 200_000), "after": lines('b', 200_000)})),
+        memory: (TOOL, json!({"before": lines('a', 200_000), "after": ""})),
+        limit: "4MiB",
+        mistake: (
+            (TOOL, json!({"before": lines('a', 10), "after": "", "mostChanges": 5})),
+            "raise `mostChanges`",
+        ),
+        senseless: (
+            (TOOL, json!({"before": "", "after": "", "mostChanges": 5, "askAbove": 5})),
+            "`askAbove` must be below",
+        ),
+        unicode: |text| {
+            shown(TOOL, json!({"before": "", "after": text}), "/hunks/0/lines/0", format!("+{text}"))
+        },
+        large: |bytes| {
+            let text = "line\n".repeat(bytes / 5 + 1);
+            shown(TOOL, json!({"after": format!("{text}more\n"), "before": text}), "/added", 1)
+        },
+    }
+}
+
+fn javascript() -> Row {
+    const TOOL: &str = "run_javascript";
+    Row {
+        language: "javascript",
+        call: shown(
+            TOOL,
+            json!({"program": "input.map(n => n * 2).filter(n => n > 2)", "input": [1, 2, 3]}),
+            "/result",
+            json!([4, 6]),
+        ),
+        progress: (
+            TOOL,
+            json!({"program": "for (let i = 1; i <= 4; i++) { for (let n = 0; n < 1e6; n++); progress(i, 4, 'x'); }"}),
+        ),
+        ask: (
+            shown(TOOL, json!({"program": "ask('Which?') + '!'"}), "/result", "this!"),
+            json!({"answer": "this"}),
+        ),
+        endless: (TOOL, json!({"program": "for (;;);"})),
+        memory: (
+            TOOL,
+            json!({"program": "const all = []; for (;;) all.push('x'.repeat(100000) + all.length);"}),
+        ),
+        limit: "8MiB",
+        mistake: (
+            (TOOL, json!({"program": "const rows = null;\nreturn rows.length;"})),
+            "of null (line 2 of the program)",
+        ),
+        senseless: ((TOOL, json!({"program": " \n"})), "blank"),
+        unicode: |text| shown(TOOL, json!({"program": "input", "input": text}), "/result", text),
+        large: |bytes| {
+            shown(TOOL, json!({"program": "input.length", "input": "x".repeat(bytes)}), "/result", bytes)
+        },
+    }
+}
+
+fn typescript() -> Row {
+    const TOOL: &str = "check_rows";
+    fn integers(rows: Value) -> Value {
+        json!({"columns": [{"name": "n", "type": "integer"}], "rows": rows})
+    }
+    fn many(count: usize) -> Value {
+        (0..count).map(|n| json!({"n": n})).collect()
+    }
+    Row {
+        language: "typescript",
+        call: shown(TOOL, integers(json!([{"n": 1}, {"n": "2"}, {"n": "two"}])), "/faulty", 1),
+        progress: (TOOL, integers(many(20_000))),
+        ask: (
+            shown(
+                TOOL,
+                json!({"columns": [{"name": "n", "type": "integer"}], "rows": [{"n": 1, "m": 2}], "others": "ask"}),
+                "/faulty",
+                0,
+            ),
+            json!({"decision": "ignore"}),
+        ),
+        endless: (
+            TOOL,
+            json!({"columns": [{"name": "t", "type": "text", "pattern": "(a+)+b"}], "rows": [{"t": "a".repeat(60)}]}),
+        ),
+        memory: (TOOL, integers(many(300_000))),
+        limit: "16MiB",
+        mistake: (
+            (TOOL, json!({"columns": [{"name": "t", "type": "text", "pattern": "("}], "rows": []})),
+            "The pattern for “t” is no regular expression",
+        ),
+        senseless: (
+            (TOOL, json!({"columns": [{"name": "n", "type": "integer", "min": 2, "max": 1}], "rows": []})),
+            "contradict each other",
+        ),
+        unicode: |text| shown(TOOL, integers(json!([{"n": text}])), "/problems/0/value", text),
+        large: |bytes| {
+            let columns = json!([{"name": "t", "type": "text"}]);
+            shown(TOOL, json!({"columns": columns, "rows": [{"t": "x".repeat(bytes)}]}), "/characters", bytes)
+        },
+    }
+}
+
+fn python() -> Row {
+    const TOOL: &str = "calculate";
+    fn lines(lines: &[&str]) -> Value {
+        json!({"lines": lines})
+    }
+    Row {
+        language: "python",
+        call: shown(TOOL, lines(&["x = 1/3", "x * 3 + 0.1"]), "/values/1/exact", "11/10"),
+        progress: (TOOL, lines(&["prime_count(200000)", "prime_count(300000)", "prime_count(400000)"])),
+        ask: (shown(TOOL, lines(&["rate * 2"]), "/values/0/exact", "2/5"), json!({"rate": "1/5"})),
+        endless: (TOOL, lines(&["smallest_factor(10000000000000000051 ** 2)"])),
+        memory: (TOOL, lines(&["prime_count(1000000000)"])),
+        limit: "96MiB",
+        mistake: ((TOOL, lines(&["half = 1/2", "half / 0"])), "line 2: `half / 0`: division by zero"),
+        senseless: ((TOOL, json!({"lines": ["1"], "given": {"1st": "2"}})), "`1st` in `given` is no name"),
+        unicode: |text| shown(TOOL, json!({"lines": ["1"], "title": text}), "/title", text),
+        large: |bytes| {
+            let count = bytes / 8;
+            let values: Value = (0..count).map(|n| json!(1_000_000 + n)).collect();
+            shown("describe_numbers", json!({"values": values}), "/count", count)
+        },
+    }
+}
+
+fn go() -> Row {
+    const TOOL: &str = "render_template";
+    fn of(template: &str, data: impl Into<Value>) -> Value {
+        json!({"template": template, "data": data.into()})
+    }
+    Row {
+        language: "go",
+        call: shown(TOOL, of("Dear {{upper .name}},", json!({"name": "Ada"})), "/text", "Dear ADA,"),
+        progress: (TOOL, of("{{range $i := 4}}{{range 50000}}{{end}}{{progress $i 4}}{{end}}", json!(null))),
+        ask: (
+            shown(TOOL, of("{{ask \"Which?\"}}!", json!(null)), "/text", "this!"),
+            json!({"answer": "this"}),
+        ),
+        endless: (TOOL, of("{{range 1000000000000000}}{{end}}", json!(null))),
+        memory: (TOOL, of("{{range 1000000000}}0123456789abcdef0123456789abcdef{{end}}", json!(null))),
+        limit: "32MiB",
+        mistake: ((TOOL, of("one\n{{.missing}}", json!({}))), "template:2:2"),
+        senseless: ((TOOL, of(" ", json!(null))), "blank"),
+        unicode: |text| shown(TOOL, of("{{.}}", text), "/text", text),
+        large: |bytes| shown(TOOL, of("{{.}}", "x".repeat(bytes)), "/bytes", bytes),
+    }
+}

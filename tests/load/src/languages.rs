@@ -1,0 +1,136 @@
+//! The examples of every language beside each other: what a component weighs, what it
+//! costs to build and to load, and how long a call of it takes, the first and the rest.
+
+use crate::Effort;
+use crate::report::Section;
+use crate::server::Server;
+use crate::stats::{median, shown};
+use hyper::Method;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use toolyard_tests::guests;
+use toolyard_tests::http::Connection;
+use toolyard_tests::session::Session;
+
+/// Warm calls of one component, for each start of a host.
+const CALLS: usize = 200;
+
+/// An example, and a call of it that is about nothing: what is measured is the way there.
+struct Example {
+    language: &'static str,
+    tool: &'static str,
+    arguments: Value,
+}
+
+fn examples() -> Vec<Example> {
+    let stop = |name: &str| json!({"name": name, "latitude": 1, "longitude": 1});
+    let of = |language, tool, arguments| Example { language, tool, arguments };
+    vec![
+        of("rust", "measure_route", json!({"stops": [stop("a"), stop("b")]})),
+        of("c", "diff_lines", json!({"before": "a\n", "after": "b\n"})),
+        of("javascript", "run_javascript", json!({"program": "1 + 1"})),
+        of(
+            "typescript",
+            "check_rows",
+            json!({"columns": [{"name": "n", "type": "integer"}], "rows": [{"n": 1}]}),
+        ),
+        of("python", "calculate", json!({"lines": ["1 + 1"]})),
+        of("go", "render_template", json!({"template": "{{.}}", "data": 1})),
+    ]
+}
+
+/// Milliseconds, but for the warm call, which is in microseconds.
+struct Figures {
+    load: f64,
+    first: f64,
+    warm: f64,
+}
+
+/// Measures those that `make examples` has built.
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
+    let out = guests::root().join("target/examples");
+    let mut section = Section::new(
+        "Languages",
+        "One example in each language, alone in a host. Build: the commands of its project, with what they \
+         keep from build to build. Load: from the start of the process to the listing, with nothing compiled before, \
+         and with the machine code cached. First call: in a fresh process with that cache. Warm call: the median of \
+         those behind it. Over HTTP, one after the other.",
+        &[
+            "language",
+            "component KiB",
+            "build s",
+            "cold load ms",
+            "warm load ms",
+            "first call ms",
+            "warm call µs",
+        ],
+    );
+    let mut data = serde_json::Map::new();
+    for example in examples() {
+        let component = out.join(format!("{}.wasm", example.language));
+        if !component.exists() {
+            continue;
+        }
+        let folder = work.join(example.language);
+        std::fs::create_dir_all(folder.join("plugins"))?;
+        std::fs::copy(&component, folder.join("plugins/example.wasm"))?;
+        // The first host finds nothing compiled; all others find it.
+        let cold = start(&example, &folder).await?.load;
+        let mut warm = Vec::new();
+        for _ in 0..effort.starts.0 {
+            warm.push(start(&example, &folder).await?);
+        }
+        let size = std::fs::metadata(&component)?.len() as f64 / 1024.0;
+        let build = build_seconds(out.join(format!("{}.milliseconds", example.language)));
+        let of = |figure: &dyn Fn(&Figures) -> f64| median(warm.iter().map(figure));
+        let (load, first, call) = (of(&|of| of.load), of(&|of| of.first), of(&|of| of.warm));
+        let mut row = vec![example.language.to_owned()];
+        row.extend([size, build, cold, load, first, call].map(shown));
+        section.row(row);
+        data.insert(
+            example.language.to_owned(),
+            json!({
+                "component_kib": size, "build_s": build, "cold_load_ms": cold, "warm_load_ms": load,
+                "first_call_ms": first, "warm_call_us": call,
+            }),
+        );
+    }
+    anyhow::ensure!(!data.is_empty(), "no example is built: run `make examples`");
+    section.data = json!({ "languages": data });
+    Ok(section)
+}
+
+/// How long the last build took; not a number where that is not known.
+fn build_seconds(file: PathBuf) -> f64 {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.trim().parse::<f64>().map_or(f64::NAN, |milliseconds| milliseconds / 1e3)
+}
+
+async fn start(example: &Example, folder: &Path) -> anyhow::Result<Figures> {
+    let began = Instant::now();
+    let server = Server::toolyard(folder).await?;
+    let session = Session::open(server.port()).await;
+    let tools = session.result("tools/list", json!({})).await;
+    let load = began.elapsed().as_secs_f64() * 1e3;
+    let is_listed =
+        tools["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == example.tool));
+    anyhow::ensure!(is_listed, "{} is not listed:\n{}", example.tool, server.last_words());
+    // One connection for all, as a client keeps it.
+    let mut connection = Connection::open(server.port()).await;
+    let mut calls = Vec::new();
+    for id in 0..=CALLS {
+        let params = json!({"name": example.tool, "arguments": example.arguments});
+        let message =
+            json!({"jsonrpc": "2.0", "id": format!("call-{id}"), "method": "tools/call", "params": params});
+        let began = Instant::now();
+        let answer = connection.send(Method::POST, "/mcp", &session.headers(), message.to_string()).await;
+        let answer = answer.bytes().await;
+        calls.push(began.elapsed().as_secs_f64());
+        let text = String::from_utf8_lossy(&answer);
+        anyhow::ensure!(text.contains(r#""isError":false"#), "{}: {text}", example.tool);
+    }
+    server.stop().await?;
+    let warm = median(calls[1..].iter().copied()) * 1e6;
+    Ok(Figures { load, first: calls[0] * 1e3, warm })
+}
