@@ -4,6 +4,7 @@
 mod audit;
 mod authentication;
 mod authority;
+mod call_answers;
 mod clients;
 mod command_line;
 mod examples;
@@ -22,6 +23,9 @@ mod observed;
 mod offered;
 mod ownership;
 mod permissions;
+mod project_dev;
+mod project_new;
+mod project_test;
 mod provenance;
 mod questions;
 mod rates;
