@@ -6,6 +6,7 @@ pub mod guests;
 pub mod host;
 pub mod http;
 pub mod identity_provider;
+pub mod project;
 pub mod schema;
 pub mod session;
 pub mod site;
@@ -17,6 +18,7 @@ pub mod wait;
 
 pub use host::Host;
 pub use identity_provider::IdentityProvider;
+pub use project::Project;
 pub use session::Session;
 pub use site::Site;
 pub use stdio::Stdio;

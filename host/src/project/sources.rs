@@ -38,6 +38,10 @@ pub struct Sources {
 /// Their files at one moment, by size and time.
 type Look = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
+/// What the kernel tells of: a folder, whether with all below it, and which folder that
+/// is now.
+type Root = (PathBuf, RecursiveMode, (u64, u64));
+
 /// The content of all of them.
 type Content = [u8; 32];
 
@@ -103,8 +107,8 @@ impl Sources {
         hash.finalize().into()
     }
 
-    /// The folders to be watched: whether with all below, and which they are now.
-    fn roots(&self) -> Vec<(PathBuf, RecursiveMode, (u64, u64))> {
+    /// The folders to be watched.
+    fn roots(&self) -> Vec<Root> {
         let identity = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
         let mut roots = BTreeMap::from([(self.folder.clone(), RecursiveMode::NonRecursive)]);
         for path in &self.paths {
@@ -126,7 +130,7 @@ pub struct Watch {
     seen: Look,
     content: Content,
     hints: Arc<Notify>,
-    watcher: Option<(RecommendedWatcher, Vec<(PathBuf, RecursiveMode, (u64, u64))>)>,
+    watcher: Option<(RecommendedWatcher, Vec<Root>)>,
 }
 
 impl Watch {

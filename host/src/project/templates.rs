@@ -62,10 +62,8 @@ impl Language {
     /// If the name is none, or the bindings cannot be made.
     pub fn project(&self, name: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         check_name(name).map_err(anyhow::Error::msg)?;
-        let snake = name.replace('-', "_");
-        let filled = |text: &str| text.replace("{{name}}", name).replace("{{name_snake}}", &snake);
         let mut project: Vec<(String, Vec<u8>)> =
-            of(self.name).map(|(path, text)| (filled(path), filled(text).into_bytes())).collect();
+            of(self.name).map(|(path, text)| (filled(path, name), filled(text, name).into_bytes())).collect();
         for folder in std::iter::once(&"wit").chain(self.contracts) {
             project.extend(
                 WIT.iter().map(|(name, text)| (format!("{folder}/{name}"), text.as_bytes().to_vec())),
@@ -79,6 +77,11 @@ impl Language {
         }
         Ok(project)
     }
+}
+
+/// A text of a template for a project of this name.
+fn filled(text: &str, name: &str) -> String {
+    text.replace("{{name}}", name).replace("{{name_snake}}", &name.replace('-', "_"))
 }
 
 /// Writes files into a folder that has none of them.

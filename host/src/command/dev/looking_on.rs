@@ -134,6 +134,9 @@ impl Onlooking {
                         text.push_str(&format!("; {word} {}", tools.join(", ")));
                     }
                 }
+                if let Some(took) = is.compiled_in {
+                    text.push_str(&format!("; compiled in {}", time(took)));
+                }
                 let digest = is.digest.as_ref().map(ToString::to_string);
                 let same = was.is_some_and(|was| was.digest == is.digest);
                 if same {

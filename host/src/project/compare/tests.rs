@@ -83,9 +83,10 @@ fn numbers_are_compared_by_value_and_large_ones_exactly() {
 
 #[test]
 fn a_difference_shows_what_differs_and_little_else() {
-    let lines =
-        |changed: &str| (0..50).map(|n| if n == 25 { format!("{changed}\n") } else { format!("{n}\n") });
-    let (one, other): (String, String) = (lines("one").collect(), lines("other").collect());
+    let lines = |changed: &str| -> String {
+        (0..50).map(|n| if n == 25 { format!("{changed}\n") } else { format!("{n}\n") }).collect()
+    };
+    let (one, other) = (lines("one"), lines("other"));
     let shown = diff(&one, &other, false);
     assert!(shown.contains("- one\n") && shown.contains("+ other\n"), "{shown}");
     assert!(shown.lines().count() < 12 && !shown.contains('\u{1b}'), "{shown}");

@@ -107,7 +107,18 @@ fn every_template_makes_a_project_with_a_manifest_and_cases() {
             .find(|(path, text)| path.contains("{{name") || String::from_utf8_lossy(text).contains("{{name"));
         assert_eq!(placeholder.map(|(path, _)| path), None, "{name}");
     }
-    assert!(languages().count() > 0);
+    let folders = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("templates"));
+    let folders = folders.expect("the templates").flatten().filter(|entry| entry.path().is_dir()).count();
+    assert_eq!(languages().count(), folders, "each folder is a language");
+}
+
+#[test]
+fn a_name_is_put_in_its_places() {
+    assert_eq!(filled("{{name}}/{{name_snake}}_x", "my-tool"), "my-tool/my_tool_x");
+    let c = LANGUAGES.iter().find(|language| language.is_called("c")).expect("C");
+    let files = c.project("my-tool").expect("a project");
+    assert!(files.iter().any(|(path, _)| path == "gen/tools_plugin.h"), "what is made for it is there");
+    assert!(c.project("My Tool").is_err());
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! `toolyard new` and `toolyard wit`: what is written, and what is not written over.
+
+use std::path::Path;
+use std::process::Output;
+use toolyard_tests::guests;
+
+async fn run(folder: &Path, args: &[&str]) -> Output {
+    let mut command = tokio::process::Command::new(guests::binary());
+    command.args(args).current_dir(folder).output().await.expect("the command runs")
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+#[tokio::test]
+async fn every_template_is_written_once_and_whole() {
+    let templates = guests::root().join("host/templates");
+    for entry in std::fs::read_dir(templates).expect("the templates") {
+        let entry = entry.expect("an entry");
+        if !entry.path().is_dir() {
+            continue;
+        }
+        let language = entry.file_name().into_string().expect("plain");
+        let folder = tempfile::tempdir().expect("a folder");
+        let args = ["new", "my-tool", "--lang", &language];
+        let made = run(folder.path(), &args).await;
+        assert_eq!(made.status.code(), Some(0), "{language}: {}", err(&made));
+        let says = String::from_utf8(made.stdout).expect("text");
+        assert!(says.contains("toolyard dev my-tool") && says.contains("toolyard test my-tool"), "{says}");
+        for file in ["project.toml", "README.md", ".gitignore", "wit/host.wit", "plugin/my-tool.toml"] {
+            assert!(folder.path().join("my-tool").join(file).is_file(), "{language}: {file}");
+        }
+        let again = run(folder.path(), &args).await;
+        assert!(
+            again.status.code() == Some(1) && err(&again).contains("is there already"),
+            "{}",
+            err(&again)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_name_or_language_is_wrong_usage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (args, says) in [
+        (&["new", "hello"][..], "--lang is missing"),
+        (&["new", "hello", "--lang", "cobol"], "no template for `cobol`"),
+        (&["new", "Hello", "--lang", "rust"], "a-z, 0-9 and `-`"),
+        (&["new", "../hello", "--lang", "rust"], "a-z, 0-9 and `-`"),
+        (&["wit", "bindings", "--lang", "c", "--world", "none"], "no world `none`"),
+    ] {
+        let made = run(folder.path(), args).await;
+        assert_eq!(made.status.code(), Some(2), "{args:?}: {}", err(&made));
+        assert!(err(&made).contains(says), "{args:?}: {}", err(&made));
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "nothing was written");
+}
+
+#[tokio::test]
+async fn the_contract_is_written_and_nothing_else_written_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for _ in 0..2 {
+        assert_eq!(run(folder.path(), &["wit", "wit"]).await.status.code(), Some(0));
+    }
+    for name in ["host.wit", "worlds.wit"] {
+        let ours = std::fs::read(guests::root().join("wit").join(name)).expect("the contract");
+        assert_eq!(std::fs::read(folder.path().join("wit").join(name)).expect("written"), ours, "{name}");
+    }
+    std::fs::write(folder.path().join("wit/host.wit"), "mine").expect("written");
+    let refused = run(folder.path(), &["wit", "wit"]).await;
+    assert!(refused.status.code() == Some(2) && err(&refused).contains("host.wit"), "{}", err(&refused));
+    assert_eq!(run(folder.path(), &["wit", "wit", "--force"]).await.status.code(), Some(0));
+    assert_eq!(run(folder.path(), &["wit", "gen", "--lang", "c"]).await.status.code(), Some(0));
+    let header = std::fs::read_to_string(folder.path().join("gen/tools_plugin.h")).expect("a header");
+    assert!(header.contains("exports_toolyard_plugin_tools_call"), "{header}");
+}

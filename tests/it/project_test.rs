@@ -1,0 +1,196 @@
+//! `toolyard build` and `toolyard test`: a project is built, and its cases are run
+//! against what was built.
+
+use serde_json::{Value, json};
+use std::process::Output;
+use toolyard_tests::{Project, guests};
+
+const GOOD: &str = r#"
+tool = "ask"
+description = "asks for a name"
+[arguments]
+question = "who?"
+[answers.answer]
+action = "accept"
+content = { answer = "Ada" }
+[expect]
+text = "Ada"
+"#;
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn with_cases(cases: &[(&str, &str)]) -> Project {
+    let project = Project::of(&guests::plugin("probe"));
+    for (name, text) in cases {
+        project.write(&format!("cases/{name}.case.toml"), text);
+    }
+    project
+}
+
+#[tokio::test]
+async fn build_makes_the_component_and_says_what_it_offers() {
+    let project = Project::of(&guests::plugin("probe"));
+    let built = project.run(&["build"]).await;
+    assert_eq!(built.status.code(), Some(0), "{}", err(&built));
+    assert!(
+        out(&built).starts_with("plugin/sample.wasm (") && out(&built).contains("echo"),
+        "{}",
+        out(&built)
+    );
+    assert_eq!(out(&built).lines().count(), 1);
+    assert!(project.at("plugin/sample.wasm").is_file());
+    project.builds_by("echo no semicolon; exit 3");
+    let failed = project.run(&["build"]).await;
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(
+        err(&failed).contains("no semicolon") && err(&failed).contains("exit status: 3"),
+        "{}",
+        err(&failed)
+    );
+    project.builds_by("echo no component > made.wasm");
+    let refused = project.run(&["build"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(err(&refused).contains("plugin/sample.wasm is no plugin"), "{}", err(&refused));
+}
+
+#[tokio::test]
+async fn cases_pass_plainly_and_as_tasks() {
+    let plain = "tool = 'count'\narguments = {steps = 30, ms = 0}\n[expect]\nprogress = 30\ntext-contains = 'counted'";
+    let task = GOOD.replace("[arguments]", "task = true\n[arguments]");
+    let error =
+        "tool = 'protocol_error'\narguments = {code = -5, message = 'odd'}\n[expect]\nerror = {code = -5}";
+    let misfit = "tool = 'count'\n[expect]\nis-error = true\ntext-contains = 'steps'";
+    let unknown = "tool = 'nothing'\n[expect]\nerror = {code = -32602, message-contains = 'nothing'}";
+    let cases = [
+        ("plain", plain),
+        ("asks", GOOD),
+        ("deep/task", &task),
+        ("error", error),
+        ("misfit", misfit),
+        ("unknown", unknown),
+    ];
+    let project = with_cases(&cases);
+    for jobs in ["1", "4"] {
+        let tested = project.run(&["test", "--jobs", jobs]).await;
+        assert_eq!(tested.status.code(), Some(0), "{}{}", out(&tested), err(&tested));
+        let text = out(&tested);
+        let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ok")).collect();
+        assert_eq!(names.len(), 6, "{text}");
+        assert!(names[0].contains("cases/asks"), "sorted: {text}");
+        assert!(text.contains("6 passed, 0 failed"), "{text}");
+    }
+    let some = project.run(&["test", ".", "task", "plain"]).await;
+    assert!(out(&some).contains("2 passed"), "{}", out(&some));
+}
+
+#[tokio::test]
+async fn a_case_that_fails_shows_the_difference() {
+    let wrong = GOOD.replace("text = \"Ada\"", "text = \"Eve\"");
+    let structured = "tool = 'jq'\n[expect]\nstructured = {outputs = [1, 3], truncated = false}\n[arguments]\n\
+                      program = '.[]'\ninput = [1, 2]";
+    let project = Project::of(&guests::plugin("jq"));
+    project.write("a.case.toml", structured);
+    let failed = project.run(&["test"]).await;
+    assert_eq!(failed.status.code(), Some(1), "{}", err(&failed));
+    for line in
+        ["FAILED  a", "structured: the structured content is another", "-     3", "+     2", "      1,"]
+    {
+        assert!(out(&failed).contains(line), "{line}\n{}", out(&failed));
+    }
+    let project = with_cases(&[("good", GOOD), ("wrong", &wrong)]);
+    let failed = project.run(&["test", "--json"]).await;
+    assert_eq!(failed.status.code(), Some(1));
+    let report: Value = serde_json::from_str(&out(&failed)).expect("one object");
+    assert_eq!((&report["passed"], &report["failed"]), (&1.into(), &1.into()));
+    let case =
+        report["cases"].as_array().expect("cases").iter().find(|case| case["ok"] == false).expect("one");
+    assert_eq!(case["name"], "cases/wrong");
+    let why = json!({"key": "text", "what": "the text is another", "expected": "Eve", "actual": "Ada"});
+    assert_eq!(case["why"], json!([why]));
+}
+
+#[tokio::test]
+async fn answers_that_are_missing_or_too_many_fail_a_case_by_their_keys() {
+    let missing = "tool = 'ask'\narguments = {question = 'who?'}\n[expect]\ntext = 'Ada'";
+    let unused = GOOD.replace("[expect]", "[answers.other]\naction = 'decline'\n[expect]");
+    let project = with_cases(&[("missing", missing), ("unused", &unused)]);
+    let failed = project.run(&["test"]).await;
+    let text = out(&failed);
+    assert_eq!(failed.status.code(), Some(1));
+    for line in
+        ["no answer to the question `answer`", "[answers.answer]", "nobody asked for the answer to `other`"]
+    {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    // What is shown is what is needed.
+    let shown = text.lines().skip_while(|line| !line.contains("[answers.answer]"));
+    let lines: Vec<&str> = shown.map(str::trim).take_while(|line| !line.starts_with("FAILED")).collect();
+    project.write("cases/missing.case.toml", &format!("{missing}\n{}", lines.join("\n").replace('…', "Ada")));
+    let passed = project.run(&["test", ".", "missing"]).await;
+    assert_eq!(passed.status.code(), Some(0), "{}{}", out(&passed), err(&passed));
+}
+
+#[tokio::test]
+async fn update_writes_what_came_where_a_case_fails() {
+    let wrong =
+        GOOD.replace("text = \"Ada\"", "text = \"Eve\" # why").replace("[arguments]", "# kept\n[arguments]");
+    let project = with_cases(&[("good", GOOD), ("wrong", &wrong)]);
+    let updated = project.run(&["test", "--update"]).await;
+    assert_eq!(updated.status.code(), Some(0), "{}{}", out(&updated), err(&updated));
+    assert!(out(&updated).contains("updated cases/wrong"), "{}", out(&updated));
+    assert_eq!(project.read("cases/good.case.toml"), GOOD, "what passes is left alone");
+    let text = project.read("cases/wrong.case.toml");
+    assert!(text.contains("# kept") && text.contains("text = \"Ada\""), "{text}");
+    assert_eq!(project.run(&["test"]).await.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_wrong_usage_and_a_refused_plugin_a_failure() {
+    let project = with_cases(&[("good", GOOD), ("broken", "tool = 'ask'\n[expcet]\ntext = 'a'")]);
+    let broken = project.run(&["test"]).await;
+    assert_eq!(broken.status.code(), Some(2));
+    for word in ["cases/broken.case.toml", "unknown key `expcet`; did you mean `expect`?"] {
+        assert!(err(&broken).contains(word), "{}", err(&broken));
+    }
+    let none = project.run(&["test", ".", "no such case"]).await;
+    assert!(none.status.code() == Some(2) && err(&none).contains("no such case"), "{}", err(&none));
+    assert_eq!(project.run(&["test", "nowhere"]).await.status.code(), Some(2));
+    project.write("plugin/sample.toml", "[limits]\nmemroy = \"1MiB\"");
+    let refused = project.run(&["test", ".", "good"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        out(&refused).contains("sample.wasm is not loaded") && out(&refused).contains("memory"),
+        "{}",
+        out(&refused)
+    );
+}
+
+#[tokio::test]
+async fn a_plugin_folder_is_tested_as_it_is_and_a_project_as_it_was_built() {
+    let project = with_cases(&[("good", GOOD)]);
+    let unbuilt = project.run(&["test", "--no-build"]).await;
+    assert_eq!(unbuilt.status.code(), Some(1), "there is nothing yet: {}", out(&unbuilt));
+    project.run(&["build"]).await;
+    project.builds_by("false");
+    assert_eq!(project.run(&["test"]).await.status.code(), Some(1), "what cannot be built is not tested");
+    assert_eq!(project.run(&["test", "--no-build"]).await.status.code(), Some(0));
+    std::fs::copy(project.at("cases/good.case.toml"), project.at("plugin/good.case.toml")).expect("copied");
+    let folder = project.run(&["test", "plugin"]).await;
+    assert_eq!(folder.status.code(), Some(0), "{}{}", out(&folder), err(&folder));
+}
+
+#[tokio::test]
+async fn the_limits_of_the_manifest_hold_in_tests() {
+    let grow =
+        "tool = 'grow'\narguments = {mib = 32}\n[expect]\nis-error = true\ntext-contains = 'limits.memory'";
+    let project = with_cases(&[("grow", grow)]);
+    project.write("plugin/sample.toml", "[limits]\nmemory = \"16MiB\"");
+    let tested = project.run(&["test"]).await;
+    assert_eq!(tested.status.code(), Some(0), "{}{}", out(&tested), err(&tested));
+}
