@@ -4,7 +4,7 @@
 # toolchains/ and installed into target/toolchains/, unless they are there already; a
 # second run with nothing changed builds nothing. A language whose tools cannot be had is
 # left out, loudly; target/examples/LANGUAGE.skipped then says why. CI does not get away
-# with that.
+# with that, but for Go.
 #
 # With arguments: only these languages.
 set -euo pipefail
@@ -21,8 +21,12 @@ readonly PYTHON_AT_LEAST=3.11
 mkdir -p "$out" "$tools"
 
 skip() { # LANGUAGE, WHY
-  without "$out/$1.wasm" "The example in $1" "$2"
+  rm -f "$out/$1.wasm"
   echo "$2" >"$out/$1.skipped"
+  # Go comes from where not every machine reaches, even in CI.
+  local ci=${CI:-}
+  if [ "$1" = go ]; then ci=; fi
+  CI=$ci without "$out/$1.built" "The example in $1" "$2"
 }
 
 # Each gives the reason if its tools cannot be had. What a package manager prints is kept for that.
