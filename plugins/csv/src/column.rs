@@ -52,6 +52,20 @@ pub enum Kind {
     Empty,
 }
 
+impl Kind {
+    /// What a column of this kind is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Integer(_) => "integer",
+            Self::Number(_) => "number",
+            Self::Boolean => "boolean",
+            Self::Date { .. } => "date",
+            Self::Text { .. } => "text",
+            Self::Empty => "empty",
+        }
+    }
+}
+
 impl Column {
     /// Takes one field.
     pub fn add(&mut self, field: &str) {

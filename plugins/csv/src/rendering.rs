@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use crate::column::{Kind, Summary};
-use crate::described::KindName;
 use crate::profile::Profile;
 
 /// Longer cells are cut in the table.
@@ -78,7 +77,7 @@ fn row(name: &str, summary: &Summary) -> [String; 12] {
         .map(|(value, count)| format!("{} ({count})", cell(value)))
         .collect();
     let distinct = format!("{least}{}", summary.distinct);
-    let kind = KindName::of(&summary.kind).word().to_owned();
+    let kind = summary.kind.name().to_owned();
     let top = top.join(", ");
     [
         cell(name),
