@@ -5,6 +5,7 @@ mod audit;
 mod authentication;
 mod authority;
 mod backtraces;
+mod book;
 mod call_answers;
 mod clients;
 mod command_line;

@@ -1,0 +1,182 @@
+//! The first chapters of the book, executed as they stand: each `sh` block is run, each
+//! block with `file=` is written, and what a `text` block shows must be printed.
+//!
+//! What a chapter says that it needs is had from `make examples`. A language whose tools
+//! could not be had there is skipped here too, loudly.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use toolyard_tests::guests::{binary, root};
+
+/// What stands between two fences.
+#[derive(Debug)]
+enum Block {
+    /// To be run.
+    Run(String),
+    /// To be written.
+    File(PathBuf, String),
+    /// To be printed by the block before; `…` stands for anything.
+    Printed(String),
+}
+
+/// A remark in the text that keeps the next block from being run.
+const NOT_RUN: &str = "<!-- not run:";
+
+/// Reads the blocks of a page.
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    let mut is_run = true;
+    while let Some(line) = lines.next() {
+        is_run &= !line.starts_with(NOT_RUN);
+        let Some(info) = line.strip_prefix("```") else { continue };
+        let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        let body = body.join("\n") + "\n";
+        if let Some((_, path)) = info.split_once(" file=") {
+            blocks.push(Block::File(path.into(), body));
+        } else if info == "sh" && is_run {
+            blocks.push(Block::Run(body));
+        } else if info == "text" {
+            blocks.push(Block::Printed(body));
+        }
+        is_run = true;
+    }
+    blocks
+}
+
+/// Whether `line` is `wanted`, where `…` stands for anything.
+fn is_like(line: &str, wanted: &str) -> bool {
+    let mut rest = line;
+    let parts: Vec<&str> = wanted.split('…').collect();
+    for (index, part) in parts.iter().enumerate() {
+        let Some(at) = rest.find(part) else { return false };
+        if index == 0 && at > 0 {
+            return false;
+        }
+        rest = &rest[at + part.len()..];
+    }
+    wanted.ends_with('…') || rest.is_empty()
+}
+
+/// What a reader has on the machine who has what the chapter asks for.
+struct Reader {
+    path: OsString,
+    rustflags: String,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let tools = root().join("target/toolchains");
+        let program = binary().parent().expect("a folder").to_path_buf();
+        let first = [program, tools.join("bin"), tools.join("npm/node_modules/.bin")];
+        let old = std::env::var_os("PATH").expect("a path");
+        let path = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&old))).expect("a path");
+        let flags = Command::new(root().join("plugins/wasip2-target.sh")).output().expect("it runs");
+        assert!(flags.status.success(), "{flags:?}");
+        Self { path, rustflags: String::from_utf8(flags.stdout).expect("UTF-8").trim_end().to_owned() }
+    }
+
+    /// Runs a block in a folder; gives what was printed, and the folder it ended in.
+    fn run(&self, folder: &Path, home: &Path, block: &str) -> (String, PathBuf) {
+        let tools = root().join("target/toolchains");
+        let end = home.join(".end");
+        let script = format!("exec 2>&1\n{block}pwd >'{}'\n", end.display());
+        let ran = Command::new("bash")
+            .args(["-euc", &script])
+            .current_dir(folder)
+            .env("PATH", &self.path)
+            .env("CARGO_ENCODED_RUSTFLAGS", &self.rustflags)
+            .env("ZIG_GLOBAL_CACHE_DIR", tools.join("zig-cache"))
+            .env("GOCACHE", tools.join("go-cache"))
+            .env("GOPATH", tools.join("go-path"))
+            .env("TOOLYARD_DATA", home.join("data"))
+            .output()
+            .expect("bash starts");
+        let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success(), "{}\n{block}\n{printed}", ran.status);
+        let ended = std::fs::read_to_string(&end).expect("it came to its end");
+        (printed, ended.trim_end().into())
+    }
+}
+
+fn follow(language: &str) {
+    let why = root().join(format!("target/examples/{language}.skipped"));
+    if let Ok(why) = std::fs::read_to_string(why) {
+        let is_excused = language == "go" || std::env::var_os("CI").is_none();
+        assert!(is_excused, "{language}: {why}");
+        eprintln!("SKIPPED: the chapter on {language} was not followed: {why}");
+        return;
+    }
+    let page = root().join(format!("host/docs/book/first-plugin/{language}.md"));
+    let page = std::fs::read_to_string(page).expect("a chapter");
+    let home = tempfile::tempdir().expect("a folder");
+    let reader = Reader::new();
+    let mut folder = home.path().to_path_buf();
+    let mut printed = String::new();
+    let (mut runs, mut shown) = (0, 0);
+    for block in blocks(&page) {
+        match block {
+            Block::Run(block) => {
+                (printed, folder) = reader.run(&folder, home.path(), &block);
+                runs += 1;
+            }
+            Block::File(path, text) => {
+                let path = folder.join(path);
+                std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+                std::fs::write(path, text).expect("written");
+            }
+            Block::Printed(text) => {
+                let mut lines = printed.lines();
+                for wanted in text.lines() {
+                    assert!(lines.any(|line| is_like(line, wanted)), "no `{wanted}` (in this order) in:\n{printed}");
+                }
+                shown += 1;
+            }
+        }
+    }
+    assert!(runs >= 4 && shown >= 3, "the chapter has {runs} steps, of which {shown} show what they print");
+}
+
+#[test]
+fn the_first_plugin_in_rust() {
+    follow("rust");
+}
+
+#[test]
+fn the_first_plugin_in_c() {
+    follow("c");
+}
+
+#[test]
+fn the_first_plugin_in_javascript() {
+    follow("javascript");
+}
+
+#[test]
+fn the_first_plugin_in_typescript() {
+    follow("typescript");
+}
+
+#[test]
+fn the_first_plugin_in_python() {
+    follow("python");
+}
+
+#[test]
+fn the_first_plugin_in_go() {
+    follow("go");
+}
+
+#[test]
+fn pages_are_read_as_they_are_shown() {
+    let page = "x\n```sh\na\nb\n```\n```text\nc…\n```\n<!-- not run: why -->\n```sh\nd\n```\n```c file=src/e.c\nf\n```\n```sh\ng\n```\n";
+    let blocks = blocks(page);
+    assert!(
+        matches!(&blocks[..], [Block::Run(a), Block::Printed(c), Block::File(e, f), Block::Run(g)]
+            if a == "a\nb\n" && c == "c…\n" && e == Path::new("src/e.c") && f == "f\n" && g == "g\n"),
+        "{blocks:?}"
+    );
+    assert!(is_like("ok  counts 3 ms", "ok  counts …") && is_like("6 words", "…6 words…") && is_like("a", "a"));
+    assert!(!is_like("nok", "ok…") && !is_like("ab", "a") && !is_like("5 words", "…6 words…"));
+}
