@@ -12,9 +12,10 @@ fn text(path: &str) -> String {
 }
 
 #[test]
-fn the_readme_shows_a_plugin_without_a_library_as_it_is() {
+fn the_book_shows_a_plugin_without_a_library_as_it_is() {
     let code = text("examples/plugins/rust-raw/src/lib.rs");
-    assert!(text("README.md").contains(&format!("```rust\n{code}```")), "README.md is behind the example");
+    let page = "host/docs/book/by-hand.md";
+    assert!(text(page).contains(&format!("```rust\n{code}```")), "{page} is behind the example");
 }
 
 #[tokio::test]
