@@ -100,7 +100,9 @@ sources() { # LANGUAGE
   local shared=("$root/wit" "$here/toolchains")
   case $1 in
     rust*) shared+=("$root/plugins/sdk" "$root/plugins/wasip2-target.sh") ;;
-    go) shared+=("$root/host/templates/go") ;;
+    # What an example has of its template are links.
+    javascript | typescript) shared+=("$root/host/templates/js" "$root/host/templates/ts") ;;
+    *) shared+=("$root/host/templates/$1") ;;
   esac
   find "$here/$1" "${shared[@]}" \
     \( -name node_modules -o -name target -o -name dist -o -name gen -o -name .toolyard -o -name __pycache__ \) -prune \

@@ -293,29 +293,3 @@ async fn every_language_meets_the_same_demands() {
     writeln!(std::io::stderr(), "\n{table}").expect("stderr");
     assert!(failures.is_empty(), "{failures}\n{}", stage.host.log());
 }
-
-#[test]
-fn the_examples_have_the_libraries_of_the_templates() {
-    let templates = root().join("host/templates");
-    for (template, example) in [
-        ("js/src/toolyard.js", "javascript/src/toolyard.js"),
-        ("js/src/toolyard.js", "typescript/src/toolyard.js"),
-        ("js/src/toolyard.d.ts", "typescript/src/toolyard.d.ts"),
-        ("ts/src/host.d.ts", "typescript/src/host.d.ts"),
-        ("python/src/toolyard.py", "python/src/toolyard.py"),
-        ("c/src/json.c", "c/src/json.c"),
-        ("c/src/json.h", "c/src/json.h"),
-        ("c/src/toolyard.c", "c/src/toolyard.c"),
-        ("c/src/toolyard.h", "c/src/toolyard.h"),
-    ] {
-        let text =
-            |path: PathBuf| std::fs::read_to_string(&path).unwrap_or_else(|_| panic!("{}", path.display()));
-        let differs = text(templates.join(template)) != text(root().join("examples/plugins").join(example));
-        assert!(!differs, "examples/plugins/{example} is to be a copy of host/templates/{template}");
-    }
-    for copy in ["toolyard.js", "toolyard.d.ts"] {
-        let text =
-            |language: &str| std::fs::read(templates.join(language).join("src").join(copy)).expect("a file");
-        assert!(text("js") == text("ts"), "host/templates/{{js,ts}}/src/{copy} are to be copies");
-    }
-}

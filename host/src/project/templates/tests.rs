@@ -13,7 +13,7 @@ const LIBRARIES: [(&str, &str, &str); 1] = [("rust", "plugins/sdk", "toolyard-pl
 /// carried once.
 const LEFT_OUT: [&str; 4] = ["target", "wit", "tests", "Cargo.lock"];
 
-/// The files below a folder, sorted; links are left out.
+/// The files below a folder, sorted; a link to a file is one.
 fn below(folder: &Path, at: &str, found: &mut Vec<String>) {
     let Ok(entries) = std::fs::read_dir(folder.join(at)) else { return };
     let mut names: Vec<_> = entries
@@ -28,7 +28,7 @@ fn below(folder: &Path, at: &str, found: &mut Vec<String>) {
         }
         if kind.is_dir() {
             below(folder, &path, found);
-        } else if kind.is_file() {
+        } else if folder.join(&path).is_file() {
             found.push(path);
         }
     }
