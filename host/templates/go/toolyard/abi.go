@@ -141,11 +141,8 @@ func payload[T any, P any](memory *P) *T { return (*T)(unsafe.Pointer(memory)) }
 
 // --- From the host to Go ---------------------------------------------------------------------
 
-// received has what the host has allocated since it was last lifted. It keeps it alive until
-// then; afterwards the strings that were made of it do, for which nothing is copied.
-var received []unsafe.Pointer
-
-func lifted() { received = received[:0] }
+// What the host passes lies in memory that cabiRealloc has given, which stays for good; so the
+// strings that are made of it are not copied.
 
 func (s abiString) lift() string {
 	return unsafe.String((*byte)(at(s.ptr)), s.len)
@@ -160,45 +157,52 @@ func (o abiOption) lift() string {
 
 func liftList[T any](l abiList) []T { return unsafe.Slice((*T)(at(l.ptr)), l.len) }
 
-// at finds memory that the host has filled again, by its address; the pointer that keeps it
-// alive is in received.
+// at is the memory at an address.
 func at(address uint32) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), uintptr(address)) }
 
-// isReady is true when Go's own memory can be used.
-var isReady bool
+// sbrk is the runtime's own way to more memory.
+//
+//go:linkname sbrk runtime.sbrk
+func sbrk(size uintptr) unsafe.Pointer
 
-func init() { isReady = true }
+// space is what cabiRealloc gives from. It begins with memory that is there before the runtime has
+// started: in the middle of that the preview1 adapter allocates its stack and its state, a page each.
+var (
+	early [192 << 10]byte
+	space struct{ next, end uintptr }
+)
 
-// early is what there is for the preview1 adapter, which allocates its stack and its state in the
-// first call of WASI, in the middle of the runtime's start. It takes two pages; both stay for good.
-var early struct {
-	memory [192 << 10]byte
-	used   uintptr
-}
+// step is the least that is asked of the runtime at once: a page.
+const step = 64 << 10
 
-// cabiRealloc is how the host and the adapter allocate memory in the guest. It may not grow
-// the stack: during the runtime's start there is none to grow.
+// cabiRealloc is how the host and the adapter allocate memory in the guest. It does without Go's
+// heap: an allocation there may begin a collection, which looks at the clock, and while the host
+// passes a value the guest may call nothing. Nothing is freed, because each call has an instance of
+// its own. It may not grow the stack either: during the runtime's start there is none to grow.
 //
 //go:wasmexport cabi_realloc
 //go:nosplit
 func cabiRealloc(old unsafe.Pointer, oldSize, align, size uint32) unsafe.Pointer {
-	if isReady {
-		return reallocate(old, oldSize, size)
+	if space.end == 0 {
+		space.next = uintptr(unsafe.Pointer(&early))
+		space.end = space.next + unsafe.Sizeof(early)
 	}
-	base := uintptr(unsafe.Pointer(&early.memory))
-	start := (base + early.used + uintptr(align) - 1) &^ (uintptr(align) - 1)
-	early.used = start - base + uintptr(size)
-	if early.used > unsafe.Sizeof(early.memory) {
-		return nil // a component that is given this address traps at once
+	mask := uintptr(align) - 1
+	if (space.next+mask)&^mask+uintptr(size) > space.end {
+		wanted := max(uintptr(size)+mask, step)
+		more := sbrk(wanted)
+		if more == nil {
+			// Beyond all memory, so the host traps, and says which limit was met.
+			return unsafe.Pointer(^uintptr(0) &^ mask)
+		}
+		space.next = uintptr(more)
+		space.end = space.next + wanted
 	}
-	return unsafe.Pointer(start)
-}
-
-// reallocate gives memory that is aligned to 8 bytes, which is all that the contract's types need.
-func reallocate(old unsafe.Pointer, oldSize, size uint32) unsafe.Pointer {
-	memory := make([]uint64, (uint64(size)+7)/8+1)
-	pointer := unsafe.Pointer(&memory[0])
-	copy(unsafe.Slice((*byte)(pointer), size), unsafe.Slice((*byte)(old), oldSize))
-	received = append(received, pointer)
+	start := (space.next + mask) &^ mask
+	space.next = start + uintptr(size)
+	pointer := unsafe.Pointer(start)
+	for i := range uintptr(min(oldSize, size)) {
+		*(*byte)(unsafe.Add(pointer, i)) = *(*byte)(unsafe.Add(old, i))
+	}
 	return pointer
 }

@@ -48,7 +48,6 @@ func postListTools(unsafe.Pointer) { returned.kept = nil }
 func exportCall(namePtr unsafe.Pointer, nameLen uint32, argumentsPtr unsafe.Pointer, argumentsLen uint32) unsafe.Pointer {
 	name := unsafe.String((*byte)(namePtr), nameLen)
 	arguments := unsafe.Slice((*byte)(argumentsPtr), argumentsLen)
-	lifted()
 	came := call(name, arguments)
 	a, result := &returned.arena, &returned.called
 	*result = abiCalled{}

@@ -105,7 +105,6 @@ func (*Call) Sleep(duration time.Duration) { hostSleep(uint64(duration.Milliseco
 func (*Call) BeginTask() error {
 	begun := new(abiBegun)
 	hostBeginTask(unsafe.Pointer(begun))
-	defer lifted()
 	if begun.isErr == 0 {
 		return nil
 	}
@@ -120,7 +119,6 @@ func (*Call) BeginTask() error {
 func (*Call) Effects() error {
 	asked := new(abiAsked)
 	hostEffects(unsafe.Pointer(asked))
-	defer lifted()
 	if asked.isErr == 0 {
 		return nil
 	}
@@ -143,7 +141,6 @@ type Info struct {
 func (*Call) Info() (Info, error) {
 	text := new(abiString)
 	hostCallInfo(unsafe.Pointer(text))
-	defer lifted()
 	var info Info
 	err := json.Unmarshal([]byte(text.lift()), &info)
 	return info, err
@@ -194,7 +191,6 @@ func (*Call) AskAll(questions ...Question) ([]Answer, error) {
 	asked := new(abiAsked)
 	hostAsk(passed.ptr, passed.len, unsafe.Pointer(asked))
 	runtime.KeepAlive(&a)
-	defer lifted()
 	if asked.isErr != 0 {
 		return nil, payload[abiAskError](&asked.payload).lift()
 	}
