@@ -96,10 +96,18 @@ async fn what_is_changed_is_built_and_served_and_a_failure_leaves_what_was() {
     project.builds_by(COPY);
     assert_eq!(dev.event("built").await["changed"], false, "nothing else had changed");
 
-    project.write("plugin/sample.toml", "prefix = 3");
+    project.builds_by("echo no component > made.wasm");
     let refused = dev.event("refused").await;
     assert_eq!((&refused["file"], &refused["former"]), (&"sample.wasm".into(), &true.into()), "{refused}");
     session.call("print", json!({"lines": 0})).await;
+    project.builds_by(COPY);
+    dev.event("loaded").await;
+
+    // What it grants is not known any more, so that nothing is served.
+    project.write("plugin/sample.toml", "prefix = 3");
+    let refused = dev.event("refused").await;
+    assert_eq!(refused["former"], false, "{refused}");
+    assert!(refused["why"].as_str().is_some_and(|why| why.contains("`prefix`")), "{refused}");
     project.write("plugin/sample.toml", "prefix = \"my\"");
     assert_eq!(dev.event("loaded").await["tools"], json!(["my_print"]));
 }
