@@ -21,3 +21,4 @@ mod resources;
 mod results;
 mod stage;
 mod time;
+mod typed;

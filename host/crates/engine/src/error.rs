@@ -147,7 +147,7 @@ pub enum Refusal {
     #[error("`list-tools` gave no tools")]
     Toolless,
     /// It has too many.
-    #[error("`list-tools` gave {0} tools; 256 are the most")]
+    #[error("has {0} tools; 256 are the most")]
     TooManyTools(usize),
     /// A tool's name does not fit TL-3.
     #[error("the tool name {0:?} is not made of 1 to 128 characters of `A-Z a-z 0-9 _ . -`")]

@@ -55,23 +55,21 @@ impl Functions {
         }
         for found in found {
             let name = tool_name(&found);
-            let twins: Vec<&str> =
-                paths[&name].iter().filter(|path| **path != found.path).map(String::as_str).collect();
-            let tool = if twins.is_empty() {
-                tool(&found, name, &docs, settings)
-            } else {
-                Err(format!("its tool would be called `{name}`, as that of {}", twins.join(", ")))
+            let twin = paths[&name].iter().find(|path| **path != found.path);
+            let tool = match twin {
+                None => tool(&found, name, &docs, settings),
+                Some(twin) => Err(format!("its tool would be called `{name}`, as that of {twin}")),
             };
             match tool {
                 Ok((function, tool)) => {
                     functions.by_name.insert(tool.description.name.clone(), Arc::new(function));
                     declared.push(tool);
+                    if declared.len() > describe::MAX_TOOLS {
+                        return Err(Refusal::TooManyTools(paths.len()));
+                    }
                 }
                 Err(why) => functions.skipped.push(Skipped { function: found.path, why }),
             }
-        }
-        if declared.len() > describe::MAX_TOOLS {
-            return Err(Refusal::TooManyTools(declared.len()));
         }
         if declared.is_empty() {
             return Err(Refusal::NoFunctions(functions.skipped));
@@ -161,7 +159,7 @@ fn tool(
         ));
     }
     let mut reading = Reading::default();
-    let param = |(name, of): (&str, _)| Ok(Field { name: name.to_owned(), shape: reading.shape(&of)? });
+    let param = |(name, of): (&str, _)| Ok(Field { name: reading.name(name)?, shape: reading.shape(&of)? });
     let params = found.func.params().map(param).collect::<Result<Vec<_>, String>>()?;
     let result = found.func.results().next().map(|of| reading.shape(&of)).transpose()?;
     let function = Function { index: found.index, params, result };

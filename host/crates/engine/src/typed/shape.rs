@@ -7,6 +7,8 @@ use wasmtime::component::Type;
 const MAX_DEPTH: usize = 60;
 /// Of how many parts a type may be made, each counted as often as it is used.
 const MAX_PARTS: usize = 4_000;
+/// How many bytes all names in them may have together, counted likewise.
+const MAX_NAMES: usize = 64 << 10;
 
 /// A named part: a field of a record, or a parameter.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +119,7 @@ impl Shape {
 #[derive(Default)]
 pub(crate) struct Reading {
     parts: usize,
+    names: usize,
 }
 
 impl Reading {
@@ -128,6 +131,27 @@ impl Reading {
         self.at(of, 0)
     }
 
+    /// A name of a part, of a parameter too.
+    ///
+    /// # Errors
+    /// If all names together are too long.
+    pub fn name(&mut self, name: &str) -> Result<String, String> {
+        self.names += name.len();
+        if self.names > MAX_NAMES {
+            return Err(format!("the names in its types are longer than {MAX_NAMES} bytes"));
+        }
+        Ok(name.to_owned())
+    }
+
+    fn names<'a>(&mut self, names: impl Iterator<Item = &'a str>) -> Result<Vec<String>, String> {
+        names
+            .map(|name| {
+                self.parts += 1;
+                self.name(name)
+            })
+            .collect()
+    }
+
     fn at(&mut self, of: &Type, depth: usize) -> Result<Shape, String> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
@@ -136,7 +160,7 @@ impl Reading {
         if depth > MAX_DEPTH {
             return Err(format!("its types nest deeper than {MAX_DEPTH} levels"));
         }
-        let mut boxed = |of: &Type| self.at(of, depth + 1).map(Box::new);
+        let deeper = depth + 1;
         Ok(match of {
             Type::Bool => Shape::Bool,
             Type::S8 => Shape::Integer(Integer::S8),
@@ -151,34 +175,34 @@ impl Reading {
             Type::Float64 => Shape::F64,
             Type::Char => Shape::Char,
             Type::String => Shape::String,
-            Type::List(list) => Shape::List(boxed(&list.ty())?),
-            Type::FixedLengthList(list) => Shape::FixedList(boxed(&list.ty())?, list.len()),
+            Type::List(list) => Shape::List(Box::new(self.at(&list.ty(), deeper)?)),
+            Type::FixedLengthList(list) => Shape::FixedList(Box::new(self.at(&list.ty(), deeper)?), list.len()),
             Type::Map(map) => {
-                Shape::Map(Box::new((self.at(&map.key(), depth + 1)?, self.at(&map.value(), depth + 1)?)))
+                Shape::Map(Box::new((self.at(&map.key(), deeper)?, self.at(&map.value(), deeper)?)))
             }
             Type::Record(record) => {
                 let field = |field: wasmtime::component::types::Field<'_>| {
-                    let shape = self.at(&field.ty, depth + 1)?;
-                    Ok(Field { name: field.name.to_owned(), shape })
+                    let shape = self.at(&field.ty, deeper)?;
+                    Ok(Field { name: self.name(field.name)?, shape })
                 };
                 Shape::Record(record.fields().map(field).collect::<Result<_, String>>()?)
             }
             Type::Tuple(tuple) => {
-                Shape::Tuple(tuple.types().map(|item| self.at(&item, depth + 1)).collect::<Result<_, _>>()?)
+                Shape::Tuple(tuple.types().map(|item| self.at(&item, deeper)).collect::<Result<_, _>>()?)
             }
             Type::Variant(variant) => {
                 let case = |case: wasmtime::component::types::Case<'_>| {
-                    let payload = case.ty.map(|payload| self.at(&payload, depth + 1)).transpose()?;
-                    Ok(Case { name: case.name.to_owned(), payload })
+                    let payload = case.ty.map(|payload| self.at(&payload, deeper)).transpose()?;
+                    Ok(Case { name: self.name(case.name)?, payload })
                 };
                 Shape::Variant(variant.cases().map(case).collect::<Result<_, String>>()?)
             }
-            Type::Enum(names) => Shape::Enum(names.names().map(str::to_owned).collect()),
-            Type::Flags(names) => Shape::Flags(names.names().map(str::to_owned).collect()),
-            Type::Option(option) => Shape::Option(boxed(&option.ty())?),
+            Type::Enum(names) => Shape::Enum(self.names(names.names())?),
+            Type::Flags(names) => Shape::Flags(self.names(names.names())?),
+            Type::Option(option) => Shape::Option(Box::new(self.at(&option.ty(), deeper)?)),
             Type::Result(result) => {
                 let mut case = |name: &str, payload: Option<Type>| {
-                    let payload = payload.map(|payload| self.at(&payload, depth + 1)).transpose()?;
+                    let payload = payload.map(|payload| self.at(&payload, deeper)).transpose()?;
                     Ok::<_, String>(Case { name: name.to_owned(), payload })
                 };
                 Shape::Result(Box::new([case("ok", result.ok())?, case("err", result.err())?]))
