@@ -229,7 +229,7 @@ mod tests {
             ("[who]\nacton = \"accept\"", "did you mean `who.action`?"),
             ("[who]\nname = \"Ada\"", "`who`: expected the result of an elicitation"),
             ("[who]\nerror = { code = 1 }", "`who.error`: expected"),
-            ("[who", "invalid table header"),
+            ("[who", "unclosed table"),
             ("{\"who\":", "EOF"),
         ] {
             assert!(wrong(text).contains(says), "{text}: {}", wrong(text));
