@@ -126,6 +126,9 @@ impl Dispatch {
         let run = Arc::new(run);
         let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
         let end = self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped);
+        // C-1: who cancelled is answered no more, even if the guest took the hint and
+        // returned before it was stopped.
+        let end = if run.stop.is_set() { RunEnd::Stopped } else { end };
         match end {
             RunEnd::Result { result, .. } => Ok(CallReply::Result(result)),
             RunEnd::Error(error) => Ok(CallReply::Error(error)),
