@@ -16,6 +16,7 @@ mod identity;
 mod inspector;
 mod lifecycle;
 mod limits;
+mod logging;
 mod network;
 mod notices;
 mod observed;
