@@ -24,6 +24,7 @@ mod offered;
 mod ownership;
 mod permissions;
 mod provenance;
+mod published;
 mod questions;
 mod rates;
 mod raw_bytes;
