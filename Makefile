@@ -6,7 +6,7 @@ PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 
 .DEFAULT_GOAL := help
-.PHONY: help build host plugins fixtures examples serve test lint clients conformance bench bench-full soak fuzz mutants fmt clean
+.PHONY: help build host plugins fixtures examples serve test lint clients published conformance bench bench-full soak fuzz mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,7 +29,7 @@ serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:74
 	exec $(BIN) serve --plugins $(PLUGINS_DIST)
 
 # One profile for the build and the tests, so that wasmtime is compiled once.
-test: build fixtures examples clients ## Build everything, then run all tests and the conformance suites
+test: build fixtures examples clients published ## Build everything, then run all tests and the conformance suites
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
 	$(CARGO) test --release --locked --workspace
@@ -41,6 +41,9 @@ clients:
 
 conformance: build fixtures ## Run the official conformance suites
 	./tests/conformance/run.sh
+
+published: ## Fetch the published components that tests run
+	./tests/published/install.sh
 
 lint: ## Formatting and clippy, warnings refused
 	$(CARGO) fmt --all --check

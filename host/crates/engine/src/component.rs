@@ -3,7 +3,11 @@
 
 use crate::componentize;
 use crate::error::Refusal;
-use wasmparser::{ComponentExternalKind, Parser, Payload};
+use crate::logging;
+use wasmparser::{
+    ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentType, ComponentTypeRef,
+    InstanceTypeDeclaration, Parser, Payload, TypeBounds,
+};
 
 /// Each of these four makes a component one that knows our contract.
 pub(crate) const TOOLS: &str = "toolyard:plugin/tools@0.1.0";
@@ -14,6 +18,8 @@ pub(crate) const COMPLETION: &str = "toolyard:plugin/completion@0.1.0";
 /// Names at the surface of a component.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Surface {
+    /// Those that somebody has to provide: not interfaces of types alone, which are
+    /// whole as they stand in the component.
     pub imports: Vec<String>,
     pub exports: Vec<String>,
     /// Whether it knows nothing of our contract, and exports what may be functions:
@@ -126,6 +132,9 @@ fn whole(bytes: &[u8]) -> Result<(), Refusal> {
 fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
     let mut found = Surface::default();
     let mut depth = 0_u32;
+    // The types of the component, as they are numbered: whether each is an instance
+    // of types alone.
+    let mut types = Vec::new();
     let invalid = |error: wasmparser::BinaryReaderError| Refusal::Invalid(error.to_string());
     for payload in Parser::new(0).parse_all(bytes) {
         match payload.map_err(invalid)? {
@@ -133,7 +142,30 @@ fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(imports) if depth == 0 => {
                 for import in imports {
-                    found.imports.push(import.map_err(invalid)?.name.name.to_owned());
+                    let import = import.map_err(invalid)?;
+                    match import.ty {
+                        ComponentTypeRef::Instance(index) if types.get(index as usize) == Some(&true) => {
+                            continue;
+                        }
+                        ComponentTypeRef::Type(_) => types.push(false),
+                        _ => {}
+                    }
+                    found.imports.push(import.name.name.to_owned());
+                }
+            }
+            Payload::ComponentTypeSection(declared) if depth == 0 => {
+                for declared in declared {
+                    types.push(is_types_alone(&declared.map_err(invalid)?));
+                }
+            }
+            Payload::ComponentAliasSection(aliases) if depth == 0 => {
+                for alias in aliases {
+                    let is_type = matches!(
+                        alias.map_err(invalid)?,
+                        ComponentAlias::InstanceExport { kind: ComponentExternalKind::Type, .. }
+                            | ComponentAlias::Outer { kind: ComponentOuterAliasKind::Type, .. }
+                    );
+                    types.extend(is_type.then_some(false));
                 }
             }
             Payload::ComponentExportSection(exports) if depth == 0 => {
@@ -143,6 +175,7 @@ fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
                     let has_functions =
                         matches!(export.kind, ComponentExternalKind::Func | ComponentExternalKind::Instance);
                     found.is_plain |= has_functions && !name.starts_with("wasi:");
+                    types.extend((export.kind == ComponentExternalKind::Type).then_some(false));
                     found.exports.push(name.to_owned());
                 }
             }
@@ -150,6 +183,21 @@ fn surface(bytes: &[u8]) -> Result<Surface, Refusal> {
         }
     }
     Ok(found)
+}
+
+/// Whether it is an instance that has nothing but types that need no provider.
+fn is_types_alone(declared: &ComponentType) -> bool {
+    let ComponentType::Instance(declarations) = declared else {
+        return false;
+    };
+    declarations.iter().all(|declaration| match declaration {
+        InstanceTypeDeclaration::Export { ty, .. } => {
+            matches!(ty, ComponentTypeRef::Type(TypeBounds::Eq(_)))
+        }
+        InstanceTypeDeclaration::CoreType(_)
+        | InstanceTypeDeclaration::Type(_)
+        | InstanceTypeDeclaration::Alias(_) => true,
+    })
 }
 
 /// Whether the linker has an interface of this name. Whether its functions fit is
@@ -189,6 +237,9 @@ fn is_offered(name: &str) -> bool {
             ],
         ),
     ];
+    if logging::NAMES.contains(&name) {
+        return true;
+    }
     let Some((path, version)) = name.split_once('@') else {
         return false;
     };
@@ -246,6 +297,8 @@ mod tests {
             "wasi:http/outgoing-handler@0.2.4",
             "toolyard:plugin/host@0.1.0",
             "toolyard:plugin/types@0.1.0",
+            "wasi:logging/logging",
+            "wasi:logging/logging@0.1.0-draft",
         ] {
             assert!(is_offered(name), "{name}");
             let component = wasmtime::component::Component::new(&engine, import(name)).expect(name);
@@ -260,6 +313,39 @@ mod tests {
             "wasi:cli/x@0.2.0",
         ] {
             assert!(!is_offered(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn interfaces_of_types_alone_need_no_provider() {
+        let component = |imports: &str| {
+            let text = format!("(component {imports} (instance $i) (export \"x:own/y\" (instance $i)))");
+            wat::parse_str(text).expect("parses")
+        };
+        // Types of the component's own, imported, exported and aliased, stand between.
+        let types = r#"
+            (type $a u32)
+            (import "a:b/types" (instance $t (type $r (record (field "n" u32))) (export "r" (type (eq $r)))))
+            (alias export $t "r" (type $r))
+            (import "c" (type $c (eq $r)))
+            (export $e "e" (type $a))
+            (import "a:b/more" (instance (alias outer 1 $r (type $r)) (export "r" (type (eq $r)))))"#;
+        let alone = component(&types.replace(r#"(import "c" (type $c (eq $r)))"#, ""));
+        assert_eq!(inspect(&alone).expect("is fine").imports, [""; 0]);
+        let engine = wasmtime::Engine::new(&crate::engine::config()).expect("starts");
+        let linker = crate::host::linker(&engine).expect("links");
+        let compiled = wasmtime::component::Component::new(&engine, &alone).expect("compiles");
+        linker.instantiate_pre(&compiled).expect("links");
+        for provided in [
+            r#"(export "f" (func))"#,
+            r#"(export "r" (type (sub resource)))"#,
+            r#"(type $t u8) (export "t" (type (eq $t))) (export "i" (instance (export "f" (func))))"#,
+        ] {
+            let import = format!("{types} (import \"a:b/provided\" (instance {provided}))");
+            let Err(Refusal::Imports { names }) = inspect(&component(&import)) else {
+                panic!("{provided} is not refused");
+            };
+            assert_eq!(names, ["c", "a:b/provided"]);
         }
     }
 

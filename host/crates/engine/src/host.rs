@@ -12,6 +12,7 @@ use crate::grant::Grants;
 use crate::inputs;
 use crate::limiter::Limiter;
 use crate::limits::Limits;
+use crate::logging;
 use crate::outgoing::{Network, Outgoing};
 use crate::schema::Bounds;
 use crate::sockets::{self, Lookups};
@@ -21,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
 use toolyard_task::tool::{AskError, Change, GivenAnswer, Report};
-use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
+use toolyard_task::wire::{LogLevel, Progress, RawJson, RpcError, Timestamp, is_uri};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
@@ -115,6 +116,12 @@ impl Run {
         wasi.build()
     }
 
+    /// Reports a log message of the guest's.
+    pub fn report_log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
+        let logger = logger.map(|logger| inputs::cut(self.clean(logger), inputs::NAME_BYTES));
+        self.context.report(Report::Log { level, logger, data: self.clean_json(data) });
+    }
+
     /// A text of the guest's without its secrets.
     fn clean(&self, text: String) -> String {
         self.about.grants.clean(text)
@@ -142,6 +149,7 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Run>>
     ip_name_lookup::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
     linker.allow_shadowing(false);
     files::add_to_linker(&mut linker)?;
+    logging::add_to_linker(&mut linker)?;
     FullPlugin::add_to_linker::<_, HasSelf<Run>>(&mut linker, |run| run)?;
     Ok(linker)
 }
@@ -190,9 +198,7 @@ impl host::Host for Run {
     }
 
     fn log(&mut self, level: wit::LogLevel, logger: Option<String>, data: String) -> wasmtime::Result<()> {
-        let level = inputs::level(level);
-        let logger = logger.map(|logger| inputs::cut(self.clean(logger), inputs::NAME_BYTES));
-        self.context.report(Report::Log { level, logger, data: self.clean_json(inputs::log_data(data)) });
+        self.report_log(inputs::level(level), logger, inputs::log_data(data));
         Ok(())
     }
 

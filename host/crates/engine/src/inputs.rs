@@ -26,10 +26,18 @@ pub(crate) fn cut(mut text: String, bytes: usize) -> String {
 /// a log message is the last thing to fail a run for.
 pub(crate) fn log_data(data: String) -> RawJson {
     if data.len() > LOG_BYTES {
-        return RawJson::of(&format!("(a message of {} bytes; the most are {LOG_BYTES})", data.len()));
+        return log_text(&data);
     }
     // Cloned only if it has to be said again.
-    RawJson::parse(data.clone()).unwrap_or_else(|_| RawJson::of(&data))
+    RawJson::parse(data.clone()).unwrap_or_else(|_| log_text(&data))
+}
+
+/// The datum of a log message that is a text.
+pub(crate) fn log_text(text: &str) -> RawJson {
+    if text.len() > LOG_BYTES {
+        return RawJson::of(&format!("(a message of {} bytes; the most are {LOG_BYTES})", text.len()));
+    }
+    RawJson::of(text)
 }
 
 pub(crate) fn level(level: wit::LogLevel) -> LogLevel {
@@ -118,6 +126,8 @@ mod tests {
         assert_eq!(log_data("{\"a\":1}".into()).as_str(), "{\"a\":1}");
         assert_eq!(log_data("oops".into()).as_str(), "\"oops\"");
         assert!(log_data("1".repeat(LOG_BYTES + 1)).as_str().contains("bytes"));
+        assert_eq!(log_text("{}").as_str(), "\"{}\"");
+        assert!(log_text(&"1".repeat(LOG_BYTES + 1)).as_str().contains("bytes"));
         assert_eq!(cut("aé".into(), 2), "a");
     }
 }

@@ -32,6 +32,7 @@ mod inputs;
 mod invoke;
 mod limiter;
 mod limits;
+mod logging;
 mod manifest;
 mod meter;
 mod metrics;

@@ -18,7 +18,8 @@ async fn files_that_are_no_plugins() {
     let wrong_types =
         component(r#"(component (instance $i) (export "toolyard:plugin/tools@0.1.0" (instance $i)))"#);
     let imports = component(
-        r#"(component (import "wasi:http/incoming-handler@0.2.0" (instance)) (import "my:own/thing@1.0.0" (instance))
+        r#"(component (import "wasi:http/incoming-handler@0.2.0" (instance (export "f" (func))))
+            (import "my:own/thing@1.0.0" (instance (export "f" (func))))
             (instance $i) (export "toolyard:plugin/tools@0.1.0" (instance $i)))"#,
     );
     let exports = component(r#"(component (instance $i) (export "my:own/thing@1.0.0" (instance $i)))"#);

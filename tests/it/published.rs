@@ -1,0 +1,139 @@
+//! Components that nobody here wrote, out of packages of public registries
+//! (`tests/published/packages`): nothing was done to them, and their functions are tools
+//! that answer.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Host, Session, guests, schema};
+
+/// The component, if its package was fetched. A person may go without; CI may not.
+fn component(name: &str) -> Option<PathBuf> {
+    let path = guests::root().join(format!("target/published/{name}.wasm"));
+    let is_there = path.exists();
+    if !is_there {
+        schema::skipped(&format!("the published component {name} is not there: run `make published`"));
+    }
+    is_there.then_some(path)
+}
+
+/// A host of one of them, without a manifest.
+async fn host_of(name: &str) -> Option<(Host, Session)> {
+    let host = Host::with(&[component(name)?]).await;
+    let session = Session::open(host.port()).await;
+    Some((host, session))
+}
+
+async fn tools(session: &Session) -> Vec<Value> {
+    let listed = session.result("tools/list", json!({})).await;
+    listed["tools"].as_array().expect("tools").clone()
+}
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+/// Calls a tool; what it gives fits what the tool says that it gives.
+async fn call(session: &Session, name: &str, arguments: Value) -> Value {
+    let result = session.call(name, arguments).await;
+    assert_eq!(result["isError"], false, "{name}: {result}");
+    let tools = tools(session).await;
+    let tool = tools.iter().find(|tool| tool["name"] == name).expect("listed");
+    assert!(jsonschema::is_valid(&tool["outputSchema"], &result["structuredContent"]), "TL-5: {result}");
+    result["structuredContent"].clone()
+}
+
+/// Arguments of `node_invoke` of version 0.5: records in records, of which most fields
+/// are options.
+fn invocation(input: &str) -> Value {
+    let tenant = json!({
+        "env": "dev", "tenant": "a", "tenant-id": "a", "attempt": 1,
+        "attributes": [["language", "Ελληνικά"]], "deadline-ms": "9007199254740993",
+    });
+    json!({"ctx": {"tenant": tenant, "flow-id": "f"}, "op": "handle_message", "input": input})
+}
+
+#[tokio::test]
+async fn a_component_of_the_crate_greentic_component_answers_calls() {
+    let Some((_host, session)) = host_of("node-0-5").await else { return };
+    let expected =
+        ["node_get-manifest", "node_invoke", "node_invoke-stream", "node_on-start", "node_on-stop"];
+    assert_eq!(names(&tools(&session).await), expected);
+    let manifest = call(&session, "node_get-manifest", json!({})).await;
+    let manifest: Value =
+        serde_json::from_str(manifest["result"].as_str().expect("a text")).expect("which is JSON");
+    assert_eq!(manifest["component"]["name"], "Contract Fixture");
+    let ok = call(&session, "node_invoke", invocation(r#"{"message":"hello"}"#)).await;
+    assert_eq!(ok, json!({"result": {"ok": "{}"}}));
+    let refused = call(&session, "node_invoke", invocation("null")).await;
+    assert_eq!(refused["result"]["err"]["code"], "INVALID_INPUT");
+    assert_eq!(refused["result"]["err"]["retryable"], false);
+    let started = call(&session, "node_on-start", json!({"ctx": invocation("")["ctx"]})).await;
+    assert_eq!(started, json!({"result": "ok"}));
+    let streamed = call(&session, "node_invoke-stream", invocation(r#"{"message":"hello"}"#)).await;
+    assert_eq!(streamed, json!({"result": ["done"]}));
+    let unfit = session.call("node_invoke", json!({"op": "handle_message", "input": ""})).await;
+    assert_eq!(unfit["isError"], true, "a parameter is missing: {unfit}");
+}
+
+#[tokio::test]
+async fn a_component_that_imports_an_interface_of_types_alone_answers_calls_and_runs_as_a_task() {
+    let Some((_host, session)) = host_of("node-0-6").await else { return };
+    assert_eq!(names(&tools(&session).await), ["node_describe", "node_invoke"]);
+    let described = call(&session, "node_describe", json!({})).await;
+    assert_eq!((&described["name"], &described["version"]), (&json!("contract-fixture"), &json!("0.1.0")));
+    assert_eq!(described["ops"][0]["output"]["content-type"], "application/cbor");
+    let context = json!({
+        "tenant-id": "a", "env-id": "dev", "trace-id": "t", "correlation-id": "c", "deadline-ms": 1,
+        "attempt": 1, "i18n-id": "en",
+    });
+    // A map of `input` to `hello`, in CBOR.
+    let payload = BASE64.encode(b"\xa1\x65input\x65hello");
+    let arguments = json!({"op": "handle_message", "envelope": {
+        "ctx": context, "flow-id": "f", "step-id": "s", "component-id": "c", "attempt": 1, "payload-cbor": payload,
+    }});
+    let says = "contract-fixture::handle_message => hello";
+    let check = |answer: &Value| {
+        assert_eq!(answer["ok"], true, "{answer}");
+        let output = BASE64.decode(answer["output-cbor"].as_str().expect("a text")).expect("which is base64");
+        assert!(output.ends_with(says.as_bytes()), "{answer}");
+    };
+    check(&call(&session, "node_invoke", arguments.clone()).await);
+    let id = session.create("node_invoke", arguments).await;
+    session.until(&id, "completed").await;
+    check(&session.result("tasks/result", json!({"taskId": id})).await["structuredContent"]);
+}
+
+/// Both export the same interface, so the least manifest is a prefix for each. What
+/// belongs to their resources is no tool.
+#[tokio::test]
+async fn components_of_two_python_packages_answer_calls_side_by_side() {
+    let (Some(zlib), Some(round)) = (component("zlib"), component("round")) else { return };
+    let setup = Setup::new().with(&[zlib, round]);
+    let setup = setup.manifest("zlib", "prefix = \"zlib\"").manifest("round", "prefix = \"round\"");
+    let host = setup.start().await;
+    let session = Session::open(host.port()).await;
+    let expected = [
+        "round_codec_codec-config-schema",
+        "round_codec_codec-id",
+        "zlib_codec_codec-config-schema",
+        "zlib_codec_codec-id",
+    ];
+    assert_eq!(names(&tools(&session).await), expected);
+    for (prefix, id, title, parameter) in
+        [("zlib", "zlib.rs", "ZlibCodec", "level"), ("round", "round.rs", "RoundCodec", "precision")]
+    {
+        assert_eq!(call(&session, &format!("{prefix}_codec_codec-id"), json!({})).await["result"], id);
+        let said = call(&session, &format!("{prefix}_codec_codec-config-schema"), json!({})).await;
+        let schema: Value =
+            serde_json::from_str(said["result"].as_str().expect("a text")).expect("which is JSON");
+        assert_eq!(schema["title"], title);
+        assert_eq!(schema["required"], json!([parameter]));
+    }
+    let file = host.plugins().join("zlib.wasm");
+    let checked = host.command(&["check", file.to_str().expect("UTF-8")]).await;
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(said.contains("[method]codec.encode: it belongs to a resource"), "{said}");
+}
