@@ -63,7 +63,12 @@ pub fn componentize(module: &[u8], world: Option<(&Path, Option<&str>)>) -> Resu
             .adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, adapter)?
             .encode()
     };
-    encode().map_err(whole)
+    // The encoder is written for modules that a linker made, and panics at some others,
+    // such as an adapter itself.
+    match std::panic::catch_unwind(encode) {
+        Ok(encoded) => encoded.map_err(whole),
+        Err(_) => Err("the encoder does not get along with it".to_owned()),
+    }
 }
 
 /// An error with its causes.
@@ -118,6 +123,12 @@ mod tests {
         embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).expect("added");
         assert!(has_type(&module));
         assert!(Parser::is_component(&componentize(&module, None).expect("it is one")));
+    }
+
+    #[test]
+    fn a_module_at_which_the_encoder_panics_is_refused() {
+        let why = componentize(WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER, None).expect_err("it is an adapter");
+        assert!(why.contains("does not get along"), "{why}");
     }
 
     #[test]
