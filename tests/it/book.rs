@@ -71,7 +71,8 @@ impl Reader {
         let program = binary().parent().expect("a folder").to_path_buf();
         let first = [program, tools.join("bin"), tools.join("npm/node_modules/.bin")];
         let old = std::env::var_os("PATH").expect("a path");
-        let path = std::env::join_paths(first.into_iter().chain(std::env::split_paths(&old))).expect("a path");
+        let path =
+            std::env::join_paths(first.into_iter().chain(std::env::split_paths(&old))).expect("a path");
         let flags = Command::new(root().join("plugins/wasip2-target.sh")).output().expect("it runs");
         assert!(flags.status.success(), "{flags:?}");
         Self { path, rustflags: String::from_utf8(flags.stdout).expect("UTF-8").trim_end().to_owned() }
@@ -129,7 +130,10 @@ fn follow(language: &str) {
             Block::Printed(text) => {
                 let mut lines = printed.lines();
                 for wanted in text.lines() {
-                    assert!(lines.any(|line| is_like(line, wanted)), "no `{wanted}` (in this order) in:\n{printed}");
+                    assert!(
+                        lines.any(|line| is_like(line, wanted)),
+                        "no `{wanted}` (in this order) in:\n{printed}"
+                    );
                 }
                 shown += 1;
             }
@@ -177,6 +181,8 @@ fn pages_are_read_as_they_are_shown() {
             if a == "a\nb\n" && c == "c…\n" && e == Path::new("src/e.c") && f == "f\n" && g == "g\n"),
         "{blocks:?}"
     );
-    assert!(is_like("ok  counts 3 ms", "ok  counts …") && is_like("6 words", "…6 words…") && is_like("a", "a"));
+    assert!(
+        is_like("ok  counts 3 ms", "ok  counts …") && is_like("6 words", "…6 words…") && is_like("a", "a")
+    );
     assert!(!is_like("nok", "ok…") && !is_like("ab", "a") && !is_like("5 words", "…6 words…"));
 }

@@ -72,7 +72,8 @@ fn names() -> Vec<u8> {
 }
 
 fn functions() -> Vec<u8> {
-    let function = |n| format!("(func (export \"f{n}\") (param \"v\" u32) (canon lift (core func $i \"f\")))");
+    let function =
+        |n| format!("(func (export \"f{n}\") (param \"v\" u32) (canon lift (core func $i \"f\")))");
     component("", &(0..300).map(function).collect::<String>())
 }
 

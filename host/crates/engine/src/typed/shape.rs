@@ -176,7 +176,9 @@ impl Reading {
             Type::Char => Shape::Char,
             Type::String => Shape::String,
             Type::List(list) => Shape::List(Box::new(self.at(&list.ty(), deeper)?)),
-            Type::FixedLengthList(list) => Shape::FixedList(Box::new(self.at(&list.ty(), deeper)?), list.len()),
+            Type::FixedLengthList(list) => {
+                Shape::FixedList(Box::new(self.at(&list.ty(), deeper)?), list.len())
+            }
             Type::Map(map) => {
                 Shape::Map(Box::new((self.at(&map.key(), deeper)?, self.at(&map.value(), deeper)?)))
             }
