@@ -58,7 +58,7 @@ fn doubling() -> Vec<u8> {
         write!(types, "(type $t{level} (tuple $t{0} $t{0}))", level - 1).expect("a string");
     }
     let lifted = r#"(func (export "f") (param "v" $t13)
-        (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc"))))"#;
+        (canon lift (core func $i "f") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))"#;
     component(&types, lifted)
 }
 
@@ -90,9 +90,9 @@ const GIVES: &str = r#"(component
       (i32.store (i32.const 16) (i32.const -1))
       (call $give (i32.const 4))))
   (core instance $i (instantiate $m))
-  (func (export "long-list") (result (list u8)) (canon lift (core func $i "long") (memory $i "memory")))
-  (func (export "long-text") (result string) (canon lift (core func $i "long") (memory $i "memory")))
-  (func (export "odd-text") (result string) (canon lift (core func $i "odd") (memory $i "memory"))))"#;
+  (func (export "long-list") (result (list u8)) (canon lift (core func $i "long") (memory (core memory $i "memory"))))
+  (func (export "long-text") (result string) (canon lift (core func $i "long") (memory (core memory $i "memory"))))
+  (func (export "odd-text") (result string) (canon lift (core func $i "odd") (memory (core memory $i "memory")))))"#;
 
 async fn refused(stage: &Stage, name: &str, says: &[&str]) {
     let file = stage.host.plugins().join(format!("{name}.wasm"));

@@ -214,7 +214,7 @@ fn python() -> Row {
     Row {
         language: "python",
         call: shown(TOOL, lines(&["x = 1/3", "x * 3 + 0.1"]), "/values/1/exact", "11/10"),
-        progress: (TOOL, lines(&["prime_count(200000)", "prime_count(300000)", "prime_count(400000)"])),
+        progress: (TOOL, lines(&["prime_count(2000000)"; 16])),
         ask: (shown(TOOL, lines(&["rate * 2"]), "/values/0/exact", "2/5"), json!({"rate": "1/5"})),
         endless: (TOOL, lines(&["smallest_factor(10000000000000000051 ** 2)"])),
         memory: (TOOL, lines(&["prime_count(1000000000)"])),
