@@ -8,11 +8,11 @@ use toolyard_tests::host::Setup;
 
 #[tokio::test]
 async fn typed() {
-    let setup = Setup::new().manifest("gives", "[limits]\nmemory = \"128MiB\"");
-    let stage = Stage::open(setup).await;
+    let setup = Setup::new();
     for (name, bytes) in components() {
-        install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &bytes);
+        install_bytes(setup.plugins(), &format!("{name}.wasm"), &bytes);
     }
+    let stage = Stage::open(setup).await;
     attacks!(stage;
         types_that_double,
         names_without_end_in_types,
@@ -80,12 +80,12 @@ fn functions() -> Vec<u8> {
 /// Functions whose result is said to lie at 16, with a length of its own.
 const GIVES: &str = r#"(component
   (core module $m
-    (memory (export "memory") 1025)
+    (memory (export "memory") 1000)
     (func $give (param $length i32) (result i32)
       (i32.store (i32.const 0) (i32.const 16))
       (i32.store (i32.const 4) (local.get $length))
       (i32.const 0))
-    (func (export "long") (result i32) (call $give (i32.const 67000000)))
+    (func (export "long") (result i32) (call $give (i32.const 60000000)))
     (func (export "odd") (result i32)
       (i32.store (i32.const 16) (i32.const -1))
       (call $give (i32.const 4))))
