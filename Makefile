@@ -57,14 +57,14 @@ fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
 mutants: build fixtures ## Show that tests fail when what they test is broken; long
 	./tests/mutations/run.sh
 
-bench: build fixtures ## The benchmarks, in minutes
+bench: build fixtures examples ## The benchmarks, in minutes
 	./tests/load/bench.sh
 
 soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES); fails if anything grows
 	$(CARGO) build --release --locked --workspace
 	target/release/soak
 
-bench-full: build fixtures ## The benchmarks, longer
+bench-full: build fixtures examples ## The benchmarks, longer
 	BENCH_FULL=1 ./tests/load/bench.sh
 
 fmt:
