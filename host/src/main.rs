@@ -8,6 +8,7 @@ mod audit;
 mod command;
 mod config;
 mod project;
+mod replace;
 mod signals;
 mod system;
 mod traces;

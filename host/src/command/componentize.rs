@@ -1,9 +1,10 @@
 //! `toolyard componentize`: a component of a core module.
 
 use super::WrongUsage;
+use crate::replace::{readable, replace};
 use anyhow::Context as _;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_engine::componentize;
 
@@ -32,22 +33,8 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let world = options.wit.as_deref().map(|wit| (wit, options.world.as_deref()));
     let component = componentize(&module, world).map_err(|why| anyhow::anyhow!("{shown}: {why}"))?;
     let output = options.output.as_ref().unwrap_or(&options.module);
-    replace(output, &component).with_context(|| format!("{} cannot be written", output.display()))?;
+    replace(output, &component, readable())
+        .with_context(|| format!("{} cannot be written", output.display()))?;
     eprintln!("{}: a component of {} bytes", output.display(), component.len());
     Ok(ExitCode::SUCCESS)
-}
-
-/// By renaming: a host may be watching the folder.
-fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new().prefix(".componentize-").tempfile_in(folder)?;
-    std::io::Write::write_all(&mut file, bytes)?;
-    // A temporary file is for its owner alone; this one is for whoever runs tools.
-    let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
-    file.as_file().set_permissions(mode)?;
-    file.persist(path)?;
-    Ok(())
 }

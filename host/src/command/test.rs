@@ -13,6 +13,7 @@ use crate::project::file::{PLUGIN, Project};
 use crate::project::find::{Found, cases};
 use crate::project::rehearsal::{Rehearsed, rehearse};
 use crate::project::shell::Output;
+use crate::replace::replace;
 use crate::signals::stop_signal;
 use anyhow::Context as _;
 use clap::Args;
@@ -250,10 +251,5 @@ fn milliseconds(took: Duration) -> u64 {
 
 /// Writes a file whole or not at all.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut partial = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::Write::write_all(&mut partial, text.as_bytes())?;
-    partial.as_file().set_permissions(std::fs::metadata(path)?.permissions())?;
-    partial.persist(path)?;
-    Ok(())
+    replace(path, text.as_bytes(), std::fs::metadata(path)?.permissions())
 }

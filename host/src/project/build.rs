@@ -2,6 +2,7 @@
 
 use super::file::{NOTES, Project};
 use super::shell::{self, Failed, Output};
+use crate::replace::{readable, replace};
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -109,12 +110,7 @@ fn place(made: &Path, shipped: &Path) -> std::io::Result<Option<(u64, bool)>> {
     }
     let folder = shipped.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    let mut partial = tempfile::Builder::new().prefix(".").suffix(".partial").tempfile_in(folder)?;
-    std::io::Write::write_all(&mut partial, &bytes)?;
-    // As any file that one makes; a temporary one is its owner's alone.
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    partial.as_file().set_permissions(mode)?;
-    partial.persist(shipped)?;
+    replace(shipped, &bytes, readable())?;
     Ok(Some((size, true)))
 }
 

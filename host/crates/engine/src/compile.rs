@@ -140,7 +140,8 @@ fn in_child(
 /// What a child process started by [`Compiler::Child`] does: makes machine code of
 /// one component, or a component of one core module. `arguments` are the last four
 /// that it was started with: the path of what there is, the path for what shall
-/// be, the bytes of memory that it may use, and the seconds of processor time. A complaint goes to the standard error.
+/// be, the bytes of memory that it may use, and the seconds of processor time. A
+/// complaint goes to the standard error.
 #[must_use]
 pub fn compile_child(arguments: &[OsString]) -> ExitCode {
     match compile_limited(arguments) {

@@ -33,7 +33,8 @@ mod write;
 
 pub(crate) use export::Functions;
 
-use crate::bindings::toolyard::plugin::types::{Content, TextBlock, ToolResult};
+use crate::bindings::toolyard::plugin::types::ToolResult;
+use crate::encode;
 use crate::failure::Failure;
 use shape::{Field, Shape};
 use toolyard_task::wire::RawJson;
@@ -73,7 +74,6 @@ impl Function {
     /// Makes what the function returned the result of a tool; an `err` is a failure of
     /// the tool.
     pub fn result(&self, returned: Option<&Val>, limit: u64) -> Result<ToolResult, Failure> {
-        let wrong = || Failure::Malformed("its result is not of its type".to_owned());
         let (shape, value) = match (&self.result, returned) {
             (None, _) => return Ok(success(String::new(), None)),
             (Some(Shape::Result(cases)), Some(Val::Result(outcome))) => match outcome {
@@ -91,7 +91,7 @@ impl Function {
                 let text = if let Val::String(text) = value { text.clone() } else { String::new() };
                 Ok(success(text, Some(structured)))
             }
-            _ => Err(wrong()),
+            _ => Err(write::mismatch()),
         }
     }
 
@@ -104,12 +104,8 @@ impl Function {
     }
 }
 
-fn block(text: String) -> Content {
-    Content::Text(TextBlock { text, annotations: None, meta: None })
-}
-
 fn success(text: String, structured_content: Option<String>) -> ToolResult {
-    let content = if text.is_empty() { Vec::new() } else { vec![block(text)] };
+    let content = if text.is_empty() { Vec::new() } else { vec![encode::text(text)] };
     ToolResult { content, structured_content, is_error: false, meta: None }
 }
 
@@ -119,7 +115,7 @@ fn failure(shape: Option<&Shape>, value: Option<&Val>, limit: u64) -> Result<Too
         (Some(shape), Some(value)) => write::json(shape, value, limit)?,
         _ => "The tool failed and says no more.".to_owned(),
     };
-    Ok(ToolResult { content: vec![block(text)], structured_content: None, is_error: true, meta: None })
+    Ok(ToolResult { content: vec![encode::text(text)], structured_content: None, is_error: true, meta: None })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod echo;
 
 use super::shape::{Case, Field, Integer, Shape};
 use super::{Function, read, schema, write};
+use crate::bindings::toolyard::plugin::types::Content;
 use crate::schema::{Bounds, Schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -194,13 +195,13 @@ fn results_become_structured_content_and_errors_failures() {
     let string = || Val::String("hello".into());
     let plain = returning(Some(Shape::String)).result(Some(&string()), MOST).expect("well");
     assert_eq!(plain.structured_content.as_deref(), Some(r#"{"result":"hello"}"#));
-    assert!(matches!(&plain.content[..], [super::Content::Text(text)] if text.text == "hello"));
+    assert!(matches!(&plain.content[..], [Content::Text(text)] if text.text == "hello"));
 
     let fallible = returning(Some(result(None, Some(Shape::String))));
     let failed = Val::Result(Err(Some(Box::new(string()))));
     let failed = fallible.result(Some(&failed), MOST).expect("well");
     assert!(failed.is_error && failed.structured_content.is_none());
-    assert!(matches!(&failed.content[..], [super::Content::Text(text)] if text.text == "hello"));
+    assert!(matches!(&failed.content[..], [Content::Text(text)] if text.text == "hello"));
     let done = fallible.result(Some(&Val::Result(Ok(None))), MOST).expect("well");
     assert!(!done.is_error && done.structured_content.is_none());
 

@@ -18,7 +18,7 @@ pub(crate) fn json(shape: &Shape, value: &Val, limit: u64) -> Result<String, Fai
 }
 
 /// The engine gave a value of another type than it said.
-fn mismatch() -> Failure {
+pub(crate) fn mismatch() -> Failure {
     Failure::Malformed("its result is not of its type".to_owned())
 }
 
