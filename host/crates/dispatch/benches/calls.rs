@@ -77,6 +77,7 @@ fn catalog() -> Arc<Catalog> {
         plugin: "idle.wasm".to_owned(),
         poll_interval_ms: None,
         immediate_response: None,
+        inline_for: None,
         concurrency: None,
         queue: None,
         rate: None,

@@ -40,7 +40,7 @@ impl Run {
         let client = ClientCapabilities::of(&self.capabilities);
         let mut keys = HashSet::new();
         let mut checked = Vec::with_capacity(asked.len());
-        for AskedQuestion { key, method, params } in asked {
+        for AskedQuestion { key, method, params, check: _ } in asked {
             let visible =
                 !key.is_empty() && key.len() <= KEY_BYTES && key.bytes().all(|b| b.is_ascii_graphic());
             if !visible || key.starts_with(permission::KEYS) {

@@ -82,6 +82,7 @@ pub fn tool(
             plugin: "native".into(),
             poll_interval_ms: None,
             immediate_response: None,
+            inline_for: None,
             concurrency: None,
             queue: None,
             rate: None,
