@@ -428,6 +428,8 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         live_tasks: limits.live_tasks,
         question_ms: milliseconds(limits.question_wait),
         question_settle_ms: milliseconds(limits.question_settle),
+        state_ms: milliseconds(limits.question_state),
+        inline_for_ms: milliseconds(limits.inline_for),
         related_task: limits.question_related_task,
         retry_after_ms: milliseconds(limits.retry_after),
         page: limits.page,

@@ -232,7 +232,7 @@ fn attributes(call: &EndedCall<'_>) -> Vec<KeyValue> {
         attributes.push(KeyValue::new("toolyard.task.id", task.to_string()));
     }
     match call.end {
-        CallEnd::Ok => {}
+        CallEnd::Ok | CallEnd::InputRequired => {}
         CallEnd::ToolError => attributes.push(KeyValue::new("error.type", "tool_error")),
         CallEnd::Error(code) => {
             attributes.push(KeyValue::new("error.type", code.to_string()));
@@ -261,13 +261,14 @@ const fn outcome(end: CallEnd) -> &'static str {
         CallEnd::Ok => "ok",
         CallEnd::ToolError => "tool_error",
         CallEnd::Error(_) => "error",
+        CallEnd::InputRequired => "input_required",
         CallEnd::Stopped => "stopped",
     }
 }
 
 fn status(end: CallEnd) -> Status {
     match end {
-        CallEnd::Ok => Status::Unset,
+        CallEnd::Ok | CallEnd::InputRequired => Status::Unset,
         CallEnd::ToolError | CallEnd::Error(_) | CallEnd::Stopped => Status::error(outcome(end)),
     }
 }

@@ -195,6 +195,6 @@ fn show(task: &Task, json: bool) {
 pub(super) fn owner(owner: &Owner) -> String {
     match owner {
         Owner::Session(id) => format!("anonymous {}", fingerprint(id)),
-        Owner::Local | Owner::Subject { .. } => name_of(owner),
+        Owner::Local | Owner::Anyone | Owner::Subject { .. } => name_of(owner),
     }
 }

@@ -75,6 +75,8 @@ limits! {
         "The longest ttl; what a client that asks for more, or for `null`, gets.";
     poll_interval: Duration = "tasks.poll-interval", "1s",
         "How often clients are told to ask about a task, unless the plugin's manifest says otherwise.";
+    inline_for: Duration = "tasks.inline-for", "2s",
+        "How long a call of a 2026-07-28 client that has the tasks extension is waited for before it becomes a task, if the tool's taskSupport is \"optional\" and its manifest says nothing else.";
     waiting_per_principal: u32 = "tasks.waiting-per-principal", "1000",
         "Tasks of one principal that may wait for their turn; over it new ones are refused as busy.";
     live_tasks: u32 = "tasks.live", "20000",
@@ -105,6 +107,8 @@ limits! {
         "Entries on one page of a listing; a page of `resources/list` may be longer, because it holds whole pages of plugins.";
     question_wait: Duration = "questions.wait", "5min",
         "How long a question that a tool asks waits for the client's answer.";
+    question_state: Duration = "questions.state", "1h",
+        "How long a 2026-07-28 client may take to answer what a plain call asked; what it carries meanwhile is not taken any more after that.";
     question_settle: Duration = "questions.settle", "1500ms",
         "How long a question of a task waits for the client to ask for the task's result, before it goes out on any open stream.";
     question_related_task: bool = "questions.related-task", "true",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use toolyard_dispatch::{
     CallParams, CallReply, Caller, Dispatch, Fault, Outlet, RELATED_TASK, RawJson, RequestedTtl, RpcError,
-    Stop, ToolCall,
+    Stop, Terms, ToolCall,
 };
 
 /// What is called.
@@ -50,7 +50,7 @@ pub async fn play(
             progress_token: Some(RawJson::trusted("0")),
             trace: None,
         },
-        client_has_tasks: play.task,
+        terms: Terms::Sessions { has_tasks: play.task },
         stop: stopping.clone(),
         outlet: outlet.clone(),
         task_outlet: outlet.clone(),
@@ -74,11 +74,15 @@ pub async fn play(
         Ok(CallReply::Result(result)) => return Ok(Ending::Result(result)),
         Ok(CallReply::Error(error)) => return Ok(Ending::Error(error)),
         Ok(CallReply::Created(created)) => created,
+        Ok(CallReply::InputRequired(_)) => {
+            return Ok(Ending::Error(RpcError::internal(
+                "A client on the spot was to be asked by an answer",
+            )));
+        }
         Err(Fault::Cancelled | Fault::Closing) => return Ok(Ending::Stopped),
         Err(fault) => return Err(fault),
     };
-    let created: Value = created.decode().unwrap_or_default();
-    let id = created["task"]["taskId"].as_str().unwrap_or_default().to_owned();
+    let id = created.view.id;
     let waiting = dispatch.task_result(caller, &id, outlet);
     tokio::pin!(waiting);
     let ended = tokio::select! {

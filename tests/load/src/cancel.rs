@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use toolyard_dispatch::{
     Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Ids, Line, NoOutlet, Notice, Outlet, Place,
-    RawJson, Settings, Stop, Stores, TaskId, Timestamp, ToolCall,
+    RawJson, Settings, Stop, Stores, TaskId, Terms, Timestamp, ToolCall,
 };
 use toolyard_engine::{Engine, Plugins};
 use toolyard_store::MemoryStore;
@@ -167,7 +167,7 @@ impl Bench {
         let params = CallParams::decode(Some(&RawJson::trusted(SPIN)))?;
         let call = ToolCall {
             params,
-            client_has_tasks: true,
+            terms: Terms::Sessions { has_tasks: true },
             stop: Arc::new(Stop::default()),
             outlet: Arc::new(NoOutlet),
             task_outlet: outlet,
@@ -175,8 +175,7 @@ impl Bench {
         let CallReply::Created(created) = self.dispatch.call(&self.caller, call).await? else {
             anyhow::bail!("a call as a task gives a task");
         };
-        let created: serde_json::Value = created.decode()?;
-        Ok(created["task"]["taskId"].as_str().context("a task has an id")?.to_owned())
+        Ok(created.view.id)
     }
 
     async fn until_running(&self, count: u32) -> anyhow::Result<()> {
@@ -200,6 +199,8 @@ fn settings() -> Settings {
         live_tasks: 20_000,
         question_ms: 60_000,
         question_settle_ms: 0,
+        state_ms: 3_600_000,
+        inline_for_ms: 2_000,
         related_task: true,
         retry_after_ms: 1_000,
         page: 200,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_dispatch::{
     Bounds, CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Ids, NoOutlet, RawJson, Settings, Stop,
-    Stores, Timestamp, ToolCall,
+    Stores, Terms, Timestamp, ToolCall,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{Report, ReportBounds, Spent, ToolSpec};
@@ -77,6 +77,7 @@ fn catalog() -> Arc<Catalog> {
         plugin: "idle.wasm".to_owned(),
         poll_interval_ms: None,
         immediate_response: None,
+        inline_for: None,
         concurrency: None,
         queue: None,
         rate: None,
@@ -97,6 +98,8 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         live_tasks: 20_000,
         question_ms: 60_000,
         question_settle_ms: 0,
+        state_ms: 3_600_000,
+        inline_for_ms: 2_000,
         related_task: true,
         retry_after_ms: 1_000,
         page: 200,
@@ -122,7 +125,7 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
 async fn call(dispatch: &Arc<Dispatch>, caller: &Caller, params: &str) -> CallReply {
     let call = ToolCall {
         params: CallParams::decode(Some(&RawJson::trusted(params.to_owned()))).expect("params"),
-        client_has_tasks: true,
+        terms: Terms::Sessions { has_tasks: true },
         stop: Arc::new(Stop::default()),
         outlet: Arc::new(NoOutlet),
         task_outlet: Arc::new(NoOutlet),
@@ -134,9 +137,11 @@ async fn create_and_wait(dispatch: &Arc<Dispatch>, caller: &Caller) {
     let CallReply::Created(created) = call(dispatch, caller, r#"{"name":"idle","task":{}}"#).await else {
         panic!("a task");
     };
-    let created: serde_json::Value = created.decode().expect("JSON");
-    let id = created["task"]["taskId"].as_str().expect("a task has an id");
-    dispatch.task_result(caller, id, Arc::new(NoOutlet)).await.expect("it is there").expect("its result");
+    dispatch
+        .task_result(caller, &created.view.id, Arc::new(NoOutlet))
+        .await
+        .expect("it is there")
+        .expect("its result");
 }
 
 fn calls(criterion: &mut Criterion) {

@@ -19,10 +19,11 @@ use tokio::time::Instant;
 use toolyard_protocol::question::{self, Checked, Given};
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_task::apply::MOST_ASKED_AGAIN;
 use toolyard_task::audit::By;
 use toolyard_task::store::{Read, StoreError};
-use toolyard_task::task::{Question, Sent};
-use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer};
+use toolyard_task::task::{Era, Question, Sent};
+use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::wire::error::INVALID_PARAMS;
 use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
 
@@ -34,13 +35,21 @@ const COMES_BACK: Duration = Duration::from_secs(10);
 /// The longest key of a question.
 const KEY_BYTES: usize = 128;
 
+/// A question that may be asked as it stands.
+pub(crate) struct Posed {
+    pub key: String,
+    pub question: Checked,
+    /// What an answer must be besides well formed.
+    pub check: Option<Arc<dyn AnswerCheck>>,
+}
+
 impl Run {
     /// Asks the client all of these and waits for every answer.
     pub(crate) async fn ask_client(&self, asked: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
         let client = ClientCapabilities::of(&self.capabilities);
         let mut keys = HashSet::new();
-        let mut checked = Vec::with_capacity(asked.len());
-        for AskedQuestion { key, method, params } in asked {
+        let mut posed = Vec::with_capacity(asked.len());
+        for AskedQuestion { key, method, params, check } in asked {
             let visible =
                 !key.is_empty() && key.len() <= KEY_BYTES && key.bytes().all(|b| b.is_ascii_graphic());
             if !visible || key.starts_with(permission::KEYS) {
@@ -56,29 +65,27 @@ impl Run {
             let question = question::check(&method, &params, &elicitation_id)
                 .map_err(|what| AskError::Invalid(format!("the question `{key}`: {what}")))?;
             question.check_client(&client).map_err(AskError::Unsupported)?;
-            checked.push((key, question));
+            posed.push(Posed { key, question, check });
         }
-        self.asked().add(&checked, self.work.bounds().questions as usize)?;
-        let answers = self.put_all(checked).await?;
+        self.asked().add(&posed, self.work.bounds().questions as usize)?;
+        let answers = self.put_all(posed).await?;
         self.asked().note(&answers);
         Ok(answers)
     }
 
     /// Puts questions that were checked, under keys that stand for them alone, and
     /// waits for every answer.
-    pub(crate) async fn put_all(
-        &self,
-        checked: Vec<(String, Checked)>,
-    ) -> Result<Vec<GivenAnswer>, AskError> {
+    pub(crate) async fn put_all(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
         if let Some(observation) = &self.observation {
-            observation.asked(&checked);
+            observation.asked(&posed);
         }
-        let answers = match self.task {
-            Some((id, fence)) => self.ask_in_task(id, fence, checked).await?,
-            None => {
+        let answers = match (self.task(), &self.rounds) {
+            (Some(_), _) => self.ask_in_task(posed).await?,
+            (None, Some(rounds)) => self.ask_by_rounds(rounds, posed).await?,
+            (None, None) => {
                 let client = ClientCapabilities::of(&self.capabilities);
-                let put = |(key, question)| self.ask_plainly(&client, key, question);
-                join_all(checked.into_iter().map(put)).await
+                let put = |Posed { key, question, .. }| self.ask_plainly(&client, key, question);
+                join_all(posed.into_iter().map(put)).await
             }
         };
         if let Some(observation) = &self.observation {
@@ -115,18 +122,20 @@ impl Run {
     }
 
     /// Questions of a task: durable first (IR-1), then out, then answered.
-    async fn ask_in_task(
-        &self,
-        id: TaskId,
-        fence: Fence,
-        checked: Vec<(String, Checked)>,
-    ) -> Result<Vec<GivenAnswer>, AskError> {
-        let keys: Vec<String> = checked.iter().map(|(key, _)| key.clone()).collect();
+    pub(crate) async fn ask_in_task(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
+        let (id, fence) = self.task().ok_or(AskError::Cancelled)?;
+        let mut checked = Vec::with_capacity(posed.len());
+        let mut keys = Vec::with_capacity(posed.len());
+        for Posed { key, question, check } in posed {
+            keys.push((key.clone(), check));
+            checked.push((key, question));
+        }
         self.store_questions(id, fence, checked).await?;
         let settle = Duration::from_millis(self.dispatch.settings.question_settle_ms);
         let mut wait = Wait {
             run: self,
             id,
+            fence,
             keys,
             watch: self.dispatch.waiters.watch(id),
             following: FuturesUnordered::new(),
@@ -175,6 +184,7 @@ impl Run {
                     sent: Vec::new(),
                     client_task: None,
                     answer: None,
+                    asked_again: 0,
                 }),
                 Some(asked) => {
                     let before = Checked { kind: asked.kind, params: asked.params.clone() };
@@ -224,7 +234,8 @@ impl Run {
 struct Wait<'a> {
     run: &'a Run,
     id: TaskId,
-    keys: Vec<String>,
+    fence: Fence,
+    keys: Vec<(String, Option<Arc<dyn AnswerCheck>>)>,
     watch: Watch<'a>,
     /// Questions that the client runs as tasks of its own.
     following: FuturesUnordered<BoxFuture<'a, (String, Result<RawJson, AskError>)>>,
@@ -259,12 +270,18 @@ impl Wait<'_> {
             Some(Read { task, .. }) if task.is_live() => task,
             _ => return Ok(Step::Over),
         };
+        if let Some(key) = self.misfit(&task) {
+            tracing::info!(task = %self.id, key, "an answer does not fit; the client is asked again");
+            let again = Event::AskedAgain { fence: Some(self.fence), key };
+            dispatch.change(self.id, &again, &By::host()).await?;
+            return Ok(Step::Again);
+        }
         if let Some(answers) = answers(&task, &self.keys) {
             return Ok(Step::Answered(answers));
         }
         let now = dispatch.clock.now();
         let open: Vec<&Question> =
-            task.open_questions().filter(|question| self.keys.contains(&question.key)).collect();
+            task.open_questions().filter(|question| self.waits_for(&question.key)).collect();
         for question in &open {
             if question.deadline <= now {
                 // IR-8.
@@ -304,9 +321,32 @@ impl Wait<'_> {
     }
 }
 
+impl Wait<'_> {
+    fn waits_for(&self, key: &str) -> bool {
+        self.keys.iter().any(|(waited, _)| waited == key)
+    }
+
+    /// A question whose answer does not fit, and whose client can be asked again: one
+    /// that answers by key (26T-22). With sessions the guest is told what came.
+    fn misfit(&self, task: &Task) -> Option<String> {
+        if task.era != Era::Stateless {
+            return None;
+        }
+        let misfits = |(key, check): &&(String, Option<Arc<dyn AnswerCheck>>)| {
+            let question = task.questions.iter().find(|question| question.key == *key);
+            let question = question.filter(|question| question.asked_again < MOST_ASKED_AGAIN);
+            match (check, question.and_then(|question| question.answer.as_ref())) {
+                (Some(check), Some(Ok(answer))) => check.check(answer).is_err(),
+                _ => false,
+            }
+        };
+        self.keys.iter().find(misfits).map(|(key, _)| key.clone())
+    }
+}
+
 /// The answers to all of these keys, if all are there.
-fn answers(task: &Task, keys: &[String]) -> Option<Vec<GivenAnswer>> {
-    let answer = |key: &String| {
+fn answers(task: &Task, keys: &[(String, Option<Arc<dyn AnswerCheck>>)]) -> Option<Vec<GivenAnswer>> {
+    let answer = |(key, _): &(String, Option<Arc<dyn AnswerCheck>>)| {
         let question = task.questions.iter().find(|question| question.key == *key)?;
         Some(GivenAnswer { key: key.clone(), outcome: question.answer.clone()? })
     };

@@ -7,8 +7,10 @@ use crate::metrics::Measured;
 use crate::observe::Observation;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
+use crate::promote::{Course, Created, EndOrTask, Handover, Prospect};
 use crate::query::Caller;
-use crate::run::{Client, Run};
+use crate::rounds::{About, InputRequired, Rounds};
+use crate::run::{AsTask, Client, Run};
 use crate::runs::{RunGuard, Runs, Work};
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
@@ -16,7 +18,7 @@ use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use toolyard_protocol::tasks::create_result;
+use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
 use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::audit::{By, Entry, name_of};
@@ -29,8 +31,8 @@ use toolyard_task::{Event, Fence, Outcome, Owner, RunEnd, Task, TaskId, Tool};
 pub struct ToolCall {
     /// What is called.
     pub params: CallParams,
-    /// Whether the client's revision has tasks (T-2).
-    pub client_has_tasks: bool,
+    /// By which rules it becomes a task and asks its client.
+    pub terms: Terms,
     /// Stops a plain call (C-1).
     pub stop: Arc<Stop>,
     /// Where notices go while it is a plain call.
@@ -39,15 +41,43 @@ pub struct ToolCall {
     pub task_outlet: Arc<dyn Outlet>,
 }
 
+/// By which rules a call becomes a task, and how its client is asked meanwhile.
+#[derive(Debug)]
+pub enum Terms {
+    /// The client asks for a task, and is asked by requests of ours (2025-11-25 and
+    /// before).
+    Sessions {
+        /// Whether the client's revision has tasks (T-2).
+        has_tasks: bool,
+    },
+    /// The host decides, and the client is asked by the answer to its request
+    /// (2026-07-28).
+    Stateless {
+        /// Whether the request declares the tasks extension (26T-1).
+        tasks: bool,
+        /// What the client brings from an earlier round.
+        retry: Retry,
+    },
+}
+
 /// What the caller gets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum CallReply {
     /// A `CallToolResult`.
     Result(RawJson),
     /// A JSON-RPC error of the tool's own.
     Error(RpcError),
-    /// A `CreateTaskResult`, durable by now (T-16).
-    Created(RawJson),
+    /// It is a task, durable by now (T-16).
+    Created(Created),
+    /// The client has to answer first, and then to make the request again (26M-2).
+    InputRequired(InputRequired),
+}
+
+/// How a call is a task from its beginning.
+struct Origin {
+    era: Era,
+    ttl: RequestedTtl,
+    rounds: Option<Rounds>,
 }
 
 /// How a task comes by its slot.
@@ -89,7 +119,13 @@ impl Dispatch {
         let permit = self.permit_call(caller, name, &call.params.arguments)?;
         offer.pace(name)?;
         drop(offer);
-        let tasks = self.settings.tasks && call.client_has_tasks;
+        let has_tasks = match &call.terms {
+            Terms::Sessions { has_tasks } => *has_tasks,
+            Terms::Stateless { .. } => {
+                return self.call_statelessly((permit, observation), caller, tool, call).await;
+            }
+        };
+        let tasks = self.settings.tasks && has_tasks;
         // T-2: who was not offered tasks has the augmentation ignored.
         let augmented = if tasks { call.params.task.clone() } else { None };
         match (augmented, tool.spec().task_support) {
@@ -97,7 +133,13 @@ impl Dispatch {
             (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name.clone())),
             (Some(ttl), _) => {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
-                self.call_as_task((permit, observation), caller, tool, call, ttl).await
+                // T-14: what is wrong with the call is said before a task exists.
+                tool.check(&call.params.arguments).map_err(|wrong| {
+                    tool.misfit();
+                    Fault::InvalidParams(wrong)
+                })?;
+                let origin = Origin { era: Era::Sessions, ttl, rounds: None };
+                self.call_as_task((permit, observation), caller, tool, call, origin).await
             }
             (None, _) => self.call_plainly((permit, observation), caller, tool, call).await,
         }
@@ -137,6 +179,95 @@ impl Dispatch {
         }
     }
 
+    /// A call by the rules of a stateless revision (26T-3, 26T-4).
+    async fn call_statelessly(
+        self: &Arc<Self>,
+        (permit, observation): (Permit, Option<Arc<Observation>>),
+        caller: &Caller,
+        tool: Arc<Measured>,
+        mut call: ToolCall,
+    ) -> Result<CallReply, Fault> {
+        let Terms::Stateless { tasks, retry } =
+            std::mem::replace(&mut call.terms, Terms::Sessions { has_tasks: false })
+        else {
+            unreachable!("looked at by who called");
+        };
+        let support = tool.spec().task_support;
+        if self.settings.tasks && !tasks && support == TaskSupport::Required {
+            return Err(Fault::TaskExtensionRequired);
+        }
+        if let Err(wrong) = tool.check(&call.params.arguments) {
+            tool.misfit();
+            return Ok(CallReply::Result(text_result(&wrong, true)));
+        }
+        let CallParams { name, arguments, .. } = &call.params;
+        let about = About::of(caller, "tools/call", name.clone(), arguments.clone());
+        let rounds = Rounds::begin(self, about, retry).await?;
+        let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
+        let inline_for = tool.spec().inline_for.unwrap_or(match support {
+            TaskSupport::Required => Duration::ZERO,
+            _ => Duration::from_millis(self.settings.inline_for_ms),
+        });
+        if may_be_task && inline_for.is_zero() {
+            let origin = Origin { era: Era::Stateless, ttl: RequestedTtl::Absent, rounds: Some(rounds) };
+            return self.call_as_task((permit, observation), caller, tool, call, origin).await;
+        }
+        let work = Work::Tool(tool.clone());
+        let share = self.share(caller);
+        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
+        let client = client(caller, share, call.outlet, call.params.progress_token.clone());
+        // What cancels the request must not stop the task that it may become (26H-13).
+        let stop = if may_be_task { Arc::new(Stop::default()) } else { call.stop.clone() };
+        let mut run = Run::new(self.clone(), work, stop, client);
+        (run.trace, run.recording) = self.trace(call.params.trace.clone(), &tool);
+        run.observation = observation;
+        run.rounds = Some(rounds);
+        let became = may_be_task.then(|| {
+            let (prospect, became) = Prospect::new(caller, &tool, &call.params);
+            run.prospect = Some(prospect);
+            became
+        });
+        let run = Arc::new(run);
+        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
+        let end = match became {
+            None => self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped),
+            Some(became) => {
+                let course = Course { run: &run, became, stop: &call.stop, inline_for };
+                match self.to_end_or_task(course, slot, drive).await {
+                    EndOrTask::End(end) => end,
+                    EndOrTask::Task(task) => return self.created(&task, &call.stop),
+                }
+            }
+        };
+        if call.stop.is_set() {
+            return Err(if self.closing.is_set() { Fault::Closing } else { Fault::Cancelled });
+        }
+        match (end, &run.rounds) {
+            (RunEnd::Result { result, .. }, _) => Ok(CallReply::Result(result)),
+            (RunEnd::Error(error), _) => Ok(CallReply::Error(error)),
+            (RunEnd::Stopped, Some(rounds)) if rounds.are_suspended() => {
+                Ok(CallReply::InputRequired(rounds.outcome(self).await?))
+            }
+            (RunEnd::Stopped, _) if self.closing.is_set() => Err(Fault::Closing),
+            (RunEnd::Stopped, _) => Err(Fault::Cancelled),
+        }
+    }
+
+    /// The reply for a task of a stateless client, which learns of it in no other way.
+    fn created(self: &Arc<Self>, task: &Task, stop: &Stop) -> Result<CallReply, Fault> {
+        let handover = Handover::of(self, task.id);
+        if stop.is_set() {
+            // 26S-2: it hears nothing more of its request.
+            drop(handover);
+            return Err(Fault::Cancelled);
+        }
+        let offer = self.offer.load();
+        let immediate_response =
+            offer.tool(&task.tool).and_then(|tool| tool.spec().immediate_response.clone());
+        Ok(CallReply::Created(Created { view: task.view(), immediate_response, handover: Some(handover) }))
+    }
+
     /// Drives work that is no task to its end. Most of it ends in its first poll,
     /// without crossing a thread; the rest goes on elsewhere even if this future is
     /// dropped. None if it was lost with its runtime.
@@ -172,16 +303,12 @@ impl Dispatch {
         caller: &Caller,
         tool: Arc<Measured>,
         call: ToolCall,
-        ttl: RequestedTtl,
+        origin: Origin,
     ) -> Result<CallReply, Fault> {
         if caller.creates_for().is_none() {
             return Err(Fault::InvalidParams("A task needs a session that it can be found in".to_owned()));
         }
-        // T-14: what is wrong with the call is said before a task exists.
-        tool.check(&call.params.arguments).map_err(|wrong| {
-            tool.misfit();
-            Fault::InvalidParams(wrong)
-        })?;
+        let Origin { era, ttl, rounds } = origin;
         let incarnation = self.incarnation().await?;
         let work = Work::Tool(tool.clone());
         let share = self.share(caller);
@@ -192,15 +319,19 @@ impl Dispatch {
         };
         let waiting = matches!(place, Place::InLine(_));
         let fence = Fence { incarnation, attempt: 1 };
-        let task = self.new_task(caller, &**tool, &call.params, ttl, fence, waiting);
+        let mut task = self.new_task(caller, &**tool, &call.params, fence, (era, ttl));
+        if waiting {
+            task.started_at = None;
+            task.status_message = Some("Waiting for its turn; other calls are running.".to_owned());
+        }
         let client = client(caller, share, call.task_outlet, call.params.progress_token);
         // A task is stopped as a task, not by the request that made it (C-3).
         let stop = Arc::new(Stop::default());
         let mut run = Run::new(self.clone(), work, stop, client);
-        run.task = Some((task.id, fence));
-        run.deadline = Some(task.expires_at());
-        run.traced_as(task.id, self.trace(call.params.trace, &tool));
+        (run.trace, run.recording) = self.trace(call.params.trace, &tool);
         run.observation = observation.clone();
+        run.rounds = rounds;
+        run.is_task(&task);
         let run = Arc::new(run);
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
@@ -214,7 +345,14 @@ impl Dispatch {
             observation.is_task(task.id);
         }
         tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");
-        let reply = create_result(&task.view().render(), tool.spec().immediate_response.as_deref());
+        let reply = match era {
+            Era::Sessions => Ok(CallReply::Created(Created {
+                view: task.view(),
+                immediate_response: tool.spec().immediate_response.clone(),
+                handover: None,
+            })),
+            Era::Stateless => self.created(&task, &call.stop),
+        };
         self.runs.tell_status(&task);
         let this = self.clone();
         self.tracker.spawn_on(
@@ -224,17 +362,17 @@ impl Dispatch {
             },
             &self.guests,
         );
-        Ok(CallReply::Created(reply))
+        reply
     }
 
-    fn new_task(
+    /// A task that begins now, or is about to.
+    pub(crate) fn new_task(
         &self,
         caller: &Caller,
         tool: &dyn Tool,
         params: &CallParams,
-        requested_ttl: RequestedTtl,
         fence: Fence,
-        waiting: bool,
+        (era, requested_ttl): (Era, RequestedTtl),
     ) -> Task {
         let settings = &self.settings;
         let spec = tool.spec();
@@ -248,7 +386,7 @@ impl Dispatch {
             id: TaskId(self.ids.uuid()),
             owner: caller.creates_for().expect("looked at before anything was done"),
             session: caller.session.clone(),
-            era: Era::Sessions,
+            era,
             client_capabilities: caller.capabilities.clone(),
             tool: spec.name().to_owned(),
             digest: spec.digest.clone(),
@@ -259,10 +397,10 @@ impl Dispatch {
             poll_interval_ms: spec.poll_interval_ms.unwrap_or(settings.poll_interval_ms),
             created_at: now,
             updated_at: now,
-            status_message: waiting.then(|| "Waiting for its turn; other calls are running.".to_owned()),
+            status_message: None,
             version: 1,
             fence,
-            started_at: (!waiting).then_some(now),
+            started_at: Some(now),
             effects: false,
             questions: Vec::new(),
             outcome: None,
@@ -278,7 +416,8 @@ impl Dispatch {
         place: Place,
         guard: &RunGuard,
     ) {
-        let (id, fence, expires_at) = (task.id, task.fence, task.expires_at());
+        let as_task = run.as_task().expect("it was made one before it was spawned");
+        let AsTask { id, fence, expires_at } = as_task;
         let mut slot = match place {
             Place::Slot(slot) => slot,
             Place::InLine(ticket) => {
@@ -298,6 +437,13 @@ impl Dispatch {
             }
         };
         let end = run.drive_tool(tool, task.arguments, slot.room()).await;
+        self.finish_task(as_task, end).await;
+        drop(slot);
+    }
+
+    /// Writes down what a task came to.
+    pub(crate) async fn finish_task(&self, task: AsTask, end: RunEnd) {
+        let AsTask { id, fence, expires_at } = task;
         let (outcome, message) = match end {
             RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
             RunEnd::Error(error) => {
@@ -320,7 +466,6 @@ impl Dispatch {
             }
             Some(Changed::Gone) | None => {}
         }
-        drop(slot);
     }
 
     /// Applies an event of a run, and goes on trying while the store is out of
@@ -344,13 +489,10 @@ impl Dispatch {
 
     /// On whose account a caller's runs compute.
     pub(crate) fn share(&self, caller: &Caller) -> Share {
-        Share {
-            account: caller.owner.as_ref().unwrap_or(&Owner::Local).key().into(),
-            weight: self.policy().weights.of(&caller.principal),
-        }
+        Share { account: caller.account(), weight: self.policy().weights.of(&caller.principal) }
     }
 
-    const fn quota(&self) -> Quota {
+    pub(crate) const fn quota(&self) -> Quota {
         let bounds = &self.settings.admission;
         Quota {
             per_owner: bounds.running_per_principal + bounds.waiting_per_principal,
@@ -384,7 +526,7 @@ impl Dispatch {
         Fault::Busy { what, limit, retry_after_ms: self.settings.retry_after_ms }
     }
 
-    fn not_created(&self, error: CreateError) -> Fault {
+    pub(crate) fn not_created(&self, error: CreateError) -> Fault {
         match error {
             CreateError::Store(error) => Fault::Store(error),
             CreateError::Full { scope, .. } => Fault::Busy {
@@ -410,7 +552,8 @@ pub(crate) fn client(
         share,
         outlet,
         session: caller.session.clone(),
-        owner: caller.creates_for(),
+        // Nobody would know an anonymous client again.
+        owner: caller.creates_for().filter(|owner| *owner != Owner::Anyone),
         by: caller.by(),
         name: caller.principal.to_string(),
         capabilities: caller.capabilities.clone(),

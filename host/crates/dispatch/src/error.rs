@@ -1,8 +1,11 @@
 //! What clients are told when something does not happen. The private half (the
 //! source of a store's failure) goes to the log, never to the client.
 
+use toolyard_protocol::stateless::TASKS;
 use toolyard_task::store::StoreError;
-use toolyard_task::wire::error::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
+use toolyard_task::wire::error::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
+};
 use toolyard_task::wire::{RpcError, TaskStatus};
 
 /// Why a request was not done.
@@ -19,6 +22,13 @@ pub enum Fault {
         "The tool `{0}` can only be called as a task (its taskSupport is \"required\"): send `params.task`"
     )]
     TaskRequired(String),
+    /// The tool can only be called as a task, and the request does not declare the
+    /// tasks extension (26T-4).
+    #[error("Missing required client capability: this needs the extension {TASKS}")]
+    TaskExtensionRequired,
+    /// The state that a client brings back is not taken (26M-6).
+    #[error("Invalid requestState: {0}")]
+    RequestState(&'static str),
     /// The params do not fit.
     #[error("{0}")]
     InvalidParams(String),
@@ -98,6 +108,9 @@ impl Fault {
             Self::TooOften { limit, retry_after_ms, .. } => {
                 error.with_data(&serde_json::json!({"limit": limit, "retryAfterMs": retry_after_ms}))
             }
+            Self::TaskExtensionRequired => {
+                error.with_data(&serde_json::json!({"requiredCapabilities": {"extensions": {TASKS: {}}}}))
+            }
             Self::InsufficientScope(scopes) => {
                 error.with_data(&serde_json::json!({"requiredScopes": scopes}))
             }
@@ -109,7 +122,9 @@ impl Fault {
         match self {
             Self::Answered(error) => error.code,
             Self::TaskForbidden(_) | Self::TaskRequired(_) | Self::TasksOff => METHOD_NOT_FOUND,
+            Self::TaskExtensionRequired => MISSING_CAPABILITY,
             Self::UnknownTool(_)
+            | Self::RequestState(_)
             | Self::InvalidParams(_)
             | Self::ArgumentsDenied(_)
             | Self::UnknownTask

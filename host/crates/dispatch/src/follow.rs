@@ -49,7 +49,7 @@ impl Run {
         params: &RawJson,
         until: Instant,
     ) -> Option<Response> {
-        let task = self.task.map(|(id, _)| id);
+        let task = self.task().map(|(id, _)| id);
         loop {
             if let Some(line) = self.outlet.line(task, Place::Anywhere) {
                 let id = self.dispatch.random_id().simple().to_string();
@@ -142,7 +142,8 @@ struct Entrusted<'a> {
 
 impl Drop for Entrusted<'_> {
     fn drop(&mut self) {
-        let Run { dispatch, outlet, task, capabilities, .. } = self.run;
+        let Run { dispatch, outlet, capabilities, .. } = self.run;
+        let task = self.run.task();
         if self.over || !ClientCapabilities::of(capabilities).cancels_tasks {
             return;
         }

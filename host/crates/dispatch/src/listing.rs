@@ -8,6 +8,7 @@ use crate::{Dispatch, Fault};
 use std::collections::HashMap;
 use std::sync::Arc;
 use toolyard_protocol::page::page;
+use toolyard_protocol::stateless::param_headers::{ParamHeader, param_headers};
 use toolyard_protocol::{RawJson, Revision};
 use toolyard_task::{Catalog, Rate};
 
@@ -26,6 +27,17 @@ struct Entry {
     name: String,
     with_tasks: RawJson,
     without_tasks: RawJson,
+    /// Its parameters that HTTP clients repeat in headers (26XH).
+    param_headers: Arc<[ParamHeader]>,
+}
+
+/// For whom tools are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListFor {
+    /// A client of this revision, which opened with `initialize`.
+    Sessions(Revision),
+    /// A stateless client, to which tools say nothing of tasks (26TL-1).
+    Stateless,
 }
 
 impl Offer {
@@ -49,6 +61,8 @@ impl Offer {
                     name: description.name.clone(),
                     with_tasks: description.render(Revision::LATEST, true),
                     without_tasks: description.render(Revision::LATEST, false),
+                    // What is not valid is no annotation; whoever loaded the tool said so.
+                    param_headers: param_headers(&description.input_schema).unwrap_or_default().into(),
                 }
             })
             .collect();
@@ -70,6 +84,15 @@ impl Offer {
 }
 
 impl Dispatch {
+    /// The parameters of this tool that HTTP clients repeat in headers (26XH-2); none
+    /// of one that there is not.
+    #[must_use]
+    pub fn param_headers(&self, tool: &str) -> Arc<[ParamHeader]> {
+        let offer = self.offer.load();
+        let found = offer.entries.binary_search_by(|entry| entry.name.as_str().cmp(tool));
+        found.map_or_else(|_| Arc::default(), |place| offer.entries[place].param_headers.clone())
+    }
+
     /// The result of `tools/list` (TL-2, N-1): what the caller may use. No tasks are offered to clients
     /// whose revision has none.
     ///
@@ -78,7 +101,7 @@ impl Dispatch {
     pub async fn list_tools(
         &self,
         caller: &Caller,
-        revision: Revision,
+        whom: ListFor,
         cursor: Option<&str>,
     ) -> Result<RawJson, Fault> {
         const SCOPE: &str = "tools";
@@ -96,7 +119,10 @@ impl Dispatch {
             Some(last) if visible.next().is_some() => Some(self.seal_cursor(SCOPE, &last.name).await?),
             _ => None,
         };
-        let tasks = self.settings.tasks && revision.has_tasks();
+        let tasks = match whom {
+            ListFor::Sessions(revision) => self.settings.tasks && revision.has_tasks(),
+            ListFor::Stateless => false,
+        };
         let entries = shown.iter().map(|entry| if tasks { &entry.with_tasks } else { &entry.without_tasks });
         Ok(page("tools", entries, next.as_deref()))
     }

@@ -78,6 +78,7 @@ pub(crate) struct Measured {
     ok: Counter,
     tool_error: Counter,
     error: Counter,
+    input_required: Counter,
     stopped: Counter,
     invalid: Counter,
     duration: Histogram,
@@ -105,6 +106,7 @@ impl Measured {
             CallEnd::Ok => &self.ok,
             CallEnd::ToolError => &self.tool_error,
             CallEnd::Error(_) => &self.error,
+            CallEnd::InputRequired => &self.input_required,
             CallEnd::Stopped => &self.stopped,
         };
         counter.inc();
@@ -146,12 +148,13 @@ impl Metrics {
             let labels = ([(TOOL, name.clone())], [(OUTCOME, outcome)]);
             self.calls.get_or_create_owned(&labels)
         };
-        let [ok, tool_error, error, stopped, invalid] = OUTCOMES.map(count);
+        let [ok, tool_error, error, input_required, stopped, invalid] = OUTCOMES.map(count);
         Measured {
             tool: tool.clone(),
             ok,
             tool_error,
             error,
+            input_required,
             stopped,
             invalid,
             duration: self.durations.get_or_create_owned(&[(TOOL, name.clone())]),
@@ -220,7 +223,7 @@ impl Metrics {
 }
 
 /// The order of the counters of [`Measured`].
-const OUTCOMES: [&str; 5] = ["ok", "tool_error", "error", "stopped", "invalid_arguments"];
+const OUTCOMES: [&str; 6] = ["ok", "tool_error", "error", "input_required", "stopped", "invalid_arguments"];
 
 const ENDINGS: [&str; 4] = ["completed", "failed", "cancelled", "expired"];
 

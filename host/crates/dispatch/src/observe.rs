@@ -4,6 +4,7 @@
 //! it is over (`trace.rs`), and what goes on record (`audit.rs`). Where nobody looks on,
 //! a call pays for one look at whether somebody does.
 
+use crate::ask::Posed;
 use crate::call::CallReply;
 use crate::query::Caller;
 use crate::{Dispatch, Fault};
@@ -11,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_protocol::question::Checked;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::tool::{GivenAnswer, Report};
@@ -149,8 +149,8 @@ impl Observation {
     }
 
     /// The guest asks these.
-    pub fn asked(&self, questions: &[(String, Checked)]) {
-        for (key, question) in questions {
+    pub fn asked(&self, posed: &[Posed]) {
+        for Posed { key, question, .. } in posed {
             let method = question.kind.method();
             self.tell(CallEvent::Asked { key, method, params: &question.params });
         }
@@ -178,7 +178,7 @@ impl Observation {
             // Without a run the only result is that of a check.
             Ok(CallReply::Result(result)) => self.end(CallOutcome::Result { is_error: true, result }),
             Ok(CallReply::Error(error)) => self.end(CallOutcome::Error(error)),
-            Ok(CallReply::Created(_)) => {}
+            Ok(CallReply::Created(_) | CallReply::InputRequired(_)) => {}
             Err(fault) => self.end(CallOutcome::Refused(fault)),
         }
     }

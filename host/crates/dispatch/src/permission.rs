@@ -9,6 +9,7 @@
 
 mod form;
 
+use crate::ask::Posed;
 use crate::run::Run;
 use form::{Decision, Offered};
 use sha2::{Digest as _, Sha256};
@@ -109,7 +110,7 @@ impl Run {
         if for_this_run.is_some() {
             return Ok(true);
         }
-        let Some((id, _)) = self.task else { return Ok(false) };
+        let Some((id, _)) = self.task() else { return Ok(false) };
         let said = self.said_for_task(id, wanted).await.map_err(unavailable)?;
         if said {
             self.permissions.lock().by_key.insert(key, ForThisRun::Yes);
@@ -160,12 +161,12 @@ impl Run {
         }
         let client = ClientCapabilities::of(&self.capabilities);
         let most = self.work.bounds().permissions;
-        let attempt = self.task.map_or(1, |(_, fence)| fence.attempt);
+        let attempt = self.task().map_or(1, |(_, fence)| fence.attempt);
         let mut questions = Vec::with_capacity(open.len());
         let mut asking = Vec::with_capacity(open.len());
         for wanted in &open {
             let offered = Offered {
-                for_task: self.task.is_some() || matches!(wanted, Wanted::Host { .. }),
+                for_task: self.task().is_some() || matches!(wanted, Wanted::Host { .. }),
                 for_ever: self.owner.is_some(),
             };
             let question = form::question(self, wanted, &offered);
@@ -182,7 +183,8 @@ impl Run {
             };
             // A yes that was good for once is asked for anew, so each question has a
             // key of its own.
-            questions.push((format!("{}{attempt}.{number}", self.question_name(wanted)), question));
+            let key = format!("{}{attempt}.{number}", self.question_name(wanted));
+            questions.push(Posed { key, question, check: None });
             asking.push(Asking { wanted: wanted.clone(), offered });
         }
         let answers = match self.put_all(questions).await {
@@ -212,7 +214,7 @@ impl Run {
                 return Ok(());
             }
             Ok(Decision::Task) => {
-                self.note(wanted, Verdict::Allow, if self.task.is_some() { "task" } else { "call" });
+                self.note(wanted, Verdict::Allow, if self.task().is_some() { "task" } else { "call" });
                 ForThisRun::Yes
             }
             Ok(Decision::Always) => {
@@ -296,7 +298,7 @@ impl Run {
             Some(name) => entry.of_tool(name),
             None => entry,
         };
-        Entry { task: self.task.map(|(id, _)| id), ..entry }
+        Entry { task: self.task().map(|(id, _)| id), ..entry }
     }
 }
 

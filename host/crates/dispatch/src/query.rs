@@ -5,13 +5,21 @@ use crate::ask::Addressee;
 use crate::change::Changed;
 use crate::outlet::{Outlet, Place};
 use crate::{Dispatch, Fault, Principal};
+use futures_util::stream::{self, Stream};
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_protocol::question::{self, Given};
 use toolyard_protocol::response::with_related_task;
+use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{RawJson, RpcError};
+use toolyard_task::apply::MOST_ASKED_AGAIN;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::store::{After, ListQuery, Read};
-use toolyard_task::task::Summary;
+use toolyard_task::task::{Era, Summary};
+use toolyard_task::tool::AskError;
+use toolyard_task::wire::error::MISSING_CAPABILITY;
 use toolyard_task::{Event, Outcome, Owner, Refusal, SessionId, Task, TaskId};
 
 /// Who asks.
@@ -26,13 +34,33 @@ pub struct Caller {
     pub session: Option<SessionId>,
     /// What the client can do: an object.
     pub capabilities: RawJson,
+    /// Where an anonymous caller without a session calls from.
+    pub peer: Option<IpAddr>,
 }
 
 impl Caller {
     /// Who calls in this session, if in any.
     #[must_use]
     pub fn new(principal: Arc<Principal>, session: Option<SessionId>, capabilities: RawJson) -> Self {
-        Self { owner: principal.owner(session.as_ref()), principal, session, capabilities }
+        Self { owner: principal.owner(session.as_ref()), principal, session, capabilities, peer: None }
+    }
+
+    /// Who makes a request that stands alone (26J-2), with the capabilities that it
+    /// declares. What an anonymous caller creates is anybody's who knows its id
+    /// (26T-25).
+    #[must_use]
+    pub fn stateless(principal: Arc<Principal>, peer: Option<IpAddr>, capabilities: RawJson) -> Self {
+        let anyone = matches!(*principal, Principal::Anonymous).then_some(Owner::Anyone);
+        let owner = anyone.or_else(|| principal.owner(None));
+        Self { owner, principal, session: None, capabilities, peer }
+    }
+
+    /// On whose account its runs compute.
+    pub(crate) fn account(&self) -> Arc<str> {
+        match (&self.owner, self.peer) {
+            (Some(Owner::Anyone), Some(peer)) => format!("anyone:{peer}").into(),
+            (owner, _) => owner.as_ref().unwrap_or(&Owner::Local).key().into(),
+        }
     }
 
     /// The operator, at the command line.
@@ -179,6 +207,85 @@ impl Dispatch {
         }
     }
 
+    /// Takes in what a client answers by key (26T-17). What does not wait for an answer
+    /// is ignored; what is no answer at all is asked again under another key (26T-22),
+    /// so often, and is then the guest's to see.
+    ///
+    /// # Errors
+    /// As [`Dispatch::task`].
+    pub async fn update_task(
+        &self,
+        caller: &Caller,
+        id: &str,
+        responses: HashMap<String, RawJson>,
+    ) -> Result<(), Fault> {
+        let task = self.task(caller, id).await?;
+        for (wire_key, response) in responses {
+            let question = task.open_questions().find(|question| question.wire_key() == wire_key);
+            let Some(question) = question else {
+                tracing::debug!(task = %task.id, "an answer to a question that does not wait for one");
+                continue;
+            };
+            let key = question.key.clone();
+            let event = match question::given(question.kind, false, &response) {
+                Ok(Given::Answer(answer)) => Event::Answered { key, answer: Ok(answer) },
+                Ok(Given::Task(_)) | Err(_) if question.asked_again < MOST_ASKED_AGAIN => {
+                    Event::AskedAgain { fence: None, key }
+                }
+                Ok(Given::Task(_)) => {
+                    let error = RpcError::invalid_params("a task is no answer here");
+                    Event::Answered { key, answer: Err(AskError::Refused(error)) }
+                }
+                Err(error) => Event::Answered { key, answer: Err(AskError::Refused(error)) },
+            };
+            // Somebody else may have answered meanwhile: theirs was the first.
+            self.change(task.id, &event, &caller.by()).await?;
+        }
+        Ok(())
+    }
+
+    /// The task as it is, and again whenever a client would see it changed, until it is
+    /// over or is not the caller's to see any more. What changes faster than it is
+    /// taken is left out; the last state never is.
+    pub fn follow_task(
+        self: &Arc<Self>,
+        caller: Caller,
+        id: TaskId,
+    ) -> impl Stream<Item = Task> + Send + use<> {
+        let begin = (self.clone(), caller, None::<Task>);
+        stream::unfold(begin, move |(dispatch, caller, last)| async move {
+            if last.as_ref().is_some_and(|last| !last.is_live()) {
+                return None;
+            }
+            let task = dispatch.next_change(&caller, id, last.as_ref()).await?;
+            Some((task.clone(), (dispatch, caller, Some(task))))
+        })
+    }
+
+    /// The task once it is another than `last`.
+    async fn next_change(&self, caller: &Caller, id: TaskId, last: Option<&Task>) -> Option<Task> {
+        let watch = self.waiters.watch(id);
+        loop {
+            let changed = watch.changed();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let left = match self.own(caller, id).await {
+                Ok(task) if last.is_none_or(|last| last.updated_at != task.updated_at) => return Some(task),
+                Ok(task) => Duration::from_millis(task.expires_at().since(self.clock.now()) + 50),
+                Err(Fault::Store(error)) => {
+                    tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "the store failed while a task is followed; trying again");
+                    LOOK_AGAIN_ASKING
+                }
+                Err(_) => return None,
+            };
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = tokio::time::sleep(left.min(LOOK_AGAIN)) => {}
+            }
+        }
+    }
+
     /// The id that this text spells.
     fn known(&self, caller: &Caller, id: &str) -> Result<TaskId, Fault> {
         TaskId::parse(id).ok_or_else(|| {
@@ -198,9 +305,12 @@ impl Dispatch {
     }
 
     async fn own(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
-        let Some(Read { task, now }) = self.stores.tasks.read(id, caller.reads()?).await? else {
-            return Err(Fault::UnknownTask);
-        };
+        let mut found = self.stores.tasks.read(id, caller.reads()?).await?;
+        if found.is_none() && matches!(caller.owner, Some(Owner::Session(_))) {
+            // Whoever knows the id of a task without an owner may ask about it.
+            found = self.stores.tasks.read(id, Some(&Owner::Anyone)).await?;
+        }
+        let Some(Read { task, now }) = found else { return Err(Fault::UnknownTask) };
         if task.is_gone(now) {
             return Err(Fault::UnknownTask);
         }
@@ -228,6 +338,10 @@ fn plain_outcome(task: &Task) -> Option<Result<RawJson, RpcError>> {
     };
     Some(match task.outcome.as_ref()? {
         Outcome::Result { result, .. } => Ok(with_related_task(result, &id)),
+        // A client with a session has no word for it: the tool says what is missing.
+        Outcome::Error(error) if error.code == MISSING_CAPABILITY && task.era == Era::Stateless => {
+            Ok(with_related_task(&text_result(&error.message, true), &id))
+        }
         Outcome::Error(error) => Err(error.clone()),
         Outcome::Cancelled => Err(no_result("task was cancelled".to_owned())),
         Outcome::Expired => {

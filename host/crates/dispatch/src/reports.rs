@@ -86,6 +86,16 @@ impl Reports {
         status
     }
 
+    /// The status message that is held, whatever the time: it is about to be stored
+    /// with a new task.
+    pub fn take_said(&mut self) -> Option<String> {
+        let status = self.status.take();
+        if status.is_some() {
+            self.status_stored = Some(Instant::now());
+        }
+        status
+    }
+
     /// The bounds that are kept.
     pub const fn bounds(&self) -> ReportBounds {
         self.bounds
@@ -122,11 +132,12 @@ impl Reports {
         }
     }
 
-    /// When the next of what is held back may leave.
-    pub fn due(&self) -> Option<Instant> {
+    /// When the next of what is held back may leave. A status message stays held where
+    /// there is no task to store it with.
+    pub fn due(&self, is_task: bool) -> Option<Instant> {
         let next = |last: Option<Instant>, every| last.map_or_else(Instant::now, |last| last + every);
         let progress = self.progress.as_ref().map(|_| next(self.progress_sent, self.progress_every()));
-        let status = self.status.as_ref().map(|_| next(self.status_stored, STATUS_EVERY));
+        let status = self.status.as_ref().filter(|_| is_task).map(|_| next(self.status_stored, STATUS_EVERY));
         [progress, status].into_iter().flatten().min()
     }
 }

@@ -7,6 +7,7 @@ use crate::call::client;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
 use crate::query::Caller;
+use crate::rounds::{About, InputRequired, Rounds};
 use crate::run::{Driven, Run};
 use crate::runs::Work;
 use crate::stop::Stop;
@@ -16,6 +17,7 @@ use toolyard_protocol::completion::{CompleteParams, Reference, has_variable};
 use toolyard_protocol::page::page;
 use toolyard_protocol::prompts::{GetParams, PromptDescription};
 use toolyard_protocol::resources::{not_found, uri_of};
+use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Provider;
 use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
@@ -30,6 +32,24 @@ pub struct Request<'a> {
     pub outlet: Arc<dyn Outlet>,
     /// The token that progress is wanted under.
     pub progress_token: Option<RawJson>,
+    /// What a stateless client brings from an earlier round (26M-4); none with
+    /// sessions.
+    pub retry: Option<Retry>,
+}
+
+/// What a request for a prompt or a resource gets.
+#[derive(Debug)]
+pub enum Fetched {
+    /// The result.
+    Done(RawJson),
+    /// The client has to answer first, and then to make the request again (26M-2).
+    InputRequired(InputRequired),
+}
+
+/// What a run of a plugin came to.
+enum Served {
+    Done(Retrieved),
+    InputRequired(InputRequired),
 }
 
 /// Where a listing of resources goes on: in this plugin, from this cursor of its
@@ -79,7 +99,7 @@ impl Dispatch {
             loop {
                 let retrieval = Retrieval::Resources { cursor: inside.take() };
                 match self.retrieve(&permit, &request, &provider, retrieval).await {
-                    Ok(Retrieved::Resources { entries: more, next }) => {
+                    Ok(Served::Done(Retrieved::Resources { entries: more, next })) => {
                         entries.extend(more.into_iter().filter(shown));
                         inside = next;
                     }
@@ -135,7 +155,7 @@ impl Dispatch {
         provider: &Arc<dyn Provider>,
     ) -> Result<Vec<(String, RawJson)>, Fault> {
         match self.retrieve(permit, request, provider, Retrieval::Templates).await {
-            Ok(Retrieved::Templates(templates)) => Ok(templates),
+            Ok(Served::Done(Retrieved::Templates(templates))) => Ok(templates),
             Ok(_) => Ok(Vec::new()),
             Err(Fault::Answered(error)) => {
                 left_out(provider, &error);
@@ -151,14 +171,15 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::Answered`]: `-32002` if nobody has it, or what the plugin
     /// said; else as [`Dispatch::list_resources`].
-    pub async fn read_resource(self: &Arc<Self>, request: Request<'_>, uri: &str) -> Result<RawJson, Fault> {
+    pub async fn read_resource(self: &Arc<Self>, request: Request<'_>, uri: &str) -> Result<Fetched, Fault> {
         let unknown = || Fault::Answered(not_found(uri));
         let permit =
             self.permit(request.caller, Object::Resource(uri)).map_err(|denial| denial.or(unknown))?;
         let mut failed = None;
         for provider in self.providers(|spec| spec.has_resources) {
             match self.retrieve(&permit, &request, &provider, Retrieval::Read { uri: uri.to_owned() }).await {
-                Ok(Retrieved::Contents(Some(contents))) => return Ok(contents),
+                Ok(Served::Done(Retrieved::Contents(Some(contents)))) => return Ok(Fetched::Done(contents)),
+                Ok(Served::InputRequired(input)) => return Ok(Fetched::InputRequired(input)),
                 Ok(_) => {}
                 Err(Fault::Answered(error)) => {
                     failed.get_or_insert(error);
@@ -208,7 +229,7 @@ impl Dispatch {
         self: &Arc<Self>,
         request: Request<'_>,
         params: GetParams,
-    ) -> Result<RawJson, Fault> {
+    ) -> Result<Fetched, Fault> {
         let unknown = || Fault::UnknownPrompt(toolyard_protocol::error::clip(&params.name, 128));
         let permit =
             self.permit(request.caller, Object::Prompt(&params.name)).map_err(|denial| denial.or(unknown))?;
@@ -217,7 +238,8 @@ impl Dispatch {
         params.check(prompt).map_err(Fault::Answered)?;
         let retrieval = Retrieval::Prompt { arguments: RawJson::of(&params.arguments), name: params.name };
         match self.retrieve(&permit, &request, provider, retrieval).await? {
-            Retrieved::Prompt(result) => Ok(result),
+            Served::Done(Retrieved::Prompt(result)) => Ok(Fetched::Done(result)),
+            Served::InputRequired(input) => Ok(Fetched::InputRequired(input)),
             _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a prompt"))),
         }
     }
@@ -264,7 +286,7 @@ impl Dispatch {
         let CompleteParams { reference, name, value, settled } = params;
         let retrieval = Retrieval::Complete { reference, name, value, settled: RawJson::of(&settled) };
         match self.retrieve(&permit, &request, &provider, retrieval).await? {
-            Retrieved::Completion(result) => Ok(result),
+            Served::Done(Retrieved::Completion(result)) => Ok(result),
             _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a completion"))),
         }
     }
@@ -298,10 +320,14 @@ impl Dispatch {
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
-    ) -> Result<Retrieved, Fault> {
+    ) -> Result<Served, Fault> {
         if self.closing.is_set() {
             return Err(Fault::Closing);
         }
+        let rounds = match (&request.retry, about(request.caller, &retrieval)) {
+            (Some(retry), Some(about)) => Some(Rounds::begin(self, about, retry.clone()).await?),
+            _ => None,
+        };
         let work = Work::Provider(provider.clone());
         let share = self.share(request.caller);
         let claim = Claim { owner: share.account.clone(), work: work.clone() };
@@ -311,10 +337,19 @@ impl Dispatch {
         // Lists, and the search for a resource, go through every plugin: nobody is to
         // be asked for plugins that have nothing to do with it.
         run.asks_permission = matches!(retrieval, Retrieval::Prompt { .. });
+        if request.retry.is_some() && rounds.is_none() {
+            // 26M-1: with any other request a stateless client is asked nothing.
+            run.capabilities = RawJson::empty_object();
+        }
+        run.rounds = rounds;
         let run = Arc::new(run);
         let work = provider.clone().serve(retrieval, slot.room(), run.clone());
         match self.to_end(&run, slot, run.clone().drive(work)).await {
-            Some(Driven::Done(RetrievalEnd::Done(retrieved))) => Ok(retrieved),
+            Some(Driven::Done(RetrievalEnd::Done(retrieved))) => Ok(Served::Done(retrieved)),
+            Some(Driven::Suspended) if !request.stop.is_set() => match &run.rounds {
+                Some(rounds) => Ok(Served::InputRequired(rounds.outcome(self).await?)),
+                None => Err(Fault::Cancelled),
+            },
             Some(Driven::Done(RetrievalEnd::Failed(error))) => Err(Fault::Answered(error)),
             Some(Driven::Panicked) => {
                 Err(Fault::Answered(RpcError::internal("The engine failed during this request")))
@@ -322,6 +357,19 @@ impl Dispatch {
             _ if self.closing.is_set() => Err(Fault::Closing),
             _ => Err(Fault::Cancelled),
         }
+    }
+}
+
+/// What a round is about: only these requests have any (26M-1).
+fn about(caller: &Caller, retrieval: &Retrieval) -> Option<About> {
+    match retrieval {
+        Retrieval::Read { uri } => {
+            Some(About::of(caller, "resources/read", uri.clone(), RawJson::empty_object()))
+        }
+        Retrieval::Prompt { name, arguments } => {
+            Some(About::of(caller, "prompts/get", name.clone(), arguments.clone()))
+        }
+        Retrieval::Resources { .. } | Retrieval::Templates | Retrieval::Complete { .. } => None,
     }
 }
 

@@ -5,7 +5,9 @@ use crate::metrics::Measured;
 use crate::observe::{CallEvent, Observation};
 use crate::outlet::{Notice, Outlet};
 use crate::permission::Permissions;
+use crate::promote::Prospect;
 use crate::reports::{MayLog, Reports};
+use crate::rounds::Rounds;
 use crate::runs::Work;
 use crate::stop::Stop;
 use crate::trace::{CallEnd, Recording};
@@ -14,7 +16,8 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -24,7 +27,9 @@ use toolyard_task::audit::By;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Share, Spent};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
-use toolyard_task::{Event, Fence, NotPermitted, Owner, Room, RunContext, RunEnd, SessionId, TaskId, Wanted};
+use toolyard_task::{
+    Event, Fence, NotPermitted, Owner, Room, RunContext, RunEnd, SessionId, Task, TaskId, Wanted,
+};
 
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);
@@ -54,8 +59,8 @@ pub(crate) struct Client {
 pub(crate) struct Run {
     pub dispatch: Arc<Dispatch>,
     pub stop: Arc<Stop>,
-    /// The task that it works on; a plain call has none.
-    pub task: Option<(TaskId, Fence)>,
+    /// The task that it works on; a plain call has none, unless it becomes one.
+    as_task: OnceLock<AsTask>,
     pub progress_token: Option<RawJson>,
     pub outlet: Arc<dyn Outlet>,
     pub share: Share,
@@ -65,7 +70,6 @@ pub(crate) struct Run {
     /// Who calls, in a word.
     pub caller: String,
     pub capabilities: RawJson,
-    pub deadline: Option<Timestamp>,
     /// Whether a person is asked for what the manifest leaves to a person.
     pub asks_permission: bool,
     pub permissions: Permissions,
@@ -76,9 +80,24 @@ pub(crate) struct Run {
     pub recording: Option<Recording>,
     /// The call, if somebody looks on.
     pub observation: Option<Arc<Observation>>,
+    /// How a stateless client is asked while this is a plain call.
+    pub rounds: Option<Rounds>,
+    /// What it takes to become a task, if it may.
+    pub prospect: Option<Prospect>,
+    /// Whether the guest has said that effects begin.
+    affected: AtomicBool,
     asked: Mutex<Asked>,
     reports: Mutex<Reports>,
     reported: Notify,
+}
+
+/// The task that a run works on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AsTask {
+    pub id: TaskId,
+    pub fence: Fence,
+    /// When its ttl passes.
+    pub expires_at: Timestamp,
 }
 
 /// How driven work ended.
@@ -89,6 +108,8 @@ pub(crate) enum Driven<T> {
     Panicked,
     /// It was stopped.
     Stopped,
+    /// It has to wait for its client's next request.
+    Suspended,
 }
 
 impl Run {
@@ -96,7 +117,7 @@ impl Run {
         Self {
             dispatch,
             stop,
-            task: None,
+            as_task: OnceLock::new(),
             progress_token: client.progress_token,
             outlet: client.outlet,
             share: client.share,
@@ -105,7 +126,6 @@ impl Run {
             by: client.by,
             caller: client.name,
             capabilities: client.capabilities,
-            deadline: None,
             asks_permission: true,
             permissions: Permissions::default(),
             reports: Mutex::new(Reports::new(work.bounds())),
@@ -113,9 +133,42 @@ impl Run {
             trace: None,
             recording: None,
             observation: None,
+            rounds: None,
+            prospect: None,
+            affected: AtomicBool::new(false),
             asked: Mutex::default(),
             reported: Notify::new(),
         }
+    }
+
+    /// The task that it works on.
+    pub fn task(&self) -> Option<(TaskId, Fence)> {
+        self.as_task.get().map(|task| (task.id, task.fence))
+    }
+
+    /// The same, with its time.
+    pub fn as_task(&self) -> Option<AsTask> {
+        self.as_task.get().copied()
+    }
+
+    /// It works on this task from now on. Once: a task is never another one.
+    pub fn is_task(&self, task: &Task) {
+        let as_task = AsTask { id: task.id, fence: task.fence, expires_at: task.expires_at() };
+        if self.as_task.set(as_task).is_ok()
+            && let Some(recording) = &self.recording
+        {
+            recording.is_task(task.id);
+        }
+    }
+
+    /// Whether the guest has said that effects begin.
+    pub fn has_effects(&self) -> bool {
+        self.affected.load(Ordering::Acquire)
+    }
+
+    /// What the guest last said of how things stand, if it is not stored yet.
+    pub fn said(&self) -> Option<String> {
+        self.lock().take_said()
     }
 
     /// Runs a tool to its end, or until it is stopped.
@@ -128,12 +181,13 @@ impl Run {
             Driven::Done(RunEnd::Error(error)) => self.shown(error),
             Driven::Done(end) => end,
             Driven::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
-            Driven::Stopped => RunEnd::Stopped,
+            Driven::Stopped | Driven::Suspended => RunEnd::Stopped,
         };
         // By now the guest is gone and has told what it took.
-        tool.ended(CallEnd::of(&end));
+        let called = if self.is_suspended() { CallEnd::InputRequired } else { CallEnd::of(&end) };
+        tool.ended(called);
         if let Some(recording) = &self.recording {
-            recording.ended(CallEnd::of(&end));
+            recording.ended(called);
         }
         if let Some(observation) = &self.observation {
             observation.ended(&end);
@@ -141,13 +195,9 @@ impl Run {
         end
     }
 
-    /// It is the run of this task, and traced so.
-    pub fn traced_as(&mut self, task: TaskId, (trace, recording): (Option<TraceContext>, Option<Recording>)) {
-        self.trace = trace;
-        self.recording = recording;
-        if let Some(recording) = &mut self.recording {
-            recording.task = Some(task);
-        }
+    /// Whether it has to wait for its client's next request.
+    pub fn is_suspended(&self) -> bool {
+        self.rounds.as_ref().is_some_and(Rounds::are_suspended)
     }
 
     /// Notes what the guest took.
@@ -184,6 +234,7 @@ impl Run {
                 biased;
                 // Dropping the run ends a guest that waits in the host.
                 () = self.stop.wait() => return Driven::Stopped,
+                () = self.suspended() => return Driven::Suspended,
                 end = &mut run => {
                     self.send_progress(true);
                     return end.map_or_else(
@@ -200,13 +251,21 @@ impl Run {
         }
     }
 
+    /// Waits until it has to wait for its client's next request.
+    async fn suspended(&self) {
+        match &self.rounds {
+            Some(rounds) => rounds.suspended().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Waits until a report that was held back may leave.
     async fn report_due(&self) {
         loop {
             let reported = self.reported.notified();
             tokio::pin!(reported);
             reported.as_mut().enable();
-            let due = self.lock().due();
+            let due = self.lock().due(self.task().is_some());
             match due {
                 None => reported.await,
                 Some(due) => {
@@ -222,8 +281,9 @@ impl Run {
 
     async fn flush(&self) {
         self.send_progress(false);
+        let Some((id, fence)) = self.task() else { return };
         let status = self.lock().take_status();
-        if let (Some(message), Some((id, fence))) = (status, self.task)
+        if let Some(message) = status
             && let Err(error) = self.dispatch.change(id, &Event::Said { fence, message }, &By::host()).await
         {
             tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "a status message was not stored");
@@ -276,7 +336,7 @@ impl Run {
 
     /// Tells the client something, tied to the task if there is one.
     fn notify(&self, notice: Notice) {
-        self.outlet.notify(self.task.map(|(id, _)| id), notice);
+        self.outlet.notify(self.task().map(|(id, _)| id), notice);
     }
 
     /// What was asked so far.
@@ -310,7 +370,7 @@ impl RunContext for Run {
                 }
             }
             Report::Status(message) => {
-                if self.task.is_none() {
+                if self.task().is_none() && self.prospect.is_none() {
                     return;
                 }
                 self.lock().status(message);
@@ -327,7 +387,7 @@ impl RunContext for Run {
             Report::Spent(spent) => return self.spent(spent),
             Report::ReleaseStream { retry_ms } => {
                 // A task has no connection of its own to spare.
-                if self.task.is_none() {
+                if self.task().is_none() {
                     self.send_progress(true);
                     self.outlet.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
                 }
@@ -343,12 +403,16 @@ impl RunContext for Run {
 
     fn info(&self) -> CallInfo {
         CallInfo {
-            task: self.task.map(|(id, _)| id),
-            attempt: self.task.map_or(1, |(_, fence)| fence.attempt),
-            deadline: self.deadline,
+            task: self.task().map(|(id, _)| id),
+            attempt: self.task().map_or(1, |(_, fence)| fence.attempt),
+            deadline: self.as_task().map(|task| task.expires_at),
             client_capabilities: self.capabilities.clone(),
             trace: self.trace.clone(),
         }
+    }
+
+    fn tells_missing_capabilities(&self) -> bool {
+        self.rounds.is_some()
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
@@ -360,12 +424,26 @@ impl RunContext for Run {
     }
 
     async fn begin_task(&self) -> Result<(), String> {
-        // Under 2025-11-25 only the caller makes a call a task.
-        Ok(())
+        // With sessions only the caller makes a call a task.
+        if self.rounds.is_none() {
+            return Ok(());
+        }
+        self.become_task().await.map_err(|why| why.to_string())
     }
 
     async fn effects(&self) -> Result<(), AskError> {
-        let Some((id, fence)) = self.task else { return Ok(()) };
+        // Between here and there it must not become a task that knows nothing of it.
+        let _turn = match &self.prospect {
+            Some(prospect) => Some(prospect.turn().await),
+            None => None,
+        };
+        let Some((id, fence)) = self.task() else {
+            if let Some(rounds) = &self.rounds {
+                rounds.use_up(&self.dispatch).await?;
+            }
+            self.affected.store(true, Ordering::Release);
+            return Ok(());
+        };
         match self.dispatch.change(id, &Event::Effects { fence }, &By::host()).await {
             Ok(crate::change::Changed::Done(_)) => Ok(()),
             Ok(_) => Err(AskError::Cancelled),

@@ -23,6 +23,12 @@ pub struct Settings {
     /// How long a question of a task waits for a client to ask for the task's
     /// result, before it goes out on any stream (milliseconds).
     pub question_settle_ms: u64,
+    /// How long a client may take to make a request again with its answers, where it
+    /// carries what was asked and answered before (milliseconds).
+    pub state_ms: u64,
+    /// How long a call is waited for before it becomes a task, where this host decides
+    /// that and the tool's manifest says nothing (milliseconds).
+    pub inline_for_ms: u64,
     /// Whether the questions of a task name it (T-38).
     pub related_task: bool,
     /// What a busy answer names as the time to try again (milliseconds).

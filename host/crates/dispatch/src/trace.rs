@@ -5,7 +5,7 @@
 
 use crate::Dispatch;
 use crate::metrics::Measured;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use toolyard_protocol::TraceContext;
 use toolyard_task::tool::{Spent, ToolSpec};
 use toolyard_task::{RunEnd, TaskId};
@@ -31,6 +31,8 @@ pub enum CallEnd {
     ToolError,
     /// With a JSON-RPC error of this code.
     Error(i32),
+    /// It needs answers that its client brings with the next request (26M-2).
+    InputRequired,
     /// It was stopped: cancelled, out of its ttl, or the host stopped.
     Stopped,
 }
@@ -88,7 +90,7 @@ impl Dispatch {
             context: context.clone(),
             parent,
             tool: tool.clone(),
-            task: None,
+            task: OnceLock::new(),
             began: traces.now(),
             course: Mutex::default(),
             traces: traces.clone(),
@@ -104,7 +106,7 @@ pub(crate) struct Recording {
     parent: Option<TraceContext>,
     tool: Arc<Measured>,
     /// The task that the call became.
-    pub task: Option<TaskId>,
+    task: OnceLock<TaskId>,
     began: u64,
     course: Mutex<Course>,
     traces: Arc<dyn Traces>,
@@ -118,6 +120,12 @@ struct Course {
 }
 
 impl Recording {
+    /// The call is this task from now on.
+    pub fn is_task(&self, task: TaskId) {
+        // It is told once.
+        let _ = self.task.set(task);
+    }
+
     /// The run begins.
     pub fn started(&self) {
         let now = self.traces.now();
@@ -142,7 +150,7 @@ impl Recording {
             context: &self.context,
             parent: self.parent.as_ref(),
             tool: self.tool.spec(),
-            task: self.task,
+            task: self.task.get().copied(),
             began: self.began,
             started,
             ended: self.traces.now(),

@@ -58,6 +58,7 @@ fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
         key: "a".to_owned(),
         method: "elicitation/create".to_owned(),
         params: RawJson::trusted(params),
+        check: None,
     };
     async move {
         let answers = context.ask(vec![question]).await;

@@ -1,5 +1,7 @@
 //! Forms that guests ask for (E-2, E-3): the schema is compiled before anybody is
-//! asked, and what comes back for an accepted form fits it when the guest gets it.
+//! asked, and what comes back for an accepted form fits it when the guest gets it. The
+//! question carries the check with it, so that a client whose answer does not fit can
+//! be asked again where the protocol lets us (26M-5, 26T-22).
 //!
 //! Whether a schema has the flat shape that a form may have is the dispatcher's
 //! to say; here it is JSON Schema and no more.
@@ -7,14 +9,18 @@
 use crate::schema::{Bounds, Schema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use toolyard_task::tool::{AskError, AskedQuestion, GivenAnswer};
+use std::sync::Arc;
+use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::wire::{RawJson, RpcError};
 
 /// The largest schema of a form, in bytes: a form is what fits on a screen.
 const SCHEMA_BYTES: usize = 64 << 10;
 
 /// The schemas of the forms among the questions of one `ask`, by key.
-pub(crate) struct Forms(Vec<(String, Schema)>);
+pub(crate) struct Forms(Vec<(String, Arc<Form>)>);
+
+/// What the content of an accepted form must be.
+struct Form(Schema);
 
 #[derive(Deserialize)]
 struct Params<'a> {
@@ -32,14 +38,14 @@ struct Elicited<'a> {
 }
 
 impl Forms {
-    /// Compiles them.
+    /// Compiles them, and gives each question its check.
     ///
     /// # Errors
     /// What is wrong with one, and with which.
-    pub fn compile(questions: &[AskedQuestion], bounds: Bounds) -> Result<Self, String> {
+    pub fn compile(questions: &mut [AskedQuestion], bounds: Bounds) -> Result<Self, String> {
         let bounds = Bounds { bytes: bounds.bytes.min(SCHEMA_BYTES), ..bounds };
         let mut forms = Vec::new();
-        for AskedQuestion { key, method, params } in questions {
+        for AskedQuestion { key, method, params, check } in questions {
             if method != "elicitation/create" {
                 continue;
             }
@@ -54,16 +60,18 @@ impl Forms {
             let schema = RawJson::trusted(schema.get().to_owned());
             let schema = Schema::compile(&schema, bounds)
                 .map_err(|what| format!("the `requestedSchema` of the question `{key}` {what}"))?;
-            forms.push((key.clone(), schema));
+            let form = Arc::new(Form(schema));
+            *check = Some(form.clone());
+            forms.push((key.clone(), form));
         }
         Ok(Self(forms))
     }
 
     /// Checks an answer; one that does not fit its form becomes a refusal.
     pub fn check(&self, mut answer: GivenAnswer) -> GivenAnswer {
-        let schema = self.0.iter().find(|(key, _)| *key == answer.key).map(|(_, schema)| schema);
-        if let (Some(schema), Ok(result)) = (schema, &answer.outcome)
-            && let Err(what) = fits(schema, result)
+        let form = self.0.iter().find(|(key, _)| *key == answer.key).map(|(_, form)| form);
+        if let (Some(form), Ok(result)) = (form, &answer.outcome)
+            && let Err(what) = form.check(result)
         {
             let message = format!("The content of the answer does not fit the form: {what}");
             answer.outcome = Err(AskError::Refused(RpcError::invalid_params(message)));
@@ -72,16 +80,18 @@ impl Forms {
     }
 }
 
-fn fits(schema: &Schema, result: &RawJson) -> Result<(), String> {
-    let elicited: Elicited<'_> = result.decode().map_err(|error| error.to_string())?;
-    if elicited.action != "accept" {
-        return Ok(());
+impl AnswerCheck for Form {
+    fn check(&self, result: &RawJson) -> Result<(), String> {
+        let elicited: Elicited<'_> = result.decode().map_err(|error| error.to_string())?;
+        if elicited.action != "accept" {
+            return Ok(());
+        }
+        // A form without fields may come back without content.
+        let content = elicited
+            .content
+            .map_or_else(RawJson::empty_object, |content| RawJson::trusted(content.get().to_owned()));
+        self.0.check(&content)
     }
-    // A form without fields may come back without content.
-    let content = elicited
-        .content
-        .map_or_else(RawJson::empty_object, |content| RawJson::trusted(content.get().to_owned()));
-    schema.check(&content)
 }
 
 #[cfg(test)]
@@ -91,11 +101,11 @@ mod tests {
 
     fn question(method: &str, params: &str) -> AskedQuestion {
         let params = RawJson::parse(params.to_owned()).expect("test JSON");
-        AskedQuestion { key: "k".into(), method: method.into(), params }
+        AskedQuestion { key: "k".into(), method: method.into(), params, check: None }
     }
 
     fn compile(params: &str) -> Result<Forms, String> {
-        Forms::compile(&[question("elicitation/create", params)], Settings::default().schema_bounds())
+        Forms::compile(&mut [question("elicitation/create", params)], Settings::default().schema_bounds())
     }
 
     fn checked(forms: &Forms, result: &str) -> Result<RawJson, AskError> {
@@ -136,6 +146,19 @@ mod tests {
     }
 
     #[test]
+    fn _26t_22_a_form_carries_the_check_of_its_answers_with_it() {
+        let mut asked = [question("elicitation/create", FORM), question("roots/list", "{}")];
+        Forms::compile(&mut asked, Settings::default().schema_bounds()).expect("fine");
+        let check = asked[0].check.as_ref().expect("a form has one");
+        let checked = |result: &str| check.check(&RawJson::parse(result.to_owned()).expect("test JSON"));
+        assert_eq!(checked(r#"{"action":"accept","content":{"n":1}}"#), Ok(()));
+        assert_eq!(checked(r#"{"action":"decline"}"#), Ok(()));
+        let what = checked(r#"{"action":"accept","content":{"n":0}}"#).expect_err("below the minimum");
+        assert!(what.contains("at `/n`"), "{what}");
+        assert!(asked[1].check.is_none(), "what is no form has nothing to fit");
+    }
+
+    #[test]
     fn e_2_a_schema_that_is_none_is_refused_before_anybody_is_asked() {
         let large = format!(
             r#"{{"requestedSchema":{{"type":"object","description":"{}"}}}}"#,
@@ -161,7 +184,9 @@ mod tests {
             question("elicitation/create", r#"{"mode":"url","url":"https://x.example"}"#),
             question("sampling/createMessage", r#"{"requestedSchema":5}"#),
         ] {
-            let forms = Forms::compile(&[question], bounds).expect("no form");
+            let mut asked = [question];
+            let forms = Forms::compile(&mut asked, bounds).expect("no form");
+            assert!(asked[0].check.is_none());
             assert!(checked(&forms, r#"{"action":"accept","content":7}"#).is_ok());
         }
         let failed = GivenAnswer { key: "k".into(), outcome: Err(AskError::TimedOut) };

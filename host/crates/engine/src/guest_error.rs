@@ -4,7 +4,7 @@
 use crate::bindings::toolyard::plugin::types::{CallError, RpcError as GuestError};
 use crate::inputs::cut;
 use serde_json::{Map, Value};
-use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
+use toolyard_task::wire::error::{INTERNAL_ERROR, MISSING_CAPABILITY, URL_ELICITATION_REQUIRED};
 use toolyard_task::wire::{RawJson, RpcError, check_page};
 
 /// The longest message (`types.rpc-error`).
@@ -41,25 +41,47 @@ pub(crate) fn rpc_error(subject: &str, error: GuestError) -> RpcError {
     RpcError { code, message, data }
 }
 
-/// The error for a request that is not a tool call.
-pub(crate) fn call_error(subject: &str, error: CallError) -> RpcError {
+/// The error for a request that is not a tool call. `told` is whether the client knows
+/// the error for a capability that it lacks.
+pub(crate) fn call_error(subject: &str, error: CallError, told: bool) -> RpcError {
     match error {
         CallError::Rpc(error) => rpc_error(subject, error),
         CallError::MissingCapability(what) => {
-            let error = RpcError::internal(missing(subject, &what));
-            match capabilities(&what) {
-                Some(wanted) => error.with_data(&serde_json::json!({ "requiredCapabilities": wanted })),
-                None => error,
+            let missing = Missing::of(subject, &what);
+            match missing.error() {
+                Some(error) if told => error,
+                Some(error) => RpcError { code: INTERNAL_ERROR, ..error },
+                None => RpcError::internal(missing.sentence),
             }
         }
     }
 }
 
-/// The sentence for a client that lacks a capability.
-pub(crate) fn missing(subject: &str, what: &str) -> String {
-    match capabilities(what) {
-        Some(wanted) => format!("The {subject} needs a client with these capabilities: {}", wanted.as_str()),
-        None => format!("The {subject} needs a capability that the client does not have"),
+/// A capability that the client lacks.
+pub(crate) struct Missing {
+    /// What it is told.
+    pub sentence: String,
+    /// `ClientCapabilities`, if the guest gave such.
+    wanted: Option<RawJson>,
+}
+
+impl Missing {
+    pub fn of(subject: &str, what: &str) -> Self {
+        let wanted = capabilities(what);
+        let sentence = match &wanted {
+            Some(wanted) => {
+                format!("The {subject} needs a client with these capabilities: {}", wanted.as_str())
+            }
+            None => format!("The {subject} needs a capability that the client does not have"),
+        };
+        Self { sentence, wanted }
+    }
+
+    /// The error that names it (26R-4); none where there is nothing to name.
+    pub fn error(&self) -> Option<RpcError> {
+        let wanted = self.wanted.as_ref()?;
+        let error = RpcError::new(MISSING_CAPABILITY, &self.sentence);
+        Some(error.with_data(&serde_json::json!({ "requiredCapabilities": wanted })))
     }
 }
 
@@ -181,11 +203,17 @@ mod tests {
     fn other_errors_pass_and_a_missing_capability_is_named() {
         assert_eq!(given(-5, Some("{\"a\":1}")).data.expect("data").as_str(), "{\"a\":1}");
         assert_eq!(given(-5, Some("null")).data, None);
-        let error = call_error("prompt `p`", CallError::MissingCapability("{\"sampling\":{}}".into()));
-        assert_eq!(error.code, -32603);
-        assert_eq!(error.data.expect("data").as_str(), "{\"requiredCapabilities\":{\"sampling\":{}}}");
-        assert!(error.message.contains("prompt `p`") && error.message.contains("sampling"));
-        let error = call_error("prompt `p`", CallError::MissingCapability("nothing".into()));
-        assert_eq!(error.data, None);
+        // 26R-4: by its own code to a client that knows it.
+        for (told, code) in [(false, -32603), (true, -32021)] {
+            let sampling = || CallError::MissingCapability("{\"sampling\":{}}".into());
+            let error = call_error("prompt `p`", sampling(), told);
+            assert_eq!(error.code, code);
+            assert_eq!(error.data.expect("data").as_str(), "{\"requiredCapabilities\":{\"sampling\":{}}}");
+            assert!(error.message.contains("prompt `p`") && error.message.contains("sampling"));
+            for nothing in ["nothing", "[\"sampling\"]"] {
+                let error = call_error("prompt `p`", CallError::MissingCapability(nothing.into()), told);
+                assert_eq!((error.code, error.data), (-32603, None));
+            }
+        }
     }
 }

@@ -231,7 +231,7 @@ impl host::Host for Run {
             question.params =
                 self.clean_json(std::mem::replace(&mut question.params, RawJson::empty_object()));
         }
-        let forms = match Forms::compile(&questions, self.about.schemas) {
+        let forms = match Forms::compile(&mut questions, self.about.schemas) {
             Ok(forms) => forms,
             Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
         };

@@ -89,7 +89,7 @@ fn question(asked: wit::Question) -> Result<AskedQuestion, String> {
     if !params.is_object() {
         return Err(format!("the params of the question `{key}` are not an object"));
     }
-    Ok(AskedQuestion { key, method, params })
+    Ok(AskedQuestion { key, method, params, check: None })
 }
 
 #[cfg(test)]

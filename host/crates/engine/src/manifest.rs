@@ -49,6 +49,8 @@ pub(crate) struct Manifest {
     pub random: RandomGrant,
     pub poll_interval: Option<Duration>,
     pub immediate_response: Option<String>,
+    /// How long its calls are waited for before they become tasks.
+    pub inline_for: Option<Duration>,
     pub tools: BTreeMap<String, ToolOverride>,
 }
 
@@ -70,6 +72,7 @@ impl Manifest {
             random: RandomGrant::Secure,
             poll_interval: None,
             immediate_response: None,
+            inline_for: None,
             tools: BTreeMap::new(),
         }
     }
@@ -133,7 +136,7 @@ impl Manifest {
     }
 
     fn read_task(&mut self, section: &Section<'_>) -> Result<(), ManifestError> {
-        const KEYS: &[&str] = &["durability", "poll-interval", "immediate-response"];
+        const KEYS: &[&str] = &["durability", "poll-interval", "immediate-response", "inline-for"];
         for entry in section.entries() {
             match entry.key() {
                 "durability" => match entry.text()? {
@@ -150,7 +153,7 @@ impl Manifest {
                 },
                 "poll-interval" => self.poll_interval = Some(entry.duration()?),
                 "immediate-response" => self.immediate_response = Some(entry.text_of(4 << 10)?),
-                "inline-for" => return Err(entry.not_yet()),
+                "inline-for" => self.inline_for = Some(entry.time()?),
                 _ => return Err(entry.unknown(KEYS)),
             }
         }

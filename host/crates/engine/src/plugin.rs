@@ -238,6 +238,7 @@ fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Resu
         plugin: base.file.to_string(),
         poll_interval_ms: manifest.poll_interval.map(|time| time.as_millis() as u64),
         immediate_response: manifest.immediate_response.clone(),
+        inline_for: said.inline_for.or(manifest.inline_for),
         concurrency: manifest.concurrency,
         queue: manifest.queue,
         rate: said.rate,

@@ -112,7 +112,9 @@ async fn serve(
             let params: CallParams<'_> = (guest_name, arguments.as_str());
             let order =
                 Request { room, provider, subject: format!("prompt `{name}`"), function: "get", context };
-            order.run::<_, Got, _, _>(&prompts.get, params, |got| got.0, call_error, prompt::made).await
+            let told = context.tells_missing_capabilities();
+            let fault = |subject: &str, error| call_error(subject, error, told);
+            order.run::<_, Got, _, _>(&prompts.get, params, |got| got.0, fault, prompt::made).await
         }
         Retrieval::Complete { reference, name, value, settled } => {
             let Some(complete) = &exports.complete else {
@@ -157,7 +159,7 @@ impl Request<'_> {
         export: &ComponentExportIndex,
         params: P,
         unwrap: fn(R) -> Result<T, E>,
-        fault: fn(&str, E) -> RpcError,
+        fault: impl Fn(&str, E) -> RpcError,
         encode: fn(T, u64) -> Result<Retrieved, Failure>,
     ) -> RetrievalEnd
     where

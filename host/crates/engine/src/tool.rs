@@ -5,7 +5,7 @@ use crate::describe::Declared;
 use crate::encode;
 use crate::exports::{CallParams, Called};
 use crate::failure::Failure;
-use crate::guest_error;
+use crate::guest_error::{self, Missing};
 use crate::invoke::{self, Contract, Ended, Order, Plain, Subject};
 use crate::limits::Limits;
 use crate::pace::Pace;
@@ -92,7 +92,7 @@ async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc
             let call =
                 Contract::<CallParams<'_>, Called>::new(export, (&tool.guest_name, arguments.as_str()));
             let ended = invoke::invoke(order, call, &context).await;
-            tool.end(ended.map(|(called,)| Ok(called)))
+            tool.end(ended.map(|(called,)| Ok(called)), context.tells_missing_capabilities())
         }
         Callee::Plain(function) => {
             let read = match function.arguments(&arguments) {
@@ -104,7 +104,7 @@ async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc
             let ended = invoke::invoke(order, Plain { function, arguments: read }, &context).await;
             let result =
                 |returned: Option<Val>| function.result(returned.as_ref(), tool.limits.output).map(Ok);
-            tool.end(ended.map(result))
+            tool.end(ended.map(result), false)
         }
     }
 }
@@ -114,8 +114,9 @@ impl GuestTool {
         format!("The arguments do not fit the input schema of `{}`: {what}", self.spec.name())
     }
 
-    /// What came of a call, as the dispatcher takes it.
-    fn end(&self, ended: Ended<Result<Result<ToolResult, CallError>, Failure>>) -> RunEnd {
+    /// What came of a call, as the dispatcher takes it. `told` is whether the client
+    /// knows the error for a capability that it lacks.
+    fn end(&self, ended: Ended<Result<Result<ToolResult, CallError>, Failure>>, told: bool) -> RunEnd {
         let limits = &*self.limits;
         // Made only for what needs it: a good result says nothing of its tool.
         let name = || format!("tool `{}`", self.spec.name());
@@ -143,7 +144,11 @@ impl GuestTool {
                 RunEnd::Error(guest_error::rpc_error(&name(), error))
             }
             Ended::Returned(Ok(Err(CallError::MissingCapability(what))), _) => {
-                encode::error(&guest_error::missing(&name(), &what))
+                let missing = Missing::of(&name(), &what);
+                match missing.error() {
+                    Some(error) if told => RunEnd::Error(error),
+                    _ => encode::error(&missing.sentence),
+                }
             }
         }
     }

@@ -239,6 +239,7 @@ macro_rules! contract_tests {
             hosts::hosts_have_incarnations_of_their_own,
             hosts::the_dead_are_found_and_forgotten,
             hosts::keys_stay_and_rotate,
+            hosts::what_is_used_up_stays_used,
             hosts::keys_are_made_once_under_concurrency,
             hosts::a_change_is_hinted_at_to_other_hosts,
             hosts::feeds_end_with_their_host,

@@ -25,7 +25,9 @@ use toolyard_task::store::{
     Committed, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
+use toolyard_task::wire::Timestamp;
 use toolyard_task::{Clock, Incarnation, Owner, SessionId, TaskId};
+use uuid::Uuid;
 
 /// A host that is further behind than this is told to read everything again.
 const HINTS: usize = 1024;
@@ -58,6 +60,8 @@ struct State {
     live: BTreeSet<TaskId>,
     sessions: BTreeMap<SessionId, Session>,
     keys: BTreeMap<&'static str, Vec<Key>>,
+    /// What was used up, and until when that matters.
+    used: BTreeMap<Uuid, Timestamp>,
     grants: BTreeMap<GrantId, Grant>,
     /// The hosts that were registered, and whether they live.
     hosts: BTreeMap<Incarnation, bool>,

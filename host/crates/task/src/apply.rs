@@ -15,6 +15,9 @@ use crate::wire::{RawJson, RpcError, Timestamp};
 /// without end.
 pub const MOST_SENT: usize = 16;
 
+/// How often one question is asked again. After that the guest gets what came.
+pub const MOST_ASKED_AGAIN: u32 = 8;
+
 /// Something that happens to a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -63,6 +66,15 @@ pub enum Event {
         key: String,
         /// What came back.
         answer: Result<RawJson, AskError>,
+    },
+    /// What came back for a question does not fit it, so it is asked again under
+    /// another key (26T-22).
+    AskedAgain {
+        /// The run that has looked at the answer; none if there was nothing that a
+        /// run could look at.
+        fence: Option<Fence>,
+        /// The question.
+        key: String,
     },
     /// The run ended.
     Finished {
@@ -163,6 +175,18 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
             question.client_task = Some(client_task);
         }
         Event::Answered { key, answer } => open(&mut next, &key)?.answer = Some(answer),
+        Event::AskedAgain { fence, key } => {
+            fence.map_or(Ok(()), |fence| check_fence(task, fence))?;
+            let meant = |question: &&mut Question| {
+                question.key == key
+                    && question.asked_again < MOST_ASKED_AGAIN
+                    && (question.answer.is_some() == fence.is_some())
+            };
+            let question = next.questions.iter_mut().find(meant).ok_or(Refusal::NotAsked)?;
+            question.asked_again += 1;
+            question.answer = None;
+            question.client_task = None;
+        }
         Event::Finished { fence, outcome, message } => {
             check_fence(task, fence)?;
             // A status of the run ("step 3 of 4") says nothing of the end.

@@ -251,6 +251,12 @@ impl Entry {
                     ..about(Action::Asked)
                 })
                 .collect(),
+            Event::AskedAgain { key, .. } => {
+                let method = after.questions.iter().find(|question| question.key == *key);
+                let method = method.map(|question| question.kind.method());
+                let reason = Some("does not fit".to_owned());
+                vec![Self { question: Some(short(key)), reason, method, ..about(Action::Asked) }]
+            }
             Event::Answered { key, answer } => {
                 let (reason, code) = match answer {
                     Ok(_) => ("answered", None),
@@ -366,7 +372,7 @@ fn short(name: &str) -> String {
 pub fn name_of(owner: &Owner) -> String {
     match owner {
         Owner::Local => "local".to_owned(),
-        Owner::Session(_) => "anonymous".to_owned(),
+        Owner::Session(_) | Owner::Anyone => "anonymous".to_owned(),
         Owner::Subject { issuer, subject } => clip(&subject_name(issuer, subject), PRINCIPAL),
     }
 }

@@ -52,6 +52,9 @@ pub enum Owner {
     Local,
     /// An anonymous HTTP client: its session.
     Session(SessionId),
+    /// An anonymous client of a stateless revision: whoever knows the id of the task
+    /// (26T-25).
+    Anyone,
     /// Somebody whom an issuer vouches for.
     Subject {
         /// Who vouches.
@@ -68,6 +71,7 @@ impl Owner {
         match self {
             Self::Local => "local".to_owned(),
             Self::Session(id) => format!("session:{id}"),
+            Self::Anyone => "anyone".to_owned(),
             Self::Subject { issuer, subject } => format!("subject:{}:{issuer}{subject}", issuer.len()),
         }
     }

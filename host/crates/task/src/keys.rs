@@ -3,6 +3,7 @@
 use crate::store::StoreError;
 use crate::wire::Timestamp;
 use async_trait::async_trait;
+use uuid::Uuid;
 
 /// What a key signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,4 +52,9 @@ pub trait KeyStore: Send + Sync + 'static {
     /// Makes a new key that signs from now on, and forgets all but the newest
     /// `keep`, of which one always stays. No number is given twice.
     async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError>;
+
+    /// Uses up something signed that may be used once only; false if it was used
+    /// before. That it was is remembered until `until`, after which it is not valid
+    /// any more.
+    async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError>;
 }

@@ -4,6 +4,7 @@ use crate::id::{Digest, Incarnation, Owner, SessionId, TaskId};
 use crate::tool::AskError;
 use crate::wire::{QuestionKind, RawJson, RequestedTtl, RpcError, TaskStatus, TaskView, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// How long a task that was ended by its ttl is still shown (milliseconds).
 pub const EXPIRED_KEPT_MS: u64 = 60_000;
@@ -68,6 +69,21 @@ pub struct Question {
     pub client_task: Option<String>,
     /// What came back: a result, or why there is none.
     pub answer: Option<Result<RawJson, AskError>>,
+    /// How often it was asked again, because what came back did not fit (26T-22).
+    #[serde(default)]
+    pub asked_again: u32,
+}
+
+impl Question {
+    /// Its key for clients that answer by key: never the same for two requests
+    /// (26T-18). No key of a guest's has a space in it.
+    #[must_use]
+    pub fn wire_key(&self) -> Cow<'_, str> {
+        match self.asked_again {
+            0 => Cow::Borrowed(&self.key),
+            times => Cow::Owned(format!("{} ({})", self.key, times + 1)),
+        }
+    }
 }
 
 /// A request that a question went out in.

@@ -11,6 +11,7 @@ use crate::wire::{
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +73,9 @@ pub struct ToolSpec {
     pub poll_interval_ms: Option<u64>,
     /// What the model is told when a task begins (T-15).
     pub immediate_response: Option<String>,
+    /// How long a call is waited for before it becomes a task, where the host decides
+    /// that (26T-3); zero is at once. The default of the host if absent.
+    pub inline_for: Option<Duration>,
     /// How many runs of this tool's plugin may be under way at once.
     pub concurrency: Option<u32>,
     /// How many tasks of this tool's plugin may wait for their turn; the host's own
@@ -157,7 +161,7 @@ pub enum AskError {
 }
 
 /// A question of a guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct AskedQuestion {
     /// The guest's name for it.
     pub key: String,
@@ -165,6 +169,41 @@ pub struct AskedQuestion {
     pub method: String,
     /// The params, an object.
     pub params: RawJson,
+    /// What an answer must be besides well formed, if anything.
+    pub check: Option<Arc<dyn AnswerCheck>>,
+}
+
+/// What an answer to a question must be, so that the client can be asked again while
+/// the run still waits (26M-5, 26T-22). Whoever made the question checks what arrives
+/// in the end all the same.
+pub trait AnswerCheck: Send + Sync + 'static {
+    /// Checks the result object of the answer.
+    ///
+    /// # Errors
+    /// What does not fit, in a sentence.
+    fn check(&self, result: &RawJson) -> Result<(), String>;
+}
+
+// What is asked is what two questions are compared by; a check follows from it.
+impl PartialEq for AskedQuestion {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { key, method, params, check: _ } = self;
+        (key, method, params) == (&other.key, &other.method, &other.params)
+    }
+}
+
+impl Eq for AskedQuestion {}
+
+impl fmt::Debug for AskedQuestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, method, params, check } = self;
+        f.debug_struct("AskedQuestion")
+            .field("key", key)
+            .field("method", method)
+            .field("params", params)
+            .field("is_checked", &check.is_some())
+            .finish()
+    }
 }
 
 /// Its answer.
@@ -251,6 +290,13 @@ pub trait RunContext: Send + Sync + 'static {
 
     /// About the call, for the guest's `call-info`.
     fn info(&self) -> CallInfo;
+
+    /// Whether the client is told by an error of its own what capability it lacks
+    /// (`-32021`, 26R-4). Where it has no word for that, a guest's
+    /// `missing-capability` is a result that is an error, or `-32603`.
+    fn tells_missing_capabilities(&self) -> bool {
+        false
+    }
 
     /// Asks the client.
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError>;

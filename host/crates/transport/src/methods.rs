@@ -9,7 +9,9 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use toolyard_dispatch::{CallReply, Caller, Fault, Operation, Outlet, RateKey, Stop, ToolCall};
+use toolyard_dispatch::{
+    CallReply, Caller, Fault, ListFor, Operation, Outlet, RateKey, Stop, Terms, ToolCall,
+};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{
     DecodeError, Id, LogLevel, Message, RawJson, RpcError, TraceContext, notification, page, response, tasks,
@@ -315,7 +317,11 @@ impl From<Fault> for Failure {
 async fn list_tools(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, Failure> {
     let cursor = page::cursor(params)?;
     let revision = asked.conversation.revision;
-    Ok(asked.server.dispatch.list_tools(&asked.caller, revision, cursor.as_deref()).await?)
+    Ok(asked
+        .server
+        .dispatch
+        .list_tools(&asked.caller, ListFor::Sessions(revision), cursor.as_deref())
+        .await?)
 }
 
 async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, Failure> {
@@ -324,18 +330,27 @@ async fn call_tool(asked: &Asked, params: Option<&RawJson>) -> Result<RawJson, F
     params.trace = params.trace.or_else(|| trace.clone());
     let call = ToolCall {
         params,
-        client_has_tasks: conversation.revision.has_tasks(),
+        terms: Terms::Sessions { has_tasks: conversation.revision.has_tasks() },
         stop: stop.clone(),
         outlet: outlet.clone(),
         task_outlet: conversation.task_outlet.clone(),
     };
     // T-2: who was not offered tasks has the augmentation ignored.
-    let as_task = call.client_has_tasks && call.params.task.is_some();
+    let as_task = conversation.revision.has_tasks() && call.params.task.is_some();
     server.dispatch.pace(key, if as_task { Operation::Creation } else { Operation::Call })?;
     match server.dispatch.call(caller, call).await? {
-        CallReply::Result(result) | CallReply::Created(result) => Ok(result),
+        CallReply::Result(result) => Ok(result),
+        CallReply::Created(created) => {
+            Ok(tasks::create_result(&created.view.render(), created.immediate_response.as_deref()))
+        }
+        CallReply::InputRequired(_) => Err(Failure::Rpc(only_stateless())),
         CallReply::Error(error) => Err(Failure::Answered(error)),
     }
+}
+
+/// With sessions a client is asked by requests of ours and never by an answer.
+fn only_stateless() -> RpcError {
+    RpcError::internal("A client with a session was to be asked as one without")
 }
 
 /// G-1.

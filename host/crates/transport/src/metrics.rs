@@ -202,6 +202,8 @@ fn told_by_fault(fault: &Fault) -> Option<(&'static str, &'static str)> {
         | Fault::InvalidParams(_)
         | Fault::ArgumentsDenied(_)
         | Fault::AlreadyOver(_)
+        | Fault::TaskExtensionRequired
+        | Fault::RequestState(_)
         | Fault::InvalidCursor => Some(("invalid", "")),
         Fault::Busy { limit, .. } => Some(("busy", limit)),
         Fault::TooOften { limit, .. } => Some(("rate", limit)),

@@ -67,7 +67,7 @@ impl Decision {
         let session = matches!(of.owner, Some(Owner::Session(_)));
         match self {
             Self::Once => "Yes, this once",
-            Self::Task if of.task.is_some() => "Yes, for this task",
+            Self::Task if of.task().is_some() => "Yes, for this task",
             Self::Task => "Yes, for this call",
             Self::Always if session => "Yes, for this session",
             Self::Always => "Yes, always (until this plugin changes)",

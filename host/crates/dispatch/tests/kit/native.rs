@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use toolyard_dispatch::{
     CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Ids, Outlet, RawJson, Stop, Stores, TaskSupport,
-    Timestamp, ToolCall,
+    Terms, Timestamp, ToolCall,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{ReportBounds, ToolSpec};
@@ -82,6 +82,7 @@ pub fn tool(
             plugin: "native".into(),
             poll_interval_ms: None,
             immediate_response: None,
+            inline_for: None,
             concurrency: None,
             queue: None,
             rate: None,
@@ -124,7 +125,7 @@ pub fn call(name: &str, task: bool, outlet: Arc<dyn Outlet>) -> ToolCall {
             progress_token: Some(RawJson::trusted("1")),
             trace: None,
         },
-        client_has_tasks: true,
+        terms: Terms::Sessions { has_tasks: true },
         stop: Arc::new(Stop::default()),
         outlet: outlet.clone(),
         task_outlet: outlet,
@@ -139,9 +140,8 @@ pub async fn create(
     outlet: Arc<dyn Outlet>,
 ) -> String {
     let reply = dispatch.call(caller, call(name, true, outlet)).await.expect("created");
-    let CallReply::Created(result) = reply else { panic!("{reply:?}") };
-    let value: serde_json::Value = result.decode().expect("JSON");
-    value["task"]["taskId"].as_str().expect("an id").to_owned()
+    let CallReply::Created(created) = reply else { panic!("{reply:?}") };
+    created.view.id
 }
 
 pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {

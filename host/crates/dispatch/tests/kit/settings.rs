@@ -12,6 +12,8 @@ pub const SETTINGS: Settings = Settings {
     live_tasks: 1000,
     question_ms: 60_000,
     question_settle_ms: 0,
+    state_ms: 3_600_000,
+    inline_for_ms: 2_000,
     related_task: true,
     retry_after_ms: 1000,
     page: 100,

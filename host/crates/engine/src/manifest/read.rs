@@ -159,10 +159,18 @@ impl<'a> Entry<'a> {
 
     /// A time such as `"30s"`, above zero.
     pub fn duration(&self) -> Result<Duration, ManifestError> {
-        let time = self.value.get_ref().as_str().and_then(|text| text.parse::<SignedDuration>().ok());
-        let time = time.and_then(|time| Duration::try_from(time).ok());
-        let time = time.filter(|time| *time >= Duration::from_millis(1));
+        let time = self.parsed_time().filter(|time| *time >= Duration::from_millis(1));
         time.ok_or_else(|| self.expected("a time such as \"30s\" or \"10min\", at least 1ms"))
+    }
+
+    /// A time such as `"2s"`, or `"0s"`.
+    pub fn time(&self) -> Result<Duration, ManifestError> {
+        self.parsed_time().ok_or_else(|| self.expected("a time such as \"2s\", or \"0s\""))
+    }
+
+    fn parsed_time(&self) -> Option<Duration> {
+        let time = self.value.get_ref().as_str()?.parse::<SignedDuration>().ok()?;
+        Duration::try_from(time).ok()
     }
 
     pub fn expected(&self, what: &str) -> ManifestError {
@@ -173,10 +181,6 @@ impl<'a> Entry<'a> {
 
     pub fn error(&self, what: String) -> ManifestError {
         self.at.error(Some(self.start), format!("`{}`: {what}", self.path))
-    }
-
-    pub fn not_yet(&self) -> ManifestError {
-        self.error("is not supported by this version yet".to_owned())
     }
 
     /// No such key; the valid one that looks most like it is named.

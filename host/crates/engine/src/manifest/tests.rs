@@ -45,9 +45,11 @@ random = "fixed"
 durability = "rerun"
 poll-interval = "1s500ms"
 immediate-response = "Started."
+inline-for = "500ms"
 [tools.fetch]
 enabled = true
 task-support = "required"
+inline-for = "0s"
 title = "Fetch"
 description = "Fetches."
 limits = { cpu = "2s", questions = 0 }
@@ -82,7 +84,10 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
     assert_eq!((manifest.clock, manifest.random), (ClockGrant::Exact, RandomGrant::Fixed));
     assert_eq!(manifest.poll_interval, Some(Duration::from_millis(1500)));
     assert_eq!(manifest.immediate_response.as_deref(), Some("Started."));
+    // 26T-3: what it is waited for before it becomes a task; zero is at once.
+    assert_eq!(manifest.inline_for, Some(Duration::from_millis(500)));
     let fetch = &manifest.tools["fetch"];
+    assert_eq!(fetch.inline_for, Some(Duration::ZERO));
     assert_eq!(fetch.task_support, Some(TaskSupport::Required));
     assert_eq!(
         fetch.annotations.as_ref().map(RawJson::as_str),
@@ -104,13 +109,11 @@ fn unknown_keys_name_the_nearest_and_the_line() {
 
 #[test]
 fn what_is_not_carried_out_yet_is_said_and_not_ignored() {
-    for (text, key) in [
-        ("[task]\ninline-for = \"1s\"", "`task.inline-for`"),
-        ("[task]\ndurability = \"resume\"", "`task.durability`"),
-    ] {
-        let shown = parse(text).expect_err(text).to_string();
-        assert!(shown.contains(key) && shown.contains("not supported by this version yet"), "{shown}");
-    }
+    refused(
+        "[task]\ndurability = \"resume\"",
+        2,
+        &["`task.durability`", "not supported by this version yet"],
+    );
 }
 
 #[test]
@@ -141,6 +144,9 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("[tools.x.limits]\ncpus = \"1s\"", 2, &["`tools.x.limits.cpus`", "`cpu`"]);
     refused("[wasi]\nclock = \"fast\"", 2, &["`wasi.clock`", "coarse"]);
     refused("[wasi]\nclok = \"exact\"", 2, &["`wasi.clok`", "`clock`"]);
+    refused("[task]\ninline-for = \"-1s\"", 2, &["`task.inline-for`", "\"0s\""]);
+    refused("[task]\npoll-interval = \"0s\"", 2, &["`task.poll-interval`", "at least 1ms"]);
+    refused("[tools.x]\ninline-for = 2", 2, &["`tools.x.inline-for`", "\"2s\""]);
     refused("[tools]\nx = 1", 2, &["`tools.x`", "table"]);
     refused("[tools.x]\ntask-support = \"maybe\"", 2, &["forbidden"]);
     refused("limits = \"x\"\n=", 2, &["TOML"]);

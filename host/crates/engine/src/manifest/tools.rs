@@ -5,6 +5,7 @@ use super::read::Section;
 use crate::error::ManifestError;
 use crate::limits::Limits;
 use std::sync::Arc;
+use std::time::Duration;
 use toolyard_task::Rate;
 use toolyard_task::wire::{RawJson, TaskSupport};
 
@@ -17,6 +18,8 @@ pub(crate) struct ToolOverride {
     pub description: Option<String>,
     pub annotations: Option<RawJson>,
     pub rate: Option<Rate>,
+    /// In place of the plugin's.
+    pub inline_for: Option<Duration>,
     /// Its own, where any differs from the plugin's.
     pub limits: Option<Arc<Limits>>,
 }
@@ -24,7 +27,7 @@ pub(crate) struct ToolOverride {
 /// Reads the section of one tool of a plugin with these limits.
 pub(super) fn said(section: &Section<'_>, plugin: &Limits) -> Result<ToolOverride, ManifestError> {
     const KEYS: &[&str] =
-        &["enabled", "task-support", "description", "annotations", "title", "rate", "limits"];
+        &["enabled", "task-support", "inline-for", "description", "annotations", "title", "rate", "limits"];
     let mut tool = ToolOverride::default();
     for entry in section.entries() {
         match entry.key() {
@@ -37,6 +40,7 @@ pub(super) fn said(section: &Section<'_>, plugin: &Limits) -> Result<ToolOverrid
                     _ => return Err(entry.expected("\"forbidden\", \"optional\" or \"required\"")),
                 });
             }
+            "inline-for" => tool.inline_for = Some(entry.time()?),
             "title" => tool.title = Some(entry.text_of(1 << 10)?),
             "description" => tool.description = Some(entry.text_of(64 << 10)?),
             "annotations" => tool.annotations = Some(RawJson::of(&entry.section()?.json())),

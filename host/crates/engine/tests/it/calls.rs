@@ -52,8 +52,10 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
         [task]
         poll-interval = "250ms"
         immediate-response = "Started."
+        inline-for = "5s"
         [tools.wait]
         task-support = "forbidden"
+        inline-for = "0s"
         description = "Sleeps."
         title = "Nap"
         annotations = { readOnlyHint = true }
@@ -74,6 +76,11 @@ async fn specs_say_what_the_component_and_the_manifest_say() {
     assert_eq!(spec.description.annotations.as_ref().map(RawJson::as_str), Some("{\"readOnlyHint\":true}"));
     assert_eq!((spec.poll_interval_ms, spec.concurrency), (Some(250), Some(2)));
     assert_eq!(spec.immediate_response.as_deref(), Some("Started."));
+    // 26T-3: its own word, then its plugin's, then the host's.
+    assert_eq!(spec.inline_for, Some(Duration::ZERO));
+    assert_eq!(tool(&catalog, "lab_batch").spec().inline_for, Some(Duration::from_secs(5)));
+    let catalog_without = only(&engine, "probe", "").await;
+    assert_eq!(tool(&catalog_without, "wait").spec().inline_for, None);
     assert_eq!((spec.plugin.as_str(), spec.digest.0.len()), ("guest.wasm", 64));
     assert_eq!(tool(&catalog, "lab_batch").spec().task_support, TaskSupport::Required);
     // The guest hears its own name for the tool.
@@ -141,6 +148,23 @@ async fn failures_of_tools_and_of_requests_are_told_apart() {
     }
     assert!(error(&call(&catalog, "missing_capability", "{}").await).contains("elicitation"));
     assert!(error(&call(&catalog, "bad_capability", "{}").await).contains("capability"));
+}
+
+#[tokio::test]
+async fn _26r_4_a_missing_capability_is_an_error_of_its_own_to_a_client_that_knows_it() {
+    let catalog = only(&engine(&settings()), "errors", "").await;
+    let told = async |name: &str| {
+        let client = Recorder { tells_missing: true, ..Recorder::default() };
+        run(tool(&catalog, name), "{}", Arc::new(client)).await
+    };
+    let RunEnd::Error(named) = told("missing_capability").await else { panic!("a result") };
+    assert_eq!(named.code, -32021);
+    let data: serde_json::Value = named.data.expect("data").decode().expect("JSON");
+    assert!(data["requiredCapabilities"]["elicitation"].is_object(), "{data}");
+    // To others it is the same sentence, for the model to read.
+    assert_eq!(error(&call(&catalog, "missing_capability", "{}").await), named.message);
+    // What names no capability has nothing to be required.
+    assert!(error(&told("bad_capability").await).contains("capability"));
 }
 
 #[tokio::test]

@@ -217,6 +217,8 @@ pub struct Recorder {
     pub hangs: bool,
     pub info: Option<CallInfo>,
     pub begun: AtomicBool,
+    /// Whether the client has an error for a capability that it lacks.
+    pub tells_missing: bool,
     /// How long a person thinks who permits everything; nobody does if absent.
     pub permits_after: Option<Duration>,
     /// What was to be permitted.
@@ -251,6 +253,10 @@ impl RunContext for Recorder {
             client_capabilities: RawJson::empty_object(),
             trace: None,
         })
+    }
+
+    fn tells_missing_capabilities(&self) -> bool {
+        self.tells_missing
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {

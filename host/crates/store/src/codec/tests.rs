@@ -70,20 +70,23 @@ fn question() -> impl Strategy<Value = Question> {
         Just(QuestionKind::Roots),
     ];
     (
-        (any::<String>(), kind, json(), any::<u32>(), any::<i64>()),
+        (any::<String>(), kind, json(), any::<u32>(), any::<i64>(), any::<u32>()),
         vec(sent(), 0..3),
         of(any::<String>()),
         of(prop_oneof![json().prop_map(Ok), ask_error().prop_map(Err)]),
     )
-        .prop_map(|((key, kind, params, attempt, deadline), sent, client_task, answer)| Question {
-            key,
-            kind,
-            params,
-            attempt,
-            deadline: Timestamp(deadline),
-            sent,
-            client_task,
-            answer,
+        .prop_map(|((key, kind, params, attempt, deadline, asked_again), sent, client_task, answer)| {
+            Question {
+                key,
+                kind,
+                params,
+                attempt,
+                deadline: Timestamp(deadline),
+                sent,
+                client_task,
+                answer,
+                asked_again,
+            }
         })
 }
 

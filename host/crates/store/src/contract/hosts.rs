@@ -4,7 +4,9 @@ use super::{BOUND, Fixture, Host, change, created, eventually, finish, owner, re
 use tokio::task::JoinSet;
 use toolyard_task::keys::KeyUse;
 use toolyard_task::store::Hint;
+use toolyard_task::wire::Timestamp;
 use toolyard_task::{Event, Fence, Incarnation, Task};
+use uuid::Uuid;
 
 /// A host registers once, and no two have one number, then or later.
 pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
@@ -74,6 +76,26 @@ pub async fn keys_stay_and_rotate(fixture: Fixture) {
     let ids = [first[0].id, second.id, third.id, fourth.id];
     assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
     assert_eq!(here.keys(KeyUse::RequestState).await.expect("reads"), state);
+}
+
+/// What was signed for one use is used by one, whichever host is asked, and is
+/// forgotten when it is not valid any more.
+pub async fn what_is_used_up_stays_used(fixture: Fixture) {
+    let (here, there) = (fixture.store(), fixture.store());
+    let now = created(&*here, task(&owner("a"))).await.created_at;
+    let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+    let until = now.plus(3_600_000);
+    let mut asked = JoinSet::new();
+    for number in 0..16_usize {
+        let store = if number % 2 == 0 { here.clone() } else { there.clone() };
+        asked.spawn(async move { store.use_up(one, until).await.expect("answers") });
+    }
+    let first = asked.join_all().await.into_iter().filter(|first| *first).count();
+    assert_eq!(first, 1, "one of all was the first");
+    assert!(there.use_up(other, Timestamp(1)).await.expect("answers"), "another one");
+    assert!(here.use_up(other, until).await.expect("answers"), "its time was over");
+    assert!(!there.use_up(other, until).await.expect("answers"));
+    assert!(!there.use_up(one, until).await.expect("answers"));
 }
 
 /// Whoever asks first makes the key; everybody gets the same.

@@ -74,6 +74,7 @@ pub fn asked(task: &Task) -> Event {
         sent: Vec::new(),
         client_task: None,
         answer: None,
+        asked_again: 0,
     };
     Event::Asked { fence: task.fence, questions: vec![question] }
 }

@@ -9,6 +9,7 @@ use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, SessionId};
+use uuid::Uuid;
 
 #[async_trait]
 impl NodeStore for MemoryStore {
@@ -128,6 +129,13 @@ impl KeyStore for MemoryStore {
         keys.insert(0, key.clone());
         keys.truncate(keep.max(1) as usize);
         Ok(key)
+    }
+
+    async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        state.used.retain(|_, until| *until > now);
+        Ok(state.used.insert(id, until).is_none())
     }
 }
 

@@ -90,7 +90,7 @@ fn give(
 ) -> rusqlite::Result<Result<Option<Grant>, StoreError>> {
     let session = match &grant.owner {
         Owner::Session(id) => Some(id.0.as_str()),
-        Owner::Local | Owner::Subject { .. } => None,
+        Owner::Local | Owner::Anyone | Owner::Subject { .. } => None,
     };
     if let Some(session) = session
         && !writing.on.prepare_cached(SESSION)?.exists(params![session])?

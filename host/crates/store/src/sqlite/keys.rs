@@ -10,6 +10,7 @@ use rusqlite::{Connection, params};
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
+use uuid::Uuid;
 
 const READ: &str = "SELECT id, secret, created FROM key WHERE use = ?1 ORDER BY id DESC";
 const INSERT: &str = "INSERT INTO key (use, id, secret, created) VALUES (?1, ?2, ?3, ?4)";
@@ -17,6 +18,9 @@ const NEWEST: &str = "SELECT coalesce(max(id), 0) FROM key WHERE use = ?1";
 const FORGET: &str = "
     DELETE FROM key WHERE use = ?1
     AND id NOT IN (SELECT id FROM key WHERE use = ?1 ORDER BY id DESC LIMIT ?2)";
+
+const USE_UP: &str = "INSERT OR IGNORE INTO used (id, until) VALUES (?1, ?2)";
+const FORGET_USED: &str = "DELETE FROM used WHERE until <= ?1";
 
 #[async_trait]
 impl KeyStore for SqliteStore {
@@ -41,6 +45,16 @@ impl KeyStore for SqliteStore {
             let key = insert(writing, used_for, newest(writing.on, used_for)? + 1, fresh)?;
             writing.on.prepare_cached(FORGET)?.execute(params![used_for.as_str(), keep.max(1)])?;
             Ok(key)
+        };
+        self.writer.write(operation).await
+    }
+
+    async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
+        let operation = move |writing: &mut Writing<'_>| {
+            let now = writing.stamps.now();
+            writing.on.prepare_cached(FORGET_USED)?.execute(params![now.0])?;
+            let added = writing.on.prepare_cached(USE_UP)?.execute(params![id.as_bytes(), until.0])?;
+            Ok(added == 1)
         };
         self.writer.write(operation).await
     }

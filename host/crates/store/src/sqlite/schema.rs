@@ -42,7 +42,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry brings a file from the schema of its index to the next one. What
 /// has been released is never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5];
 
 /// Rows have a number of their own and are not kept under their id: ids are
 /// random, rows are long, and inserting long rows at random places splits pages
@@ -160,6 +160,15 @@ CREATE TRIGGER session_takes_permissions AFTER DELETE ON session
 BEGIN
     DELETE FROM permission WHERE session = old.id;
 END;
+";
+
+/// What was signed for one use and has been used.
+const SCHEMA_5: &str = "
+CREATE TABLE used (
+    id      BLOB    NOT NULL PRIMARY KEY,
+    until   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX used_by_until ON used (until);
 ";
 
 /// Makes the folder and the file where they are missing, with rights for nobody

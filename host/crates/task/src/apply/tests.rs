@@ -56,6 +56,7 @@ fn question(key: &str) -> Question {
         sent: Vec::new(),
         client_task: None,
         answer: None,
+        asked_again: 0,
     }
 }
 
@@ -183,6 +184,34 @@ fn a_superseded_run_is_shut_out_and_the_client_is_not() {
     assert_eq!(apply(&live, orphaned, Timestamp(IN_TIME)), Err(Fenced));
     assert!(apply(&live, answered("q"), Timestamp(IN_TIME)).is_ok());
     assert!(apply(&live, cancelled(), Timestamp(IN_TIME)).is_ok());
+}
+
+/// 26T-18, 26T-22: a question whose answer does not fit is open again under a key that
+/// was never used, so often and not more.
+#[test]
+fn what_does_not_fit_is_asked_again_under_another_key() {
+    let again = |fence| Event::AskedAgain { fence, key: "q".into() };
+    let mut task = after([started(), asked(&["q"])], IN_TIME);
+    let mut keys = vec![task.questions[0].wire_key().into_owned()];
+    assert_eq!(apply(&task, again(Some(FENCE)), Timestamp(IN_TIME)), Err(NotAsked), "nothing was answered");
+    for time in 0..MOST_ASKED_AGAIN {
+        let by_run = time % 2 == 0;
+        if by_run {
+            task = apply(&task, answered("q"), Timestamp(IN_TIME)).expect("is open");
+            assert_eq!(task.status(), TaskStatus::Working);
+            let zombie = apply(&task, again(Some(OTHERS[0])), Timestamp(IN_TIME));
+            assert_eq!(zombie, Err(Fenced));
+            assert_eq!(apply(&task, again(None), Timestamp(IN_TIME)), Err(NotAsked), "it has an answer");
+        }
+        task = apply(&task, again(by_run.then_some(FENCE)), Timestamp(IN_TIME)).expect("applies");
+        assert_eq!(task.status(), TaskStatus::InputRequired);
+        keys.push(task.questions[0].wire_key().into_owned());
+    }
+    assert_eq!(apply(&task, again(None), Timestamp(IN_TIME)), Err(NotAsked), "too often");
+    assert_eq!(&keys[..3], ["q", "q (2)", "q (3)"]);
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 1 + MOST_ASKED_AGAIN as usize);
 }
 
 #[test]

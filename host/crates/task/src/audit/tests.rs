@@ -50,6 +50,7 @@ fn question(key: &str) -> Question {
         sent: Vec::new(),
         client_task: None,
         answer: None,
+        asked_again: 0,
     }
 }
 

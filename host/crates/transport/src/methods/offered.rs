@@ -2,12 +2,19 @@
 //! to CO-3). They exist where a plugin offers such things, now or when the client
 //! initialized.
 
-use super::{Asked, Failure};
-use toolyard_dispatch::{Fault, Request};
+use super::{Asked, Failure, only_stateless};
+use toolyard_dispatch::{Fault, Fetched, Request};
 use toolyard_protocol::completion::CompleteParams;
 use toolyard_protocol::progress::progress_token;
 use toolyard_protocol::prompts::GetParams;
 use toolyard_protocol::{RawJson, RpcError, page, resources};
+
+fn fetched(fetched: Fetched) -> Result<RawJson, Failure> {
+    match fetched {
+        Fetched::Done(result) => Ok(result),
+        Fetched::InputRequired(_) => Err(Failure::Rpc(only_stateless())),
+    }
+}
 
 impl Asked {
     /// Answers one of these methods.
@@ -30,13 +37,15 @@ impl Asked {
             "resources/templates/list" => {
                 dispatch.list_templates(self.request(params)?, page::cursor(params)?.as_deref()).await?
             }
-            "resources/read" => {
-                dispatch.read_resource(self.request(params)?, &resources::uri(method, params)?).await?
-            }
+            "resources/read" => fetched(
+                dispatch.read_resource(self.request(params)?, &resources::uri(method, params)?).await?,
+            )?,
             "resources/subscribe" => self.subscribe(resources::uri(method, params)?, true).await?,
             "resources/unsubscribe" => self.subscribe(resources::uri(method, params)?, false).await?,
             "prompts/list" => dispatch.list_prompts(&self.caller, page::cursor(params)?.as_deref()).await?,
-            "prompts/get" => dispatch.get_prompt(self.request(params)?, GetParams::decode(params)?).await?,
+            "prompts/get" => {
+                fetched(dispatch.get_prompt(self.request(params)?, GetParams::decode(params)?).await?)?
+            }
             "completion/complete" => {
                 dispatch.complete(self.request(params)?, CompleteParams::decode(params)?).await?
             }
@@ -49,6 +58,7 @@ impl Asked {
             caller: &self.caller,
             stop: self.stop.clone(),
             outlet: self.outlet.clone(),
+            retry: None,
             progress_token: params.map(progress_token).transpose()?.flatten(),
         })
     }
