@@ -29,3 +29,51 @@ pub fn discover(identity: &ServerIdentity, offers: Offers) -> RawJson {
     }
     RawJson::of(&result)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::initialize::Implementation;
+    use serde_json::Value;
+
+    fn of(tasks: bool, offers: Offers, instructions: Option<&str>) -> Value {
+        let info = Implementation { name: "n".into(), title: None, version: "1".into() };
+        let identity = ServerIdentity { info, instructions: instructions.map(str::to_owned), tasks };
+        discover(&identity, offers).decode().expect("JSON")
+    }
+
+    /// 26D-1, 26D-2, 26D-4: what is offered, the extension with nothing in it, and
+    /// only the version that can be claimed.
+    #[test]
+    fn what_is_offered_is_declared_and_nothing_else() {
+        assert_eq!(
+            of(true, Offers { resources: true, prompts: true, completions: true }, Some("Read \"me\".")),
+            json!({
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {
+                    "tools": {"listChanged": true},
+                    "logging": {},
+                    "resources": {"subscribe": true, "listChanged": true},
+                    "prompts": {"listChanged": true},
+                    "completions": {},
+                    "extensions": {"io.modelcontextprotocol/tasks": {}},
+                },
+                "instructions": "Read \"me\".",
+            })
+        );
+        assert_eq!(
+            of(false, Offers::default(), None),
+            json!({
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": true}, "logging": {}},
+            })
+        );
+    }
+
+    /// 26D-2, 26B-4: the capability of the other generation is not listed.
+    #[test]
+    fn tasks_are_an_extension_and_no_capability() {
+        assert_eq!(of(true, Offers::default(), None)["capabilities"].get("tasks"), None);
+        assert_eq!(of(true, Offers::default(), None).get("serverInfo"), None);
+    }
+}

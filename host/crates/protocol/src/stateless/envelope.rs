@@ -117,7 +117,7 @@ impl Envelope {
         let extensions = object(capabilities.get(), "extensions");
         Ok(Self {
             // It steers nothing, so a client that says it badly is served all the same.
-            client: meta.client.and_then(|raw| serde_json::from_str(raw.get()).ok()),
+            client: meta.client.and_then(client),
             log_level: meta.log_level.map(log_level).transpose()?,
             tasks: extensions.is_some_and(|extensions| object(extensions, TASKS).is_some()),
             session_tasks: object(capabilities.get(), "tasks").is_some(),
@@ -164,6 +164,11 @@ struct Meta<'a> {
     log_level: Option<&'a RawValue>,
 }
 
+fn client(raw: &RawValue) -> Option<Implementation> {
+    // From an array the members would be read by their places.
+    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok())?
+}
+
 /// The member of this name, if it is an object.
 fn object<'a>(of: &'a str, name: &str) -> Option<&'a str> {
     last(of, name).map(RawValue::get).filter(|value| value.starts_with('{'))
@@ -184,3 +189,6 @@ fn missing(what: &str) -> RpcError {
 fn wrong(what: &str, expected: &str) -> RpcError {
     RpcError::invalid_params(format!("`{what}` must be {expected}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,3 +73,74 @@ fn names_capabilities(error: &RpcError) -> bool {
     super::members::last(data.as_str(), "requiredCapabilities")
         .is_some_and(|required| required.get().starts_with('{'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(error: &RpcError) -> Value {
+        error.data.as_ref().map_or(Value::Null, |data| data.decode().expect("JSON"))
+    }
+
+    /// 26R-3, 26R-4, 26D-4, 26X-12: what these errors carry.
+    #[test]
+    fn the_three_errors_carry_what_the_schema_wants() {
+        let version = unsupported_version("1900-01-01");
+        assert_eq!(version.code, -32022);
+        assert_eq!(data(&version), json!({"supported": ["2026-07-28"], "requested": "1900-01-01"}));
+        assert_eq!(data(&unsupported_version(""))["requested"], "");
+        let long = unsupported_version(&"é".repeat(100_000));
+        assert!(long.data.expect("data").as_bytes().len() < 400, "what came is not said again in full");
+        let form = missing_capability(&json!({"elicitation": {"form": {}}}));
+        assert_eq!(form.code, -32021);
+        assert_eq!(data(&form), json!({"requiredCapabilities": {"elicitation": {"form": {}}}}));
+        assert_eq!(
+            data(&tasks_required()),
+            json!({"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}})
+        );
+        assert_eq!(header_mismatch("x").code, -32020);
+    }
+
+    /// 26J-7: codes of JSON-RPC and a guest's own pass; what belongs to the protocol
+    /// does not.
+    #[test]
+    fn only_codes_that_a_guest_may_give_are_shown() {
+        for code in
+            [-32700, -32600, -32601, -32602, -32603, 0, 1, -1, 403, i32::MAX, i32::MIN, -32769, -31999]
+        {
+            let error = RpcError::new(code, "m").with_data(&json!({"a": 1}));
+            assert_eq!(shown(error.clone()), error);
+        }
+        for code in [-32768, -32000, -32001, -32019, -32020, -32021, -32022, -32042, -32099, -32604, -32699] {
+            let bare = shown(RpcError::new(code, "m"));
+            assert_eq!((bare.code, bare.message.as_str()), (-32603, "m"), "{code}");
+            assert_eq!(data(&bare), json!({"guestCode": code}));
+            let with_data = shown(RpcError::new(code, "m").with_data(&json!([{"a": "b"}])));
+            assert_eq!(data(&with_data), json!({"guestCode": code, "guestData": [{"a": "b"}]}));
+        }
+        let not_found = RpcError::new(-32002, "Resource not found").with_data(&json!({"uri": "a:b"}));
+        let now = shown(not_found.clone());
+        assert_eq!((now.code, &now.data), (-32602, &not_found.data), "-32002 is -32602 now");
+    }
+
+    /// 26R-4, 26J-7: a guest may say which capability it lacks, if it says it well.
+    #[test]
+    fn a_missing_capability_passes_if_it_names_one() {
+        let says = |data: &'static str| {
+            let error = RpcError::new(-32021, "m");
+            shown(RpcError { data: Some(RawJson::trusted(data)), ..error }).code
+        };
+        assert_eq!(says(r#"{"requiredCapabilities":{"sampling":{}}}"#), -32021);
+        for data in [
+            "{}",
+            "[]",
+            "null",
+            r#"{"requiredCapabilities":null}"#,
+            r#"{"requiredCapabilities":["sampling"]}"#,
+            r#"{"requiredCapabilities":"sampling"}"#,
+            r#"{"x":{"requiredCapabilities":{}}}"#,
+        ] {
+            assert_eq!(says(data), -32603, "{data}");
+        }
+    }
+}

@@ -70,3 +70,111 @@ pub fn name_of(method: &str, params: Option<&RawJson>) -> Option<String> {
     let member = name_member(method)?;
     serde_json::from_str(last(params?.as_str(), member.as_str())?.get()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 26H-4, 26H-5: spaces and tabs are cut, the marked form is decoded, and nothing
+    /// else is.
+    #[test]
+    fn a_value_is_literal_unless_it_is_marked_as_base64() {
+        for (raw, expected) in [
+            ("tools/call", "tools/call"),
+            (" \t echo\t ", "echo"),
+            ("", ""),
+            (" \t", ""),
+            ("a b", "a b"),
+            ("=?base64?SGVsbG8=?=", "Hello"),
+            ("\t=?base64?SGVsbG8=?= ", "Hello"),
+            ("=?base64?w6nwn5iA?=", "é😀"),
+            ("=?base64??=", ""),
+            ("=?base64?IGEg?=", " a "),
+            ("=?base64?PT9iYXNlNjQ/YT89?=", "=?base64?a?="),
+            // Only like it.
+            ("SGVsbG8=", "SGVsbG8="),
+            ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
+            ("SGVsbG8=?=", "SGVsbG8=?="),
+            ("=?base64?=", "=?base64?="),
+            ("=?base64?", "=?base64?"),
+            ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
+            ("=?Base64?SGVsbG8=?=", "=?Base64?SGVsbG8=?="),
+            ("=?utf-8?SGVsbG8=?=", "=?utf-8?SGVsbG8=?="),
+            ("x=?base64?SGVsbG8=?=", "x=?base64?SGVsbG8=?="),
+            ("é", "é"),
+            ("\u{a0}a\u{a0}", "\u{a0}a\u{a0}"),
+        ] {
+            assert_eq!(value(raw).expect(raw), expected, "{raw:?}");
+        }
+    }
+
+    /// 26H-5: bad base64, bad padding, and what is not UTF-8.
+    #[test]
+    fn a_marked_value_that_cannot_be_decoded_is_a_mismatch() {
+        for inside in [
+            "SGVsbG8",
+            "SGVsbG8==",
+            "SGVs bG8=",
+            "SGVs!!!bG8=",
+            "=",
+            "====",
+            "A",
+            "SGVsbG9=",
+            "SGVsbG8=?",
+            "SGVsbG8=\n",
+            "_-8=",
+            "é",
+            "/w==",
+            "7aCA",
+        ] {
+            let error = value(&format!("=?base64?{inside}?=")).expect_err(inside);
+            assert_eq!(error.code, -32020, "{inside}");
+        }
+    }
+
+    /// 26H-3, 26T-26: which member is repeated by which method.
+    #[test]
+    fn the_name_is_that_of_the_tool_the_prompt_the_resource_or_the_task() {
+        let params = RawJson::trusted(r#"{"name":"n","uri":"a:b","taskId":"t"}"#);
+        for (method, member, name) in [
+            ("tools/call", Some("name"), Some("n")),
+            ("prompts/get", Some("name"), Some("n")),
+            ("resources/read", Some("uri"), Some("a:b")),
+            ("tasks/get", Some("taskId"), Some("t")),
+            ("tasks/update", Some("taskId"), Some("t")),
+            ("tasks/cancel", Some("taskId"), Some("t")),
+            ("tasks/result", None, None),
+            ("tools/list", None, None),
+            ("server/discover", None, None),
+            ("subscriptions/listen", None, None),
+            ("Tools/call", None, None),
+            ("", None, None),
+        ] {
+            assert_eq!(name_member(method).map(NameOf::as_str), member, "{method}");
+            assert_eq!(name_of(method, Some(&params)).as_deref(), name, "{method}");
+        }
+    }
+
+    /// 26H-7: where the body names nothing, its params are what is wrong.
+    #[test]
+    fn a_body_without_a_name_has_none_to_repeat() {
+        assert_eq!(name_of("tools/call", None), None);
+        for params in ["{}", r#"{"name":null}"#, r#"{"name":5}"#, r#"{"uri":"x"}"#, r#"{"name":"\ud800"}"#] {
+            assert_eq!(name_of("tools/call", Some(&RawJson::trusted(params))), None, "{params}");
+        }
+        let escaped = RawJson::trusted(r#"{"n\u0061me":"\u00e9\/"}"#);
+        assert_eq!(name_of("tools/call", Some(&escaped)).as_deref(), Some("é/"));
+    }
+
+    proptest::proptest! {
+        /// 26H-5: any text comes through its encoded form, and no value panics.
+        #[test]
+        fn any_text_comes_through(text in ".{0,24}", raw in "(=\\?base64\\?)?[ -~]{0,16}(\\?=)?") {
+            let encoded = format!("=?base64?{}?=", STANDARD.encode(&text));
+            proptest::prop_assert_eq!(value(&encoded).expect("valid"), text);
+            if let Err(error) = value(&raw) {
+                proptest::prop_assert_eq!(error.code, -32020);
+            }
+        }
+    }
+}

@@ -123,3 +123,6 @@ pub fn update_params(params: Option<&RawJson>) -> Result<(String, HashMap<String
     let raw = wire.responses.ok_or_else(|| wrong("`inputResponses` is required and must be an object"))?;
     Ok((id, responses(params, raw).map_err(|error| wrong(&error))?))
 }
+
+#[cfg(test)]
+mod tests;

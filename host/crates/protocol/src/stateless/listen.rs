@@ -127,3 +127,6 @@ fn told(id: &Id, method: &str, params: &RawJson) -> Bytes {
     let meta = format!("{{\"{META_SUBSCRIPTION}\":{}}}", RawJson::of(id).as_str());
     notification(method, Some(&with_member(params, "_meta", &meta)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,3 +75,6 @@ impl<'a, F: FnMut(Member<'a>)> Visitor<'a> for Members<F> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,3 +122,6 @@ fn push(out: &mut String, name: &str, value: &str) {
     out.push(':');
     out.push_str(value);
 }
+
+#[cfg(test)]
+mod tests;

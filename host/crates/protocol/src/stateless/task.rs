@@ -99,3 +99,129 @@ pub fn detailed(view: &TaskView, payload: &Payload<'_>) -> RawJson {
         Payload::Input(requests) => with_member(&RawJson::of(&wire), "inputRequests", requests.as_str()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Timestamp;
+    use serde_json::{Value, json};
+
+    fn view(status: TaskStatus) -> TaskView {
+        TaskView {
+            id: "786512e2".into(),
+            status,
+            status_message: None,
+            created_at: Timestamp(1_764_066_600_000),
+            last_updated_at: Timestamp(1_764_066_601_000),
+            ttl_ms: 60_000,
+            poll_interval_ms: 1_000,
+        }
+    }
+
+    const SERVER: &str = r#"{"name":"t","version":"1"}"#;
+
+    fn names(object: &RawJson) -> Vec<String> {
+        let value: Value = object.decode().expect("JSON");
+        value.as_object().expect("an object").keys().cloned().collect()
+    }
+
+    /// 26T-8, 26T-9: flat, under the new names, and without a payload.
+    #[test]
+    fn a_task_is_created_flat_and_without_a_payload() {
+        let made = created(&view(TaskStatus::Working), None, &RawJson::trusted(SERVER));
+        assert_eq!(
+            made.as_str(),
+            concat!(
+                r#"{"resultType":"task","taskId":"786512e2","status":"working","#,
+                r#""createdAt":"2025-11-25T10:30:00.000Z","lastUpdatedAt":"2025-11-25T10:30:01.000Z","#,
+                r#""ttlMs":60000,"pollIntervalMs":1000,"#,
+                r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"t","version":"1"}}}"#
+            )
+        );
+        let told = TaskView { status_message: Some("a \"b\"".into()), ..view(TaskStatus::InputRequired) };
+        let made = created(&told, Some("Wait, \"please\"."), &RawJson::trusted(SERVER));
+        let value: Value = made.decode().expect("JSON");
+        assert_eq!(
+            (&value["status"], &value["statusMessage"]),
+            (&json!("input_required"), &json!("a \"b\""))
+        );
+        assert_eq!(value["_meta"][IMMEDIATE_RESPONSE], "Wait, \"please\".");
+        for name in ["task", "result", "error", "inputRequests", "requestState", "ttl", "pollInterval"] {
+            assert!(value.get(name).is_none(), "{name}");
+        }
+    }
+
+    /// 26T-14: each state with the one payload that it has.
+    #[test]
+    fn a_task_shows_the_payload_of_its_state() {
+        let bare = ["createdAt", "lastUpdatedAt", "pollIntervalMs", "status", "taskId", "ttlMs"];
+        for status in [TaskStatus::Working, TaskStatus::Cancelled] {
+            assert_eq!(names(&detailed(&view(status), &Payload::None)), bare);
+        }
+        let result = RawJson::trusted(r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":1}}"#);
+        let made: Value =
+            detailed(&view(TaskStatus::Completed), &Payload::Result(&result)).decode().expect("JSON");
+        assert_eq!(made["status"], "completed");
+        assert_eq!(made["result"], json!({"resultType": "complete", "content": [], "_meta": {}}));
+        assert_eq!(made.get("resultType"), None, "this is not the result yet");
+        let requests = RawJson::trusted(r#"{"q":{"method":"roots/list","params":{}}}"#);
+        let made: Value =
+            detailed(&view(TaskStatus::InputRequired), &Payload::Input(&requests)).decode().expect("JSON");
+        assert_eq!(
+            (&made["status"], &made["inputRequests"]["q"]["method"]),
+            (&json!("input_required"), &json!("roots/list"))
+        );
+    }
+
+    /// 26T-14, 26J-7: the error as this generation shows it, and its sentence with the
+    /// task if that has none.
+    #[test]
+    fn a_failed_task_shows_its_error() {
+        let error = RpcError::new(-32001, "worker lost").with_data(&json!({"a": 1}));
+        let made: Value =
+            detailed(&view(TaskStatus::Failed), &Payload::Error(&error)).decode().expect("JSON");
+        assert_eq!((&made["status"], &made["statusMessage"]), (&json!("failed"), &json!("worker lost")));
+        assert_eq!(
+            made["error"],
+            json!({"code": -32603, "message": "worker lost", "data": {"guestCode": -32001, "guestData": {"a": 1}}})
+        );
+        let told = TaskView { status_message: Some("at 90 %".into()), ..view(TaskStatus::Failed) };
+        let made: Value = detailed(&told, &Payload::Error(&error)).decode().expect("JSON");
+        assert_eq!(made["statusMessage"], "at 90 %");
+    }
+
+    /// 26T-13: what is `failed` in the other generation because its result says
+    /// `isError` is `completed` here; what failed stays so, and so does what was
+    /// cancelled.
+    #[test]
+    fn a_task_with_a_result_is_completed_even_if_the_result_is_an_error() {
+        let result = RawJson::trusted(r#"{"content":[],"isError":true}"#);
+        let error = RpcError::internal("x");
+        assert_eq!(status(TaskStatus::Failed, &Payload::Result(&result)), TaskStatus::Completed);
+        assert_eq!(status(TaskStatus::Completed, &Payload::Result(&result)), TaskStatus::Completed);
+        assert_eq!(status(TaskStatus::Failed, &Payload::Error(&error)), TaskStatus::Failed);
+        assert_eq!(status(TaskStatus::Cancelled, &Payload::Error(&error)), TaskStatus::Cancelled);
+        assert_eq!(status(TaskStatus::Working, &Payload::None), TaskStatus::Working);
+        let made: Value =
+            detailed(&view(TaskStatus::Failed), &Payload::Result(&result)).decode().expect("JSON");
+        assert_eq!((&made["status"], &made["result"]["isError"]), (&json!("completed"), &json!(true)));
+        let cancelled = detailed(&view(TaskStatus::Cancelled), &Payload::Result(&result));
+        assert!(!names(&cancelled).contains(&"result".to_owned()), "{cancelled:?}");
+    }
+
+    /// 26J-4, 26T-14: as the result of `tasks/get` it is complete, and the result inside
+    /// stays as it is.
+    #[test]
+    fn a_task_with_a_result_inside_is_itself_a_complete_result() {
+        let inner = RawJson::trusted(r#"{"content":[],"resultType":"task"}"#);
+        let task = detailed(&view(TaskStatus::Completed), &Payload::Result(&inner));
+        let made: Value =
+            super::super::result::complete(&task, &RawJson::trusted(SERVER)).decode().expect("JSON");
+        assert_eq!(
+            (&made["resultType"], &made["result"]["resultType"]),
+            (&json!("complete"), &json!("complete"))
+        );
+        assert_eq!(made["_meta"][META_SERVER_INFO]["name"], "t");
+        assert_eq!(made["result"].get("_meta"), None);
+    }
+}

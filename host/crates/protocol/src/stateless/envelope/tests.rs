@@ -1,0 +1,213 @@
+use super::*;
+
+const PV: &str = r#""io.modelcontextprotocol/protocolVersion""#;
+const CC: &str = r#""io.modelcontextprotocol/clientCapabilities""#;
+const CI: &str = r#""io.modelcontextprotocol/clientInfo""#;
+const LL: &str = r#""io.modelcontextprotocol/logLevel""#;
+
+fn claim_of(params: &str) -> Claim {
+    claim(Some(&RawJson::trusted(params.to_owned())))
+}
+
+fn decode(params: &str) -> Result<Envelope, RpcError> {
+    Envelope::decode(Some(&RawJson::trusted(params.to_owned())))
+}
+
+/// With these members of `_meta` besides the two that are required.
+fn with(more: &str) -> String {
+    format!(r#"{{"_meta":{{{PV}:"2026-07-28",{CC}:{{}}{more}}}}}"#)
+}
+
+fn version(name: &str) -> Claim {
+    Claim::Version(name.to_owned())
+}
+
+/// 26B, the first row of the table: `_meta` with the key makes it stateless,
+/// whatever version it names.
+#[test]
+fn a_version_in_meta_is_a_claim_however_it_is_written() {
+    assert_eq!(claim_of(&with("")), version("2026-07-28"));
+    assert_eq!(claim_of(&format!(r#"{{"_meta":{{{PV}:"2025-11-25"}}}}"#)), version("2025-11-25"));
+    assert_eq!(claim_of(&format!(r#"{{"_meta":{{{PV}:""}}}}"#)), version(""));
+    for escaped in [
+        r#"{"_meta":{"io.modelcontextprotocol\/protocolVersion":"x"}}"#,
+        r#"{"_meta":{"\u0069o.modelcontextprotocol/protocolVersion":"x"}}"#,
+        r#"{"_meta":{"io.modelcontextprotocol/protocol\u0056ersion":"x"}}"#,
+        r#"{"\u005fmeta":{"io.modelcontextprotocol/protocolVersion":"x"}}"#,
+        r#"{"\u005Fmeta":{"io\u002emodelcontextprotocol\/protocolVersion":"\u0078"}}"#,
+        "{ \"_meta\"\n: {\t\"io.modelcontextprotocol/protocolVersion\" : \"x\" } }",
+    ] {
+        assert_eq!(claim_of(escaped), version("x"), "{escaped}");
+    }
+}
+
+/// 26B: a request of the other generation may speak of the key as much as it likes.
+#[test]
+fn the_key_anywhere_else_is_no_claim() {
+    assert_eq!(claim(None), Claim::None);
+    for params in [
+        "{}".to_owned(),
+        r#"{"name":"echo","arguments":{"text":"V Version \\u \/"},"_meta":{"progressToken":1}}"#.to_owned(),
+        format!(r#"{{{PV}:"x"}}"#),
+        format!(r#"{{"arguments":{{"_meta":{{{PV}:"x"}}}}}}"#),
+        format!(r#"{{"_meta":{{"nested":{{{PV}:"x"}}}}}}"#),
+        format!(r#"{{"_meta":{PV}}}"#),
+        format!(r#"{{"_meta":[{{{PV}:"x"}}]}}"#),
+        format!(r#"{{"_meta":null,"text":{PV}}}"#),
+        format!(r#"{{"_meta":{{"text":{PV}}}}}"#),
+        r#"{"_META":{"io.modelcontextprotocol/protocolVersion":"x"}}"#.to_owned(),
+        r#"{"_meta":{"io.modelcontextprotocol/protocolversion":"x"}}"#.to_owned(),
+        r#"{"_meta":{"io.modelcontextprotocol/protocolVersion2":"x"}}"#.to_owned(),
+        r#"{"_meta":{"IO.modelcontextprotocol/protocolVersion":"x"}}"#.to_owned(),
+        r#"{"_meta":{"io.modelcontextprotocol\\/protocolVersion":"x"}}"#.to_owned(),
+    ] {
+        assert_eq!(claim_of(&params), Claim::None, "{params}");
+    }
+}
+
+/// 26B, 26R-2: what is not a string, or said twice, claims a version that nobody
+/// can tell; it is refused, not taken for the other generation.
+#[test]
+fn a_claim_without_a_readable_version_is_malformed() {
+    for value in ["null", "5", "true", "{}", r#"["2026-07-28"]"#, r#""\ud800""#] {
+        assert_eq!(claim_of(&format!(r#"{{"_meta":{{{PV}:{value}}}}}"#)), Claim::Malformed, "{value}");
+    }
+    for params in [
+        format!(r#"{{"_meta":{{{PV}:"a",{PV}:"b"}}}}"#),
+        format!(r#"{{"_meta":{{{PV}:"a","io.modelcontextprotocol\/protocolVersion":"a"}}}}"#),
+        format!(r#"{{"_meta":{{{PV}:"a"}},"_meta":{{{PV}:"a"}}}}"#),
+    ] {
+        assert_eq!(claim_of(&params), Claim::Malformed, "{params}");
+        assert_eq!(decode(&params).expect_err(&params).code, -32602, "{params}");
+    }
+    // Two of which one claims: still a claim, and refused by the envelope.
+    let params = format!(r#"{{"_meta":{{}},"_meta":{{{PV}:"a",{CC}:{{}}}}}}"#);
+    assert_eq!(claim_of(&params), version("a"));
+    assert_eq!(decode(&params).expect_err(&params).code, -32602);
+}
+
+#[test]
+fn depth_and_strange_names_around_it_do_not_hide_a_claim() {
+    let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+    assert_eq!(claim_of(&format!(r#"{{"arguments":{deep},"_meta":{{"x":{deep},{PV}:"v"}}}}"#)), version("v"));
+    assert_eq!(claim_of(&format!(r#"{{"\ud800":1,"_meta":{{"\udc00":2,{PV}:"v"}}}}"#)), version("v"));
+}
+
+/// 26R-2: what is missing is named.
+#[test]
+fn an_envelope_without_what_it_needs_names_it() {
+    let none = Envelope::decode(None).expect_err("no params");
+    assert_eq!((none.code, none.message.contains("params")), (-32602, true), "{none}");
+    for (params, names) in [
+        ("{}".to_owned(), "`_meta` is required"),
+        (r#"{"_meta":null}"#.to_owned(), "`_meta` must be an object"),
+        (r#"{"_meta":[]}"#.to_owned(), "`_meta` must be an object"),
+        (r#"{"_meta":"x"}"#.to_owned(), "`_meta` must be an object"),
+        (r#"{"_meta":{}}"#.to_owned(), "protocolVersion` is required in `_meta`"),
+        (format!(r#"{{"_meta":{{{CC}:{{}}}}}}"#), "protocolVersion` is required in `_meta`"),
+        (format!(r#"{{"_meta":{{{PV}:5,{CC}:{{}}}}}}"#), "protocolVersion` must be a string"),
+        (format!(r#"{{"_meta":{{{PV}:null,{CC}:{{}}}}}}"#), "protocolVersion` must be a string"),
+        (format!(r#"{{"_meta":{{{PV}:"2026-07-28"}}}}"#), "clientCapabilities` is required in `_meta`"),
+        (format!(r#"{{"_meta":{{{PV}:"x",{CC}:null}}}}"#), "clientCapabilities` must be an object"),
+        (format!(r#"{{"_meta":{{{PV}:"x",{CC}:[]}}}}"#), "clientCapabilities` must be an object"),
+        (format!(r#"{{"_meta":{{{PV}:"x",{CC}:"all"}}}}"#), "clientCapabilities` must be an object"),
+        (format!(r#"{{"_meta":{{{PV}:"x",{CC}:{{}},{CC}:{{}}}}}}"#), "clientCapabilities"),
+    ] {
+        let error = decode(&params).expect_err(&params);
+        assert_eq!(error.code, -32602, "{params}");
+        assert!(error.message.contains(names), "{params}: {error}");
+    }
+}
+
+/// 26R-1, 26R-5: who the client is need not be said, and may be said badly.
+#[test]
+fn the_name_of_the_client_is_optional() {
+    let client = |more: &str| decode(&with(more)).expect(more).client;
+    assert_eq!(client(""), None);
+    let named = client(&format!(r#",{CI}:{{"name":"c","version":"1","websiteUrl":"x"}}"#)).expect("named");
+    assert_eq!((named.name.as_str(), named.version.as_str()), ("c", "1"));
+    for malformed in [
+        "null",
+        "5",
+        "{}",
+        r#"{"name":5,"version":"1"}"#,
+        r#"{"name":"c"}"#,
+        r#"["c",null,"1"]"#,
+        r#"{"name":"\ud800"}"#,
+    ] {
+        assert_eq!(client(&format!(",{CI}:{malformed}")), None, "{malformed}");
+    }
+}
+
+/// 26C-4: a level that is unknown is refused, an absent one means none at all.
+#[test]
+fn the_log_level_is_one_of_the_eight_or_absent() {
+    assert_eq!(decode(&with("")).expect("no level").log_level, None);
+    let level = decode(&with(&format!(r#",{LL}:"warning""#))).expect("a level").log_level;
+    assert_eq!(level, Some(LogLevel::Warning));
+    for wrong in ["null", "3", "\"verbose\"", "\"INFO\"", "\"\"", "{}"] {
+        let error = decode(&with(&format!(",{LL}:{wrong}"))).expect_err(wrong);
+        assert_eq!(error.code, -32602, "{wrong}");
+    }
+    let long = decode(&with(&format!(",{LL}:\"{}\"", "é".repeat(10_000)))).expect_err("long");
+    assert!(long.message.len() < 200, "what came is not said again in full");
+}
+
+/// 26T-1, 26T-2, 26T-6: the extension counts, and only where it is an object; tasks
+/// declared as in 2025-11-25 are another thing.
+#[test]
+fn the_tasks_extension_is_declared_by_an_object() {
+    let declared = |capabilities: &str| {
+        let params = format!(r#"{{"_meta":{{{PV}:"2026-07-28",{CC}:{capabilities}}}}}"#);
+        let envelope = decode(&params).expect(capabilities);
+        assert_eq!(envelope.capabilities.as_str(), capabilities, "kept as it is");
+        (envelope.tasks, envelope.session_tasks)
+    };
+    assert_eq!(declared("{}"), (false, false));
+    assert_eq!(declared(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#), (true, false));
+    assert_eq!(declared(r#"{"extensions":{"io.modelcontextprotocol\/tasks":{ "x":1}}}"#), (true, false));
+    assert_eq!(declared(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}},"tasks":{}}"#), (true, true));
+    assert_eq!(declared(r#"{"tasks":{"cancel":{}}}"#), (false, true));
+    for none in [
+        r#"{"extensions":{}}"#,
+        r#"{"extensions":[]}"#,
+        r#"{"extensions":null,"tasks":null}"#,
+        r#"{"extensions":"io.modelcontextprotocol/tasks","tasks":true}"#,
+        r#"{"extensions":{"io.modelcontextprotocol/tasks":null}}"#,
+        r#"{"extensions":{"io.modelcontextprotocol/tasks":true}}"#,
+        r#"{"extensions":{"tasks":{}}}"#,
+        r#"{"experimental":{"io.modelcontextprotocol/tasks":{}}}"#,
+        r#"{"io.modelcontextprotocol/tasks":{}}"#,
+    ] {
+        assert_eq!(declared(none), (false, false), "{none}");
+    }
+    let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
+    assert_eq!(declared(&deep), (false, false), "depth is carried, not read");
+}
+
+proptest::proptest! {
+    /// 26B: what is searched for and what is read agree: the quick look overlooks no
+    /// claim.
+    #[test]
+    fn the_quick_look_overlooks_no_claim(
+        text in "[ -~\u{e9}]{0,40}",
+        version in "[ -~]{0,12}",
+        escape in proptest::collection::vec(proptest::bool::weighted(0.2), META_VERSION.len()),
+    ) {
+        let key: String = META_VERSION
+            .chars()
+            .zip(&escape)
+            .map(|(letter, escape)| match letter {
+                '/' if *escape => "\\/".to_owned(),
+                letter if *escape => format!("\\u{:04x}", u32::from(letter)),
+                letter => letter.to_string(),
+            })
+            .collect();
+        let text = serde_json::to_string(&text).expect("text");
+        let value = serde_json::to_string(&version).expect("text");
+        let params = format!(r#"{{"arguments":{{"text":{text}}},"_meta":{{"other":{text},"{key}":{value}}}}}"#);
+        proptest::prop_assert_eq!(claim_of(&params), Claim::Version(version));
+        let other = format!(r#"{{"arguments":{{"text":{text}}},"_meta":{{"other":{text}}}}}"#);
+        proptest::prop_assert_eq!(claim_of(&other), Claim::None);
+    }
+}

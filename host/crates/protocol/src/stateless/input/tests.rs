@@ -1,0 +1,135 @@
+use super::*;
+use serde_json::{Value, json};
+
+fn retry(params: &str) -> Result<Retry, RpcError> {
+    Retry::decode("tools/call", Some(&RawJson::trusted(params.to_owned())))
+}
+
+/// 26M-4, 26M-5: what a retry brings is taken as it is, whatever it is.
+#[test]
+fn a_retry_brings_any_answers_and_the_state_to_the_letter() {
+    assert_eq!(Retry::decode("tools/call", None), Ok(Retry::default()));
+    assert_eq!(retry(r#"{"name":"x","arguments":{}}"#), Ok(Retry::default()));
+    let brought = retry(
+        r#"{"name":"x","requestState":"a\/b","inputResponses":{"q1":{"action" : "accept"},"\u0071\/2":5,"q3":null,"":[]}}"#,
+    )
+    .expect("a retry");
+    assert_eq!(brought.state.as_deref(), Some("a/b"));
+    let texts: HashMap<&str, &str> =
+        brought.responses.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert_eq!(
+        texts,
+        HashMap::from([("q1", r#"{"action" : "accept"}"#), ("q/2", "5"), ("q3", "null"), ("", "[]")])
+    );
+    assert_eq!(
+        retry(r#"{"requestState":"","inputResponses":{}}"#).expect("empty").state.as_deref(),
+        Some("")
+    );
+}
+
+/// 26M-5: a structure that is none is refused, and so is what says it twice.
+#[test]
+fn a_malformed_retry_is_refused() {
+    for params in [
+        r#"{"inputResponses":null}"#,
+        r#"{"inputResponses":[]}"#,
+        r#"{"inputResponses":"{}"}"#,
+        r#"{"inputResponses":5}"#,
+        r#"{"inputResponses":{"\ud800":1}}"#,
+        r#"{"inputResponses":{},"inputResponses":{}}"#,
+        r#"{"requestState":null}"#,
+        r#"{"requestState":5}"#,
+        r#"{"requestState":{}}"#,
+        r#"{"requestState":"\ud800"}"#,
+        r#"{"requestState":"a","request\u0053tate":"b"}"#,
+    ] {
+        let error = retry(params).expect_err(params);
+        assert_eq!(error.code, -32602, "{params}");
+        assert!(error.message.starts_with("tools/call: "), "{params}: {error}");
+    }
+}
+
+/// 26M-2: a map from keys to a method and params, with no id.
+#[test]
+fn questions_are_a_map_from_keys_to_requests() {
+    let form =
+        RawJson::trusted(r#"{"message":"Deploy?", "requestedSchema":{"type":"object","properties":{}}}"#);
+    let sampling = RawJson::trusted(r#"{"messages":[],"maxTokens":5}"#);
+    let none = RawJson::empty_object();
+    let questions =
+        [("a \"b\"", Kind::Form, &form), ("s", Kind::Sampling, &sampling), ("r", Kind::Roots, &none)];
+    let made = input_requests(questions.into_iter());
+    assert_eq!(
+        made.as_str(),
+        concat!(
+            r#"{"a \"b\"":{"method":"elicitation/create","params":{"message":"Deploy?", "requestedSchema":{"type":"object","properties":{}}}},"#,
+            r#""s":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":5}},"#,
+            r#""r":{"method":"roots/list","params":{}}}"#
+        )
+    );
+    assert_eq!(input_requests(std::iter::empty()).as_str(), "{}");
+}
+
+/// 26M-8: a page has no `elicitationId` here.
+#[test]
+fn a_page_is_asked_for_without_an_id() {
+    for (given, expected) in [
+        (
+            r#"{"elicitationId":"e","message":"m","mode":"url","url":"https://a/"}"#,
+            r#"{"message":"m","mode":"url","url":"https://a/"}"#,
+        ),
+        (r#"{"mode":"url","elicitation\u0049d":"e"}"#, r#"{"mode":"url"}"#),
+        (r#"{"elicitationId":"e"}"#, "{}"),
+        (r#"{"mode":"url","_meta":{"elicitationId":1}}"#, r#"{"mode":"url","_meta":{"elicitationId":1}}"#),
+    ] {
+        let params = RawJson::trusted(given);
+        let made = input_requests([("k", Kind::Url, &params)].into_iter());
+        assert_eq!(
+            made.as_str(),
+            format!(r#"{{"k":{{"method":"elicitation/create","params":{expected}}}}}"#),
+            "{given}"
+        );
+    }
+}
+
+/// 26M-2, 26M-7, 26J-5: the result, with the state if there is one, and no hints for
+/// caches.
+#[test]
+fn what_asks_for_input_says_so() {
+    let requests = RawJson::trusted(r#"{"k":{"method":"roots/list","params":{}}}"#);
+    let server = RawJson::trusted(r#"{"name":"t","version":"1"}"#);
+    let made = |state| -> Value { input_required(&requests, state, &server).decode().expect("JSON") };
+    let expected = json!({
+        "resultType": "input_required",
+        "inputRequests": {"k": {"method": "roots/list", "params": {}}},
+        "requestState": "s\"\\é",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "t", "version": "1"}},
+    });
+    assert_eq!(made(Some("s\"\\é")), expected);
+    assert_eq!(made(None).get("requestState"), None);
+}
+
+/// 26T-17: an update names a task and brings answers of any shape.
+#[test]
+fn an_update_names_a_task_and_brings_answers() {
+    let update = |params: &str| update_params(Some(&RawJson::trusted(params.to_owned())));
+    let (id, answers) = update(
+        r#"{"taskId":"t","inputResponses":{"q1":{"action":"accept"},"unknown-key":{"ignored":true}}}"#,
+    )
+    .expect("an update");
+    assert_eq!((id.as_str(), answers.len()), ("t", 2));
+    assert_eq!(answers["q1"].as_str(), r#"{"action":"accept"}"#);
+    assert_eq!(update(r#"{"taskId":"t","inputResponses":{}}"#).expect("none").1.len(), 0);
+    assert!(update_params(None).is_err());
+    for params in [
+        "{}",
+        r#"{"taskId":"t"}"#,
+        r#"{"inputResponses":{}}"#,
+        r#"{"taskId":5,"inputResponses":{}}"#,
+        r#"{"taskId":"t","inputResponses":null}"#,
+        r#"{"taskId":"t","inputResponses":[]}"#,
+        r#"{"taskId":"t","taskId":"u","inputResponses":{}}"#,
+    ] {
+        assert_eq!(update(params).expect_err(params).code, -32602, "{params}");
+    }
+}

@@ -1,0 +1,117 @@
+use super::*;
+use serde_json::Value;
+
+fn decode(params: &str) -> Result<Filter, RpcError> {
+    Filter::decode(Some(&RawJson::trusted(params.to_owned())))
+}
+
+fn value(message: &Bytes) -> Value {
+    serde_json::from_slice(message).expect("JSON")
+}
+
+/// 26SUB-1, 26X-11: every kind, and unknown ones beside them.
+#[test]
+fn a_filter_names_what_is_wanted_and_what_is_unknown_is_not_granted() {
+    let all = r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["a:b"],"taskIds":["t","u"]}"#;
+    let filter = decode(&format!(r#"{{"notifications":{all}}}"#)).expect("all");
+    assert_eq!(filter.render().as_str(), all, "what was wanted, said again");
+    assert!(!filter.is_empty());
+    for nothing in [
+        "{}",
+        r#"{"toolsListChanged":false,"taskIds":[]}"#,
+        r#"{"eventsChanged":true,"io.example/ids":["x"],"tools":true}"#,
+    ] {
+        let filter = decode(&format!(r#"{{"notifications":{nothing}}}"#)).expect(nothing);
+        assert!(filter.is_empty(), "{nothing}");
+        assert_eq!(filter.render().as_str(), "{}", "{nothing}");
+    }
+    let twice =
+        decode(r#"{"notifications":{"taskIds":["b","a","b"],"resourceSubscriptions":["x:y","x:y"]}}"#)
+            .expect("twice");
+    assert_eq!((twice.tasks, twice.uris), (vec!["b".to_owned(), "a".to_owned()], vec!["x:y".to_owned()]));
+}
+
+/// 26SUB-1: `notifications` is required, and its members have their types.
+#[test]
+fn a_malformed_filter_is_refused() {
+    assert_eq!(Filter::decode(None).expect_err("no params").code, -32602);
+    for params in [
+        "{}",
+        r#"{"notifications":null}"#,
+        r#"{"notifications":[]}"#,
+        r#"{"notifications":[true,true,true,[],[]]}"#,
+        r#"{"notifications":true}"#,
+        r#"{"notifications":{"toolsListChanged":1}}"#,
+        r#"{"notifications":{"toolsListChanged":null}}"#,
+        r#"{"notifications":{"taskIds":"t"}}"#,
+        r#"{"notifications":{"taskIds":[5]}}"#,
+        r#"{"notifications":{"taskIds":null}}"#,
+        r#"{"notifications":{"resourceSubscriptions":{}}}"#,
+        r#"{"notifications":{"taskIds":[],"taskIds":["t"]}}"#,
+        r#"{"notifications":{},"notifications":{}}"#,
+    ] {
+        assert_eq!(decode(params).expect_err(params).code, -32602, "{params}");
+    }
+}
+
+/// 26SUB-2: the first message, with what was granted.
+#[test]
+fn the_acknowledgement_says_what_was_granted() {
+    let granted = Filter { tools: true, tasks: vec!["t".into()], ..Filter::default() };
+    assert_eq!(
+        value(&acknowledged(&Id::Text("L1".into()), &granted)),
+        json!({
+            "jsonrpc": "2.0",
+            "method": "notifications/subscriptions/acknowledged",
+            "params": {
+                "notifications": {"toolsListChanged": true, "taskIds": ["t"]},
+                "_meta": {"io.modelcontextprotocol/subscriptionId": "L1"},
+            },
+        })
+    );
+    let nothing = value(&acknowledged(&Id::Number(0), &Filter::default()));
+    assert_eq!(nothing["params"]["notifications"], json!({}));
+}
+
+/// 26SUB-3, 26T-23: every notification names the subscription, in the JSON type of
+/// its id; a number and a text of the same digits are two.
+#[test]
+fn every_notification_names_its_subscription() {
+    let detailed = RawJson::trusted(r#"{"taskId":"t","status":"working"}"#);
+    for (id, shown) in [
+        (Id::Number(7), json!(7)),
+        (Id::Text("7".into()), json!("7")),
+        (Id::Number(i64::MIN), json!(i64::MIN)),
+        (Id::Text("\"\\é".into()), json!("\"\\é")),
+    ] {
+        for (message, method) in [
+            (tools_list_changed(&id), "notifications/tools/list_changed"),
+            (prompts_list_changed(&id), "notifications/prompts/list_changed"),
+            (resources_list_changed(&id), "notifications/resources/list_changed"),
+            (resource_updated(&id, "a:\"b"), "notifications/resources/updated"),
+            (task(&id, &detailed), "notifications/tasks"),
+            (acknowledged(&id, &Filter::default()), "notifications/subscriptions/acknowledged"),
+        ] {
+            let message = value(&message);
+            assert_eq!(message["method"], method);
+            assert_eq!(message["params"]["_meta"][META_SUBSCRIPTION], shown, "{method}");
+            assert_eq!(message.get("id"), None, "{method}");
+        }
+        assert_eq!(value(&resource_updated(&id, "a:\"b"))["params"]["uri"], "a:\"b");
+        let told = value(&task(&id, &detailed));
+        assert_eq!((&told["params"]["taskId"], &told["params"]["status"]), (&json!("t"), &json!("working")));
+    }
+}
+
+/// 26SUB-5: the end is the response to the request.
+#[test]
+fn the_end_is_the_response_of_the_request() {
+    assert_eq!(
+        value(&ended(&Id::Number(3))),
+        json!({
+            "jsonrpc": "2.0",
+            "id": 3,
+            "result": {"resultType": "complete", "_meta": {"io.modelcontextprotocol/subscriptionId": 3}},
+        })
+    );
+}

@@ -1,0 +1,53 @@
+use super::*;
+
+fn names(object: &str) -> Option<Vec<(String, String)>> {
+    let mut seen = Vec::new();
+    each(object, |member| seen.push((member.name.to_owned(), member.value.get().to_owned()))).ok()?;
+    Some(seen)
+}
+
+#[test]
+fn members_are_shown_as_they_are_written_those_of_one_name_too() {
+    let shown = names(" { \"a\" : [ 1 ,2] ,\n\"\\u0061\":\"}\", \"a\":{\"b\":null} } ").expect("an object");
+    let expected = [("\"a\"", "[ 1 ,2]"), ("\"\\u0061\"", "\"}\""), ("\"a\"", "{\"b\":null}")]
+        .map(|(n, v)| (n.into(), v.into()));
+    assert_eq!(shown, expected);
+    assert_eq!(names("{}"), Some(Vec::new()));
+    assert_eq!(names("{ \t\n}"), Some(Vec::new()));
+    for other in
+        ["", "[]", "\"a\"", "5", "null", "{", "{\"a\"}", "{\"a\":}", "{1:2}", "{null:2}", "{\"a\":1,}"]
+    {
+        assert_eq!(names(other), None, "{other:?}");
+    }
+}
+
+#[test]
+fn a_name_is_the_same_however_it_is_escaped() {
+    let is = |text: &str, name: &str| {
+        let mut answer = None;
+        each(&format!("{{{text}:0}}"), |member| answer = Some(member.is(name))).expect("an object");
+        answer.expect("a member")
+    };
+    assert!(is(r#""a/b""#, "a/b"));
+    assert!(is(r#""a\/b""#, "a/b"));
+    assert!(is(r#""\u0061\u002fb""#, "a/b"));
+    assert!(is(r#""""#, ""));
+    for (text, name) in [
+        (r#""A/b""#, "a/b"),
+        (r#""a/b ""#, "a/b"),
+        (r#""a""#, "a/b"),
+        (r#""""#, "a"),
+        (r#""\\""#, "\\\\"),
+        (r#""\ud800""#, "\u{fffd}"),
+    ] {
+        assert!(!is(text, name), "{text} {name}");
+    }
+}
+
+#[test]
+fn what_is_below_is_not_read_however_deep() {
+    let deep = format!("{{\"a\":{}{},\"b\":1}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(last(&deep, "b").map(RawValue::get), Some("1"));
+    assert_eq!(last(r#"{"a":1,"\u0061":2}"#, "a").map(RawValue::get), Some("2"), "the last one counts");
+    assert!(last(r#"{"a":1"#, "a").is_none(), "not read to its end");
+}

@@ -1,0 +1,211 @@
+use super::*;
+
+fn found(schema: &str) -> Result<Vec<ParamHeader>, String> {
+    param_headers(&RawJson::parse(schema.to_owned()).expect("test JSON"))
+}
+
+fn header(name: &str, path: &[&str], kind: ParamKind) -> ParamHeader {
+    ParamHeader { name: name.into(), path: path.iter().map(|name| (*name).into()).collect(), kind }
+}
+
+/// 26XH-1: at the top and deeper, by `properties` alone.
+#[test]
+fn annotations_that_properties_lead_to_are_found() {
+    let schema = r#"{"type":"object","properties":{
+        "region":{"type":"string","x-mcp-header":"Region"},
+        "plain":{"type":"string"},
+        "where":{"type":"object","properties":{
+            "zone":{"type":"integer","x-mcp-header":"Zone"},
+            "deep":{"properties":{"on":{"type":"boolean","x-mcp-header":"On!"}}}}}}}"#;
+    assert_eq!(
+        found(schema),
+        Ok(vec![
+            header("Region", &["region"], ParamKind::String),
+            header("On!", &["where", "deep", "on"], ParamKind::Boolean),
+            header("Zone", &["where", "zone"], ParamKind::Integer),
+        ])
+    );
+    assert_eq!(found(r#"{"type":"object","properties":{}}"#), Ok(Vec::new()));
+    let escaped = r#"{"properties":{"a":{"type":"string","x-mcp-he\u0061der":"A"}}}"#;
+    assert_eq!(found(escaped), Ok(vec![header("A", &["a"], ParamKind::String)]));
+}
+
+/// 26XH-1: a property of that name, and data that looks so, are not annotations.
+#[test]
+fn what_only_looks_like_an_annotation_is_none() {
+    for schema in [
+        r#"{"properties":{"x-mcp-header":{"type":"string"}}}"#,
+        r#"{"properties":{"a":{"type":"object","default":{"x-mcp-header":"A"}}}}"#,
+        r#"{"properties":{"a":{"const":{"x-mcp-header":"A"},"enum":[{"x-mcp-header":"A"}],"examples":[{"x-mcp-header":"B"}]}}}"#,
+        r#"{"description":"x-mcp-header"}"#,
+        r#"{"$defs":{"x-mcp-header":{"type":"string"}}}"#,
+    ] {
+        assert_eq!(found(schema), Ok(Vec::new()), "{schema}");
+    }
+}
+
+/// 26XH-1: the name, the type and the place, each refused with the reason.
+#[test]
+fn annotations_that_are_not_allowed_are_refused() {
+    let property = |text: &str| format!(r#"{{"properties":{{"a":{{{text}}}}}}}"#);
+    for name in ["\"\"", "\"a b\"", "\"a:b\"", "\"é\"", "\"a\\nb\"", "5", "null", "true", "[]", "{}"] {
+        let error = found(&property(&format!(r#""type":"string","x-mcp-header":{name}"#))).expect_err(name);
+        assert!(error.contains("not the name of a header"), "{name}: {error}");
+    }
+    for kind in [
+        r#""type":"number","#,
+        r#""type":"object","#,
+        r#""type":"array","#,
+        r#""type":"null","#,
+        r#""type":["string","null"],"#,
+        "",
+        r##""$ref":"#/$defs/a","##,
+    ] {
+        let error = found(&property(&format!(r#"{kind}"x-mcp-header":"A""#))).expect_err(kind);
+        assert!(error.contains("only a string"), "{kind}: {error}");
+    }
+    let one = r#"{"type":"string","x-mcp-header":"A"}"#;
+    let inside = format!(r#"{{"properties":{{"b":{one}}}}}"#);
+    for place in [
+        format!(r#""items":{one}"#),
+        format!(r#""items":[{one}]"#),
+        format!(r#""items":{inside}"#),
+        format!(r#""prefixItems":[true,{one}]"#),
+        format!(r#""additionalProperties":{one}"#),
+        format!(r#""allOf":[{inside}]"#),
+        format!(r#""anyOf":[{{}},{inside}]"#),
+        format!(r#""oneOf":[{inside}]"#),
+        format!(r#""not":{inside}"#),
+        format!(r#""if":{inside}"#),
+        format!(r#""then":{inside}"#),
+        format!(r#""else":{inside}"#),
+        format!(r#""patternProperties":{{"^a":{one}}}"#),
+        format!(r#""dependentSchemas":{{"a":{inside}}}"#),
+        format!(r#""$defs":{{"a":{one}}}"#),
+        format!(r#""definitions":{{"a":{inside}}}"#),
+        format!(r#""properties":{{"c":{{"anyOf":[{one}]}}}}"#),
+        r#""type":"object","x-mcp-header":"A""#.to_owned(),
+    ] {
+        let error = found(&format!("{{{place}}}")).expect_err(&place);
+        assert!(error.contains("`properties` alone"), "{place}: {error}");
+    }
+    let twice = r#"{"properties":{"a":{"type":"string","x-mcp-header":"Region"},
+        "b":{"type":"object","properties":{"c":{"type":"string","x-mcp-header":"REGION"}}}}}"#;
+    assert!(found(twice).expect_err("twice").contains("twice"));
+    let deep = format!("{}1{}", r#"{"x-mcp-header":"#.repeat(100_000), "}".repeat(100_000));
+    assert!(param_headers(&RawJson::trusted(deep)).is_err(), "too deep to be read");
+}
+
+fn check(kind: ParamKind, argument: &str, value: Option<&str>) -> bool {
+    let arguments = RawJson::trusted(format!(r#"{{"other":1,"a":{argument}}}"#));
+    let result = header("A", &["a"], kind).check(&arguments, value);
+    if let Err(error) = &result {
+        assert_eq!(error.code, -32020, "{argument} {value:?}: {error}");
+    }
+    result.is_ok()
+}
+
+/// 26XH-2, 26H-5: the header says what the argument says, by the rules of its type.
+#[test]
+fn a_header_says_what_the_argument_says() {
+    use ParamKind::{Boolean, Integer, String};
+    for (kind, argument, value) in [
+        (String, r#""us-west""#, "us-west"),
+        (String, r#""us-west""#, "\t us-west "),
+        (String, r#""Hello""#, "=?base64?SGVsbG8=?="),
+        (String, r#""=?base64?SGVsbG8=""#, "=?base64?SGVsbG8="),
+        (String, r#""\u00e9""#, "=?base64?w6k=?="),
+        (String, r#""""#, ""),
+        (String, r#""""#, "=?base64??="),
+        (String, r#"" a ""#, "=?base64?IGEg?="),
+        (Integer, "42", "42"),
+        (Integer, "42.0", "42"),
+        (Integer, "4.2e1", "42"),
+        (Integer, "42", "42.0"),
+        (Integer, "0", "-0"),
+        (Integer, "-7", "-7"),
+        (Integer, "9007199254740993", "9007199254740993"),
+        (Integer, "123456789012345678901234567890", "123456789012345678901234567890"),
+        (Boolean, "true", "true"),
+        (Boolean, "false", "false"),
+    ] {
+        assert!(check(kind, argument, Some(value)), "{argument} {value}");
+    }
+    for (kind, argument, value) in [
+        (String, r#""us-west""#, "us-east"),
+        (String, r#""us-west""#, "US-WEST"),
+        (String, r#""Hello""#, "=?base64?SGVsbG8?="),
+        (String, r#""Hello""#, "=?base64?SGVs!!!bG8=?="),
+        (String, r#""Hello""#, "=?BASE64?SGVsbG8=?="),
+        (String, r#""42""#, "42.0"),
+        (String, r#""\ud800""#, "\u{fffd}"),
+        (Integer, "42", "43"),
+        (Integer, "42", "-42"),
+        (Integer, "42", "forty-two"),
+        (Integer, "42", "+42"),
+        (Integer, "42", "042"),
+        (Integer, "42", ""),
+        (Integer, "42", "4 2"),
+        (Integer, "9007199254740993", "9007199254740992"),
+        (Boolean, "true", "false"),
+        (Boolean, "true", "True"),
+        (Boolean, "true", "1"),
+    ] {
+        assert!(!check(kind, argument, Some(value)), "{argument} {value}");
+    }
+}
+
+/// 26XH-2: an argument needs its header, and without an argument there is none.
+#[test]
+fn a_header_is_there_if_and_only_if_the_argument_is() {
+    assert!(!check(ParamKind::String, r#""x""#, None));
+    assert!(!check(ParamKind::Integer, "0", None));
+    assert!(!check(ParamKind::Boolean, "false", None));
+    assert!(check(ParamKind::String, "null", None));
+    assert!(!check(ParamKind::String, "null", Some("null")));
+    assert!(!check(ParamKind::String, "null", Some("")));
+    // Nothing a header could say; the schema refuses it.
+    assert!(check(ParamKind::String, "{}", None));
+    assert!(check(ParamKind::String, "[1]", Some("x")));
+    let deep = header("A", &["a", "b"], ParamKind::String);
+    for without in
+        ["{}", r#"{"a":null}"#, r#"{"a":"b"}"#, r#"{"a":[]}"#, r#"{"a":{"c":1}}"#, r#"{"a":{"b":null}}"#]
+    {
+        let arguments = RawJson::trusted(without);
+        assert_eq!(deep.check(&arguments, None), Ok(()), "{without}");
+        assert!(deep.check(&arguments, Some("x")).is_err(), "{without}");
+    }
+    assert_eq!(deep.check(&RawJson::trusted(r#"{"a":{"b":"x"}}"#), Some("x")), Ok(()));
+}
+
+/// 26XH-2: which of two a tool would see is anybody's guess, so neither counts.
+#[test]
+fn an_argument_that_is_there_twice_agrees_with_no_header() {
+    let one = header("A", &["a"], ParamKind::String);
+    for value in [Some("x"), Some("y"), None] {
+        let arguments = RawJson::trusted(r#"{"a":"x","\u0061":"y"}"#);
+        assert_eq!(one.check(&arguments, value).expect_err("twice").code, -32020, "{value:?}");
+    }
+}
+
+proptest::proptest! {
+    /// 26XH-2: numbers are compared by their value, whatever their size.
+    #[test]
+    fn numbers_are_compared_by_value(number in proptest::prelude::any::<i128>(), zeros in 0_usize..6) {
+        let exact = number.to_string();
+        let padded = format!("{exact}.{}", "0".repeat(zeros + 1));
+        let scaled = format!("{exact}{}e-{zeros}", "0".repeat(zeros));
+        proptest::prop_assert!(check(ParamKind::Integer, &exact, Some(&padded)));
+        proptest::prop_assert!(check(ParamKind::Integer, &scaled, Some(&exact)));
+        let next = number.wrapping_add(1).to_string();
+        proptest::prop_assert!(!check(ParamKind::Integer, &exact, Some(&next)));
+    }
+
+    #[test]
+    fn no_header_makes_it_panic(value in ".{0,24}", argument in "\"[a-z]{0,4}\"|-?[0-9]{1,4}(\\.[0-9]{1,2})?([eE][+-]?[0-9]{1,20})?|true") {
+        // A number may be one that nobody can hold.
+        if serde_json::from_str::<&serde_json::value::RawValue>(&argument).is_ok() {
+            let _ = check(ParamKind::Integer, &argument, Some(&value));
+        }
+    }
+}

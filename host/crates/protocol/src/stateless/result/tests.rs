@@ -1,0 +1,181 @@
+use super::*;
+use serde_json::Value;
+
+const SERVER: &str = r#"{"name":"toolyard","version":"1"}"#;
+const SI: &str = r#""io.modelcontextprotocol/serverInfo""#;
+
+fn completed(result: &str) -> String {
+    let result = RawJson::parse(result.to_owned()).expect("test JSON");
+    let made = complete(&result, &RawJson::trusted(SERVER));
+    RawJson::parse(made.bytes()).expect("still JSON");
+    made.as_str().to_owned()
+}
+
+/// How often a name is there, however it is written.
+fn count(object: &str, name: &str) -> usize {
+    let mut count = 0;
+    each(object, |member| count += usize::from(member.is(name))).expect("an object");
+    count
+}
+
+/// 26J-4, 26J-5: what is added, and that nothing else changes.
+#[test]
+fn a_result_says_what_it_is_and_who_gave_it_and_stays_itself() {
+    for (given, expected) in [
+        ("{}", format!(r#"{{"resultType":"complete","_meta":{{{SI}:{SERVER}}}}}"#)),
+        ("{ \n\t}", format!(r#"{{"resultType":"complete","_meta":{{{SI}:{SERVER}}}}}"#)),
+        (
+            r#"{"content":[ ], "big":9007199254740993,"f":1.0}"#,
+            format!(
+                r#"{{"resultType":"complete","content":[ ], "big":9007199254740993,"f":1.0,"_meta":{{{SI}:{SERVER}}}}}"#
+            ),
+        ),
+        (
+            r#"{"a":"é\u00e9\/","content":[]}"#,
+            format!(r#"{{"resultType":"complete","a":"é\u00e9\/","content":[],"_meta":{{{SI}:{SERVER}}}}}"#),
+        ),
+        (
+            r#"{"_meta":{"a":"}"},"content":[]}"#,
+            format!(r#"{{"resultType":"complete","content":[],"_meta":{{{SI}:{SERVER},"a":"}}"}}}}"#),
+        ),
+        ("{\"_meta\": { } }", format!(r#"{{"resultType":"complete","_meta":{{{SI}:{SERVER}}}}}"#)),
+    ] {
+        assert_eq!(completed(given), expected, "{given}");
+    }
+}
+
+/// 26J-4, 26J-5: a guest has no say in these, however it spells them.
+#[test]
+fn what_a_guest_says_of_its_own_result_is_replaced_and_never_doubled() {
+    for given in [
+        r#"{"resultType":"task","content":[]}"#.to_owned(),
+        r#"{"result\u0054ype":"input_required","content":[],"resultType":5}"#.to_owned(),
+        format!(r#"{{"_meta":{{{SI}:{{"name":"guest","version":"0"}}}},"content":[]}}"#),
+        r#"{"_meta":{"io.modelcontextprotocol\u002fserverInfo":1,"io.modelcontextprotocol\/serverInfo":2},"content":[]}"#
+            .to_owned(),
+        format!(r#"{{"\u005fmeta":{{{SI}:0,"a":1}},"content":[],"_meta":{{"b":2,{SI}:{{}}}}}}"#),
+        r#"{"_meta":null,"content":[]}"#.to_owned(),
+        r#"{"_meta":"text","content":[]}"#.to_owned(),
+        r#"{"_meta":["a"],"content":[]}"#.to_owned(),
+    ] {
+        let made = completed(&given);
+        assert_eq!((count(&made, "resultType"), count(&made, "_meta")), (1, 1), "{made}");
+        let value: Value = serde_json::from_str(&made).expect("JSON");
+        assert_eq!(value["resultType"], "complete", "{made}");
+        assert_eq!(value["content"], serde_json::json!([]), "{made}");
+        assert_eq!(value["_meta"][META_SERVER_INFO]["name"], "toolyard", "{made}");
+        let meta = value["_meta"].to_string();
+        assert_eq!(count(&meta, META_SERVER_INFO), 1, "{made}");
+        assert_eq!(made.matches("serverInfo").count(), 1, "{made}");
+    }
+}
+
+/// 26J-4: what only looks like it, deeper or in a text, is the guest's own.
+#[test]
+fn the_same_names_deeper_in_a_result_are_left_alone() {
+    for given in [
+        r#"{"content":[{"resultType":"task","_meta":{"a":1}}]}"#,
+        r#"{"structuredContent":{"resultType":"x","ttlMs":1,"_meta":null}}"#,
+        r#"{"text":"\"resultType\":\"task\",\"_meta\":{}"}"#,
+    ] {
+        let made = completed(given);
+        let mut value: Value = serde_json::from_str(&made).expect("JSON");
+        assert_eq!(value["resultType"], "complete");
+        let members = value.as_object_mut().expect("an object");
+        members.remove("resultType");
+        members.remove("_meta");
+        assert_eq!(value, serde_json::from_str::<Value>(given).expect("JSON"), "{given}");
+    }
+}
+
+/// 26C-5: cacheable results say for how long and for whom.
+#[test]
+fn what_may_be_kept_says_how_long_and_for_whom() {
+    let server = RawJson::trusted(SERVER);
+    let list = RawJson::trusted(r#"{"tools":[]}"#);
+    let made = complete_cached(&list, &server, &Cache { ttl_ms: 0, public: false });
+    assert_eq!(
+        made.as_str(),
+        format!(
+            r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[],"_meta":{{{SI}:{SERVER}}}}}"#
+        )
+    );
+    let read = RawJson::trusted(r#"{"contents":[],"ttlMs":-1,"cacheSc\u006fpe":"public","ttlMs":"x"}"#);
+    let made = complete_cached(&read, &server, &Cache { ttl_ms: 60_000, public: true });
+    assert_eq!((count(made.as_str(), "ttlMs"), count(made.as_str(), "cacheScope")), (1, 1), "{made:?}");
+    let value: Value = made.decode().expect("JSON");
+    assert_eq!((&value["ttlMs"], &value["cacheScope"]), (&60_000.into(), &"public".into()));
+    // Without hints, those of a guest are members like any.
+    let kept: Value = serde_json::from_str(&completed(r#"{"content":[],"ttlMs":5}"#)).expect("JSON");
+    assert_eq!(kept["ttlMs"], 5);
+}
+
+/// 26T-14: a result inside of a task is complete, names no server of its own, and is
+/// not tied to the task.
+#[test]
+fn a_result_inside_of_a_task_is_complete_and_not_tied_to_it() {
+    for (given, expected) in [
+        ("{}", r#"{"resultType":"complete"}"#),
+        (r#"{"content":[ ]}"#, r#"{"resultType":"complete","content":[ ]}"#),
+        (r#"{"resultType":"task","content":[]}"#, r#"{"resultType":"complete","content":[]}"#),
+        (r#"{"_meta":{"a":1},"content":[]}"#, r#"{"resultType":"complete","content":[],"_meta":{"a":1}}"#),
+        (
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"},"a":1}}"#,
+            r#"{"resultType":"complete","_meta":{"a":1}}"#,
+        ),
+        (
+            r#"{"_meta":{"io.modelcontextprotocol\/related-task":{"taskId":"t"}}}"#,
+            r#"{"resultType":"complete","_meta":{}}"#,
+        ),
+    ] {
+        assert_eq!(inner_complete(&RawJson::trusted(given)).as_str(), expected, "{given}");
+    }
+}
+
+#[test]
+fn depth_is_carried() {
+    let deep = format!(r#"{{"_meta":{{}},"a":{}{}}}"#, "[".repeat(100), "]".repeat(100));
+    assert_eq!(count(&completed(&deep), "a"), 1);
+}
+
+fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
+    use proptest::prelude::*;
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[ -~é]{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 5, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            members(inner).prop_map(Value::from),
+        ]
+    })
+}
+
+fn members(
+    inner: impl proptest::strategy::Strategy<Value = Value>,
+) -> impl proptest::strategy::Strategy<Value = serde_json::Map<String, Value>> {
+    let name =
+        "resultType|_meta|ttlMs|cacheScope|content|io\\.modelcontextprotocol/serverInfo|[a-z\"\\\\]{1,4}";
+    proptest::collection::hash_map(name, inner, 0..6).prop_map(|map| map.into_iter().collect())
+}
+
+use proptest::strategy::Strategy as _;
+
+proptest::proptest! {
+    /// 26J-4, 26J-5: against the plain way to do it.
+    #[test]
+    fn any_object_becomes_what_the_slow_way_makes_of_it(given in members(any_json())) {
+        let server: Value = serde_json::from_str(SERVER).expect("JSON");
+        let mut expected = given.clone();
+        expected.insert("resultType".into(), "complete".into());
+        let mut meta = expected.remove("_meta").and_then(|meta| meta.as_object().cloned()).unwrap_or_default();
+        meta.insert(META_SERVER_INFO.into(), server);
+        expected.insert("_meta".into(), meta.into());
+        let made = completed(&Value::from(given).to_string());
+        proptest::prop_assert_eq!(serde_json::from_str::<Value>(&made).expect("JSON"), Value::from(expected));
+        proptest::prop_assert_eq!((count(&made, "resultType"), count(&made, "_meta")), (1, 1));
+    }
+}
