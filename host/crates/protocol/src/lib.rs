@@ -20,6 +20,7 @@ pub mod raw;
 pub mod resources;
 pub mod response;
 pub mod revision;
+pub mod stateless;
 pub mod task_filter;
 pub mod tasks;
 pub mod timestamp;

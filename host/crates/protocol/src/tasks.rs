@@ -4,7 +4,7 @@ use crate::{RawJson, RpcError, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The `_meta` key of the text that the model gets meanwhile (T-15).
-const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
+pub(crate) const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
 
 /// The states of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

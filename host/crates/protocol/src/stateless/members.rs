@@ -1,0 +1,77 @@
+//! The members of an object as they are written: nothing is copied, nothing below
+//! them is read, and a name is compared however it is escaped.
+
+use serde::Deserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// One member of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Member<'a> {
+    /// Its name as it is written, with the quotes.
+    pub name: &'a str,
+    /// Its value.
+    pub value: &'a RawValue,
+}
+
+impl<'a> Member<'a> {
+    /// Whether it has this name.
+    pub fn is(&self, name: &str) -> bool {
+        if self.name.contains('\\') {
+            // Half a surrogate pair is JSON, but the name of nothing that we know.
+            return serde_json::from_str::<String>(self.name).is_ok_and(|text| text == name);
+        }
+        self.name.len() == name.len() + 2 && &self.name[1..self.name.len() - 1] == name
+    }
+
+    /// Its value if that is an object.
+    pub fn object(&self) -> Option<&'a str> {
+        Some(self.value.get()).filter(|text| text.starts_with('{'))
+    }
+}
+
+/// Shows `visit` each member of an object in its order, those of the same name
+/// too.
+///
+/// # Errors
+/// That of `serde_json`, if the text is no object; members before the fault were
+/// shown.
+pub(super) fn each<'a>(object: &'a str, visit: impl FnMut(Member<'a>)) -> Result<(), serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(object);
+    reader.deserialize_map(Members(visit))
+}
+
+/// The value of the last member of this name, which is the one that counts where
+/// an object is read whole.
+pub(super) fn last<'a>(object: &'a str, name: &str) -> Option<&'a RawValue> {
+    let mut found = None;
+    each(object, |member| {
+        if member.is(name) {
+            found = Some(member.value);
+        }
+    })
+    .ok()?;
+    found
+}
+
+struct Members<F>(F);
+
+impl<'a, F: FnMut(Member<'a>)> Visitor<'a> for Members<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<&RawValue>()? {
+            let name = name.get();
+            if !name.starts_with('"') {
+                return Err(A::Error::custom("a name is a string"));
+            }
+            self.0(Member { name, value: map.next_value()? });
+        }
+        Ok(())
+    }
+}

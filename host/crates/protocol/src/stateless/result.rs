@@ -1,0 +1,124 @@
+//! Results: what they are, and who gives them (26J-4, 26J-5, 26C-5). A result is
+//! kept as it was given and gets what this generation adds when it leaves.
+
+use super::META_SERVER_INFO;
+use super::members::each;
+use crate::RawJson;
+use crate::response::RELATED_TASK;
+
+/// How long a result holds, and for whom (26C-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cache {
+    /// For so many milliseconds.
+    pub ttl_ms: u64,
+    /// Whether users may share it.
+    pub public: bool,
+}
+
+/// `result`, an object, to the letter, as a complete one of `server`, which is the
+/// encoded `Implementation` of ours. What it says of these two things itself is
+/// replaced.
+#[must_use]
+pub fn complete(result: &RawJson, server: &RawJson) -> RawJson {
+    Edit { cache: None, server: Some(server), not: &[META_SERVER_INFO] }.apply(result)
+}
+
+/// The same for results that clients may keep (26C-5).
+#[must_use]
+pub fn complete_cached(result: &RawJson, server: &RawJson, cache: &Cache) -> RawJson {
+    Edit { cache: Some(cache), server: Some(server), not: &[META_SERVER_INFO] }.apply(result)
+}
+
+/// A result inside of a task (26T-14): complete, and without the mark that ties it
+/// to its task in the other generation.
+#[must_use]
+pub fn inner_complete(result: &RawJson) -> RawJson {
+    Edit { cache: None, server: None, not: &[RELATED_TASK] }.apply(result)
+}
+
+/// What is put into a result.
+struct Edit<'a> {
+    cache: Option<&'a Cache>,
+    server: Option<&'a RawJson>,
+    /// The members of `_meta` that the result itself has no say in.
+    not: &'static [&'static str],
+}
+
+impl Edit<'_> {
+    fn apply(&self, result: &RawJson) -> RawJson {
+        let text = result.as_str();
+        let mut out = String::with_capacity(text.len() + 192 + self.server.map_or(0, |s| s.as_bytes().len()));
+        out.push_str("{\"resultType\":\"complete\"");
+        if let Some(cache) = self.cache {
+            let scope = if cache.public { "public" } else { "private" };
+            out.push_str(&format!(",\"ttlMs\":{},\"cacheScope\":\"{scope}\"", cache.ttl_ms));
+        }
+        if self.may_touch(text) {
+            self.rewrite(text, &mut out);
+        } else {
+            let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
+            if !inside.bytes().all(|byte| byte.is_ascii_whitespace()) {
+                out.push(',');
+                out.push_str(inside);
+            }
+            self.push_meta(None, &mut out);
+        }
+        out.push('}');
+        RawJson::trusted(out)
+    }
+
+    /// Whether the text may have members that are ours to set. If not, which is the
+    /// rule, it need not be read.
+    fn may_touch(&self, text: &str) -> bool {
+        let names: &[&str] = match self.cache {
+            Some(_) => &["\"resultType\"", "\"_meta\"", "\"ttlMs\"", "\"cacheScope\""],
+            None => &["\"resultType\"", "\"_meta\""],
+        };
+        names.iter().any(|name| text.contains(name)) || text.contains("\\u")
+    }
+
+    /// All members but those; of several `_meta`, the last.
+    fn rewrite(&self, text: &str, out: &mut String) {
+        let mut meta = None;
+        let read = each(text, |member| {
+            if member.is("_meta") {
+                meta = member.object();
+            } else if !self.is_ours(&member) {
+                push(out, member.name, member.value.get());
+            }
+        });
+        debug_assert!(read.is_ok(), "a result is an object");
+        self.push_meta(meta, out);
+    }
+
+    fn is_ours(&self, member: &super::members::Member<'_>) -> bool {
+        member.is("resultType") || (self.cache.is_some() && (member.is("ttlMs") || member.is("cacheScope")))
+    }
+
+    fn push_meta(&self, given: Option<&str>, out: &mut String) {
+        if given.is_none() && self.server.is_none() {
+            return;
+        }
+        let mut meta = String::new();
+        if let Some(server) = self.server {
+            push(&mut meta, &format!("\"{META_SERVER_INFO}\""), server.as_str());
+        }
+        if let Some(given) = given {
+            let _ = each(given, |member| {
+                if !self.not.iter().any(|name| member.is(name)) {
+                    push(&mut meta, member.name, member.value.get());
+                }
+            });
+        }
+        out.push_str(",\"_meta\":{");
+        out.push_str(meta.strip_prefix(',').unwrap_or(&meta));
+        out.push('}');
+    }
+}
+
+fn push(out: &mut String, name: &str, value: &str) {
+    out.push(',');
+    out.push_str(name);
+    out.push(':');
+    out.push_str(value);
+}
