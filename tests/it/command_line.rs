@@ -142,6 +142,9 @@ async fn tools_and_check_show_what_is_on_offer() {
     let check = out(&run(&["check", fetch.to_str().expect("plain")]).await);
     assert!(check.contains("nothing is granted by [http]"), "{check}");
     assert!(check.contains("missing    [http]: it sends HTTP requests, and may not"), "{check}");
+    let mirrored = guests::fixture("bad_header");
+    let check = out(&run(&["check", mirrored.to_str().expect("plain")]).await);
+    assert!(check.contains("warnings   mirrored: clients that come over HTTP will leave it out"), "{check}");
     let absent = run(&["check", "absent.wasm"]).await;
     assert_eq!(absent.status.code(), Some(1));
     assert!(err(&absent).contains("absent.wasm"));

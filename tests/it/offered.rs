@@ -139,7 +139,7 @@ async fn pr_2_to_pr_4_prompts_are_listed_made_and_their_arguments_checked() {
     let entries = all(&session, "prompts/list", "prompts").await;
     let names = texts(&entries, "name");
     assert!(names.is_sorted(), "{names:?}");
-    assert_eq!(names.len(), 4 + 2);
+    assert_eq!(names.len(), 5 + 2);
     let recommend = entries.iter().find(|entry| entry["name"] == "recommend").expect("a prompt");
     assert_eq!(recommend["arguments"][0]["required"], true);
     let get = async |params: Value| session.request("prompts/get", params).await;

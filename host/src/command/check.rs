@@ -68,6 +68,11 @@ fn as_text(report: &CheckReport) -> String {
         let text = format!("{} (tasks {}): {description}", tool.name, tool.task_support.as_str());
         line(if index == 0 { "tools" } else { "" }, text);
     }
+    let faults = report.tools.iter().filter_map(|tool| Some((&tool.name, tool.header_fault.as_ref()?)));
+    for (index, (tool, what)) in faults.enumerate() {
+        let text = format!("{tool}: clients that come over HTTP will leave it out: {what}");
+        line(if index == 0 { "warnings" } else { "" }, text);
+    }
     for (index, skipped) in report.skipped.iter().enumerate() {
         line(if index == 0 { "skipped" } else { "" }, format!("{}: {}", skipped.function, skipped.why));
     }
@@ -204,6 +209,7 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
             "title": tool.title,
             "description": tool.description,
             "taskSupport": tool.task_support.as_str(),
+            "headerFault": tool.header_fault,
         })).collect::<Vec<_>>(),
         "skipped": report.skipped.iter().map(|skipped| serde_json::json!({
             "function": skipped.function,

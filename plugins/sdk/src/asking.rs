@@ -104,6 +104,10 @@ impl From<raw::AskError> for AskError {
 /// Asks the user, by a form made of `T`: a struct of texts, numbers, `bool`s and enums
 /// without data (variants are shown by their comments), or one such value alone.
 ///
+/// In a plain call under 2026-07-28 the run ends here and begins anew, from the start,
+/// when the client has answered; then this returns at once. So ask before anything is
+/// changed, and under the same keys in every run.
+///
 /// ```no_run
 /// # use toolyard_plugin::{Error, ask};
 /// # fn tool() -> Result<(), Error> {

@@ -55,7 +55,9 @@ pub fn check_cancelled() -> Result<(), Error> {
 }
 
 /// From here on the call is a task, which outlives its connection. Nothing happens if it
-/// is one already or cannot be one.
+/// is one already or cannot be one; [`CallInfo::task_id`] tells. Under 2026-07-28 this is
+/// how a tool with [`optional_task`](crate::Tool::optional_task) says that there is no use
+/// in waiting for it; in earlier revisions the client decides, with the call.
 pub fn begin_task() -> Result<(), TaskError> {
     host::begin_task().map_err(|error| match error {
         raw::TaskError::Busy(why) => TaskError::Busy(why),
@@ -84,7 +86,9 @@ impl std::fmt::Display for TaskError {
 }
 
 /// From here on the call has effects: the host does not run it again on its own account.
-/// To be called before anything is changed.
+/// To be called before anything is changed, and after the last question: under 2026-07-28
+/// a later one can only be waited for in a task, and fails with
+/// [`TooLate`](crate::AskError::TooLate) where the call cannot become one.
 pub fn effects() -> Result<(), crate::AskError> {
     Ok(host::effects()?)
 }
@@ -112,7 +116,8 @@ pub struct CallInfo {
     pub deadline: Option<String>,
     /// The tool that is called.
     pub tool: Option<String>,
-    /// What the client can do, as it said: MCP `ClientCapabilities`.
+    /// What the client can do, as it said for this call or its session: MCP
+    /// `ClientCapabilities`.
     pub client_capabilities: Map<String, Value>,
     /// Who calls, if the manifest grants that to be known.
     pub subject: Option<Value>,

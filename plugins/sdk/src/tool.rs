@@ -68,7 +68,8 @@ impl Tool {
         self
     }
 
-    /// May be called as a task, too.
+    /// May be called as a task, too. Under 2026-07-28 a call becomes one if it takes long,
+    /// or from [`begin_task`](crate::begin_task) on.
     pub fn optional_task(mut self) -> Self {
         self.task_support = raw::TaskSupport::Optional;
         self

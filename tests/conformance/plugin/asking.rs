@@ -1,9 +1,11 @@
-//! Tools that ask the client while the call is open (2025-11-25).
+//! Tools that the scenarios of 2025-11-25 call, which ask the client while the call is
+//! open.
 
 use fixtures::{arguments, result};
 use serde_json::{Value, json};
-use toolyard_plugin::raw::{AskError, CallError, Question, Tool, ToolResult, host};
+use toolyard_plugin::raw::{CallError, Question, Tool, ToolResult, host};
 
+use crate::questions::{sampled, why};
 use crate::tools::{none, plain};
 
 const ELICITATION: &str = "elicitation/create";
@@ -43,12 +45,7 @@ fn sample(prompt: &Value) -> ToolResult {
         "maxTokens": 100,
     });
     match ask("sampling/createMessage", &params) {
-        Ok(answer) => {
-            // One block, or an array of them.
-            let content = &answer["content"];
-            let text = content["text"].as_str().or_else(|| content[0]["text"].as_str());
-            result::text(format!("LLM response: {}", text.unwrap_or("(no text)")))
-        }
+        Ok(answer) => result::text(format!("LLM response: {}", sampled(&answer))),
         Err(why) => result::failure(why),
     }
 }
@@ -71,18 +68,6 @@ fn ask(method: &str, params: &Value) -> Result<Value, String> {
     let answer = answers.into_iter().next().ok_or_else(|| format!("{method}: there is no answer"))?;
     let json = answer.outcome.map_err(|error| why(method, &error))?;
     serde_json::from_str(&json).map_err(|error| format!("{method}: the answer cannot be read: {error}"))
-}
-
-fn why(method: &str, error: &AskError) -> String {
-    let what = match error {
-        AskError::Unsupported(what) => format!("not supported by this client: {what}"),
-        AskError::TimedOut => "no answer came in time".to_owned(),
-        AskError::Refused(error) => format!("the client refused: {} ({})", error.message, error.code),
-        AskError::Invalid(what) => format!("the host refused the question: {what}"),
-        AskError::TooLate => "it is too late to ask".to_owned(),
-        AskError::Cancelled => "the call is being stopped".to_owned(),
-    };
-    format!("{method}: {what}")
 }
 
 fn person() -> Value {

@@ -4,6 +4,9 @@
 mod asking;
 mod media;
 mod offering;
+mod questions;
+mod rounds;
+mod tasks;
 mod tools;
 
 use toolyard_plugin::raw::{CallError, Tool, ToolResult};
@@ -15,14 +18,17 @@ impl toolyard_plugin::raw::Guest for Conformance {
     fn list_tools() -> Vec<Tool> {
         let mut listed = tools::list();
         listed.extend(asking::list());
+        listed.extend(rounds::list());
+        listed.extend(tasks::list());
         listed
     }
 
     fn call(name: String, arguments: String) -> Result<ToolResult, CallError> {
-        match tools::call(&name).or_else(|| asking::call(&name, &arguments)) {
-            Some(result) => result,
-            None => Err(fixtures::arguments::unknown_tool(&name)),
-        }
+        tools::call(&name, &arguments)
+            .or_else(|| asking::call(&name, &arguments))
+            .or_else(|| rounds::call(&name))
+            .or_else(|| tasks::call(&name, &arguments))
+            .unwrap_or_else(|| Err(fixtures::arguments::unknown_tool(&name)))
     }
 }
 

@@ -8,6 +8,7 @@ use toolyard_plugin::prompts::{Prompt, PromptResult};
 use toolyard_plugin::raw::{CallError, RpcError};
 use toolyard_plugin::resources::{Body, Contents, Entry, Page, Template};
 
+use crate::questions::{self, Asking, field, form};
 use crate::tools::embedded;
 use crate::{Conformance, media};
 
@@ -75,6 +76,7 @@ impl toolyard_plugin::prompts::Guest for Conformance {
                 vec![argument("resourceUri", "The URI of the resource.")],
             ),
             plain("test_prompt_with_image", "A prompt with an image in it.", vec![]),
+            plain("test_input_required_result_prompt", "A prompt that asks the user first.", vec![]),
         ]
     }
 
@@ -93,6 +95,13 @@ impl toolyard_plugin::prompts::Guest for Conformance {
             ],
             "test_prompt_with_image" => {
                 vec![media::image(), result::block("Please analyze the image above.")]
+            }
+            "test_input_required_result_prompt" => {
+                let properties = json!({ "context": { "type": "string" } });
+                let message = "What context should the prompt use?";
+                let question = form("user_context", message, properties, &["context"]);
+                let [answer] = questions::ask([question]).map_err(Asking::error)?;
+                vec![result::block(format!("The context is: {}", field(&answer, "context")))]
             }
             _ => {
                 return Err(CallError::Rpc(arguments::invalid_params(format!("There is no prompt {name}."))));

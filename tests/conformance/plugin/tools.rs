@@ -3,7 +3,7 @@
 use fixtures::declaration::tool;
 use fixtures::result;
 use serde_json::{Value, json};
-use toolyard_plugin::raw::{CallError, Content, LogLevel, TaskSupport, Tool, ToolResult, host};
+use toolyard_plugin::raw::{CallError, Change, Content, LogLevel, TaskSupport, Tool, ToolResult, host};
 
 use crate::media;
 
@@ -39,10 +39,14 @@ pub fn list() -> Vec<Tool> {
         ("test_tool_with_progress", "Reports progress three times."),
         ("test_tool_with_logging", "Logs three messages."),
         ("test_reconnection", "Lets go of its stream and answers later."),
+        ("test_logging_tool", "Logs a message."),
+        ("test_trigger_tool_change", "Says that the list of tools has changed."),
+        ("test_trigger_prompt_change", "Says that the list of prompts has changed."),
     ]
     .into_iter()
     .map(|(name, description)| plain(name, description, none()))
     .collect();
+    tools.push(plain("test_parameter_headers", "Has parameters that are headers as well.", mirrored()));
     tools.push(Tool {
         input_schema: JSON_SCHEMA_2020_12.to_owned(),
         ..plain("json_schema_2020_12_tool", "Has an input schema that uses much of JSON Schema.", none())
@@ -50,8 +54,20 @@ pub fn list() -> Vec<Tool> {
     tools
 }
 
+/// Parameters that clients send as headers, too (26XH-1).
+fn mirrored() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "priority": { "type": "integer", "x-mcp-header": "Priority" },
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "urgent": { "type": "boolean", "x-mcp-header": "Urgent" },
+        },
+    })
+}
+
 /// Calls one of them.
-pub fn call(name: &str) -> Option<Result<ToolResult, CallError>> {
+pub fn call(name: &str, arguments: &str) -> Option<Result<ToolResult, CallError>> {
     Some(Ok(match name {
         "test_simple_text" => result::text("This is a simple text response for testing."),
         "test_image_content" => of(vec![media::image()]),
@@ -91,6 +107,19 @@ pub fn call(name: &str) -> Option<Result<ToolResult, CallError>> {
             host::sleep(AWAY_MS);
             result::text("The result after the reconnection.")
         }
+        "test_logging_tool" => {
+            host::log(LogLevel::Info, None, &json!("The tool logs a message").to_string());
+            result::text("A message was logged.")
+        }
+        "test_trigger_tool_change" => {
+            host::changed(&Change::Tools);
+            result::text("The list of tools has changed, it says.")
+        }
+        "test_trigger_prompt_change" => {
+            host::changed(&Change::Prompts);
+            result::text("The list of prompts has changed, it says.")
+        }
+        "test_parameter_headers" => result::text(format!("The arguments: {arguments}")),
         "json_schema_2020_12_tool" => result::text("The arguments fit."),
         _ => return None,
     }))

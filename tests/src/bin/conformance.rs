@@ -21,25 +21,49 @@ struct Suite {
     name: &'static str,
     /// Its folder in `node_modules`.
     package: &'static str,
+    /// Its folder in the output.
+    output: &'static str,
     args: &'static [&'static str],
     /// How many scenarios it runs; that it ran them all is part of passing.
     scenarios: usize,
 }
 
-const SUITES: [Suite; 2] = [
+const SUITES: [Suite; 3] = [
     Suite {
         name: "conformance 0.1.16, all scenarios",
         package: "conformance",
+        output: "0.1.16",
         args: &["--suite", "all"],
         scenarios: 32,
     },
     Suite {
         name: "conformance 0.2.0-alpha.12, the requirements of 2025-11-25",
         package: "conformance-alpha",
+        output: "2025-11-25",
         args: &["--requirements", "2025-11-25"],
         scenarios: 33,
     },
+    // Of these, 37 are what the revision requires; it runs the tasks extension and what
+    // the suite itself does not count yet (the headers, JSON Schema) besides, and here
+    // they count.
+    Suite {
+        name: "conformance 0.2.0-alpha.12, the requirements of 2026-07-28 and the tasks extension",
+        package: "conformance-alpha",
+        output: "2026-07-28",
+        args: &["--requirements", "2026-07-28"],
+        scenarios: 50,
+    },
 ];
+
+/// Scenarios in which the suite has nothing to check yet: a message that says so is all
+/// that they leave. What they are named for has tests of our own.
+const WITHOUT_CHECKS: [&str; 1] = ["tasks-status-notifications"];
+
+/// The time at the end of a scenario's folder, such as `-2026-11-21T15-12-18-313Z`.
+const TIME_CHARS: usize = 25;
+
+/// What the operator of the plugin says of it.
+const MANIFEST: &str = include_str!("../../conformance/plugin/conformance.toml");
 
 fn folder() -> PathBuf {
     guests::root().join("tests/conformance/node_modules")
@@ -73,7 +97,8 @@ async fn main() -> ExitCode {
 async fn run() -> bool {
     drop(std::fs::remove_dir_all(output()));
     std::fs::create_dir_all(output()).expect("a folder for the output");
-    let host = Setup::new().with(&[guests::fixture("conformance")]).start().await;
+    let components = [guests::fixture("conformance")];
+    let host = Setup::new().manifest("conformance", MANIFEST).with(&components).start().await;
     let proxy = Proxy::before(host.port()).await;
     let mut passed = true;
     for suite in &SUITES {
@@ -90,8 +115,8 @@ async fn run() -> bool {
 impl Suite {
     async fn run(&self, url: &str) -> bool {
         say(&format!("\n{}", self.name));
-        let results = output().join(self.package);
-        let said = std::fs::File::create(output().join(format!("{}.log", self.package))).expect("a log");
+        let results = output().join(self.output);
+        let said = std::fs::File::create(output().join(format!("{}.log", self.output))).expect("a log");
         let mut suite = Command::new(folder().join(".bin/node"))
             .arg(folder().join(self.package).join("dist/index.js"))
             .args(["server", "--url", url])
@@ -136,8 +161,7 @@ fn scenarios(results: &Path) -> Vec<Scenario> {
             let path = entry.expect("an entry").path();
             let name = path.file_name().and_then(|name| name.to_str()).expect("a plain name");
             let name = name.strip_prefix("server-").unwrap_or(name);
-            // A name may hold a year too; the time comes last.
-            let name = name.rfind("-20").map_or(name, |time| &name[..time]);
+            let name = name.len().checked_sub(TIME_CHARS).and_then(|end| name.get(..end)).unwrap_or(name);
             let text = std::fs::read(path.join("checks.json")).unwrap_or_default();
             Scenario { name: name.to_owned(), checks: serde_json::from_slice(&text).unwrap_or_default() }
         })
@@ -153,20 +177,21 @@ impl Scenario {
 
     /// A scenario that found nothing to check has shown nothing.
     fn passed(&self) -> bool {
-        self.of("FAILURE").next().is_none() && self.of("SUCCESS").next().is_some()
+        let wanted = if WITHOUT_CHECKS.contains(&self.name.as_str()) { "SKIPPED" } else { "SUCCESS" };
+        self.of("FAILURE").next().is_none() && self.of(wanted).next().is_some()
     }
 
     fn show(&self) {
         let mark = if self.passed() { "ok  " } else { "FAIL" };
         say(&format!("  {mark}  {} ({} checks)", self.name, self.of("SUCCESS").count()));
-        for (status, mark) in [("FAILURE", ""), ("WARNING", "warning: ")] {
+        for (status, mark) in [("FAILURE", ""), ("WARNING", "warning: "), ("SKIPPED", "skipped: ")] {
             for check in self.of(status) {
                 let text = check["errorMessage"].as_str().or(check["description"].as_str());
                 say(&format!("          {mark}{}", text.unwrap_or_default()));
             }
         }
         if self.of("FAILURE").next().is_none() && !self.passed() {
-            say("          nothing was checked");
+            say("          nothing was checked that should have been");
         }
     }
 }

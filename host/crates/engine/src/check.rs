@@ -1,5 +1,6 @@
 //! A report on one component, for `toolyard check`.
 
+use crate::describe;
 use crate::engine::Engine;
 use crate::error::{LoadError, Refusal};
 use crate::folder;
@@ -75,6 +76,8 @@ pub struct CheckedTool {
     pub description: Option<String>,
     /// Whether it may be called as a task.
     pub task_support: TaskSupport,
+    /// Why clients that come over HTTP leave it out, if they do (26XH-1).
+    pub header_fault: Option<String>,
 }
 
 /// One prompt of a report.
@@ -142,6 +145,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         title: tool.spec.description.title.clone(),
         description: tool.spec.description.description.clone(),
         task_support: tool.spec.task_support,
+        header_fault: describe::header_fault(&tool.spec.description.input_schema),
     });
     let is_granted = |reach: &Reach| match reach {
         Reach::Files => !grants.folders.is_empty(),

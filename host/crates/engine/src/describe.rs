@@ -7,7 +7,7 @@ use crate::schema::Schema;
 use crate::settings::Settings;
 use std::collections::HashSet;
 use std::sync::Arc;
-use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription};
+use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription, param_headers};
 
 /// The most tools of one component.
 pub(crate) const MAX_TOOLS: usize = 256;
@@ -100,6 +100,12 @@ pub(crate) fn task_support(execution: Option<Execution>) -> TaskSupport {
     execution.map_or(TaskSupport::Forbidden, |execution| execution.task_support)
 }
 
+/// Why clients leave a tool out that they reach over HTTP: what it says of headers for
+/// its parameters is not valid (26XH-1). It is served all the same, for the others.
+pub(crate) fn header_fault(input_schema: &RawJson) -> Option<String> {
+    param_headers(input_schema).err()
+}
+
 /// Checks the tools together and compiles their schemas.
 pub(crate) fn declare(
     described: Vec<ToolDescription>,
@@ -164,6 +170,24 @@ mod tests {
         let tools = declared(vec![tool("a")]).expect("fine");
         let description = &tools[0].description;
         assert!(description.icons.is_none() && description.annotations.is_none());
+    }
+
+    #[test]
+    fn _26xh_1_a_tool_with_a_wrong_annotation_is_taken_and_the_fault_is_known() {
+        for (property, fault) in [
+            (r#"{"type":"string","x-mcp-header":"Region"}"#, None),
+            (r#"{"type":"number","x-mcp-header":"Region"}"#, Some("only a string")),
+            (r#"{"type":"string","x-mcp-header":"a b"}"#, Some("not the name of a header")),
+        ] {
+            let input_schema = format!(r#"{{"type":"object","properties":{{"p":{property}}}}}"#);
+            let tools = declared(vec![wit::Tool { input_schema, ..tool("t") }]).expect("taken");
+            let found = header_fault(&tools[0].description.input_schema);
+            match (&found, fault) {
+                (None, None) => {}
+                (Some(found), Some(says)) if found.contains(says) => {}
+                _ => panic!("{property}: {found:?}"),
+            }
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 use crate::bindings::toolyard::plugin::types::{CallError, RpcError as GuestError};
 use crate::inputs::cut;
 use serde_json::{Map, Value};
-use toolyard_task::wire::error::{INTERNAL_ERROR, MISSING_CAPABILITY, URL_ELICITATION_REQUIRED};
-use toolyard_task::wire::{RawJson, RpcError, check_page};
+use toolyard_task::wire::error::{INTERNAL_ERROR, URL_ELICITATION_REQUIRED};
+use toolyard_task::wire::{MISSING_CAPABILITY, RawJson, RpcError, check_page};
 
 /// The longest message (`types.rpc-error`).
 const MESSAGE_BYTES: usize = 8 << 10;

@@ -230,6 +230,10 @@ fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Resu
         execution: describe::execution(task_support),
         ..given.clone()
     };
+    if let Some(what) = describe::header_fault(&description.input_schema) {
+        let (plugin, tool) = (&base.file, &description.name);
+        tracing::warn!(%plugin, tool, what, "clients that come over HTTP will leave a tool out");
+    }
     let limits = said.limits.clone().unwrap_or_else(|| manifest.limits.clone());
     let spec = ToolSpec {
         description,

@@ -14,9 +14,6 @@ pub const INVALID_PARAMS: i32 = -32602;
 /// The fault is ours, or we are too busy.
 pub const INTERNAL_ERROR: i32 = -32603;
 
-/// The request needs a capability that the client did not declare with it (26R-4).
-pub const MISSING_CAPABILITY: i32 = -32021;
-
 /// The user has to open a page before the request can be done (E-7).
 pub const URL_ELICITATION_REQUIRED: i32 = -32042;
 

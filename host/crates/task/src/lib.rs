@@ -48,6 +48,8 @@ pub mod wire {
     pub use toolyard_protocol::raw::MAX_DEPTH;
     pub use toolyard_protocol::resources::{URI_BYTES, is_uri};
     pub use toolyard_protocol::response::RELATED_TASK;
+    pub use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
+    pub use toolyard_protocol::stateless::param_headers::param_headers;
     pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
     pub use toolyard_protocol::tools::{Execution, RequestedTtl, TaskSupport, ToolDescription, text_result};
     pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};

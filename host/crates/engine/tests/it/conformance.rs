@@ -4,8 +4,9 @@
 use crate::kit::{Recorder, call, engine, error, ok, only, read, retrieve, run, settings, tool};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use toolyard_task::provider::{Retrieval, Retrieved};
-use toolyard_task::tool::Report;
+use toolyard_task::tool::{CallInfo, Change, Report};
 use toolyard_task::wire::{LogLevel, RawJson, TaskSupport};
 use toolyard_task::{Catalog, RunEnd};
 
@@ -27,10 +28,18 @@ async fn tools_that_answer_by_themselves() {
     let catalog = conformance().await;
     for tool in catalog.tools() {
         let spec = tool.spec();
-        assert_eq!(spec.task_support, TaskSupport::Forbidden, "{}", spec.name());
+        let support = match spec.name() {
+            "failing_job" | "protocol_error_job" => TaskSupport::Required,
+            "slow_compute" | "confirm_delete" | "multi_input" | "test_tool_with_task" => {
+                TaskSupport::Optional
+            }
+            _ => TaskSupport::Forbidden,
+        };
+        assert_eq!(spec.task_support, support, "{}", spec.name());
         assert!(spec.description.description.is_some() && spec.name().len() <= 64);
     }
-    assert_eq!(catalog.len(), 14);
+    assert_eq!(catalog.len(), 35);
+    assert_eq!(ok(&call(&catalog, "greet", r#"{"name":"World"}"#).await), "Hello, World!");
     let text = ok(&call(&catalog, "test_simple_text", "{}").await);
     assert_eq!(text, "This is a simple text response for testing.");
     let text = error(&call(&catalog, "test_error_handling", "{}").await);
@@ -79,6 +88,9 @@ async fn tools_that_report() {
         .collect();
     assert_eq!(logged, ["Tool execution started", "Tool processing data", "Tool execution completed"]);
     assert!(matches!(reports("test_reconnection").await[..], [Report::ReleaseStream { .. }]));
+    assert!(matches!(reports("test_logging_tool").await[..], [Report::Log { .. }]));
+    assert_eq!(reports("test_trigger_tool_change").await, [Report::Changed(Change::Tools)]);
+    assert_eq!(reports("test_trigger_prompt_change").await, [Report::Changed(Change::Prompts)]);
 }
 
 #[tokio::test]
@@ -117,6 +129,111 @@ async fn tools_that_ask() {
 
     let said = error(&call(&catalog, "test_sampling", "{\"prompt\":\"p\"}").await);
     assert!(said.contains("not supported by this client"), "{said}");
+}
+
+/// A client that declares all of this and answers everything with `answer`.
+fn client(capabilities: &Value, answer: &Value) -> Arc<Recorder> {
+    let info = CallInfo {
+        task: None,
+        attempt: 1,
+        deadline: None,
+        client_capabilities: RawJson::of(capabilities),
+        trace: None,
+    };
+    Arc::new(Recorder {
+        answer: Some(answer.to_string()),
+        info: Some(info),
+        tells_missing: true,
+        ..Recorder::default()
+    })
+}
+
+fn keys(client: &Recorder) -> Vec<String> {
+    client.asked.lock().expect("free").iter().map(|asked| asked.key.clone()).collect()
+}
+
+#[tokio::test]
+async fn _26m_4_tools_that_ask_under_the_keys_of_the_suite() {
+    let catalog = conformance().await;
+    let accepted = json!({"action": "accept", "content": {"name": "Ada", "ok": true, "color": "blue"}});
+    let sampled = json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Paris"}});
+    let listed = json!({"roots": [{"uri": "file:///test/root"}]});
+    for (name, answer, asked, says) in [
+        ("test_input_required_result_elicitation", &accepted, &["user_name"][..], "Hello, Ada!"),
+        ("test_input_required_result_sampling", &sampled, &["capital_question"], "Paris"),
+        ("test_input_required_result_list_roots", &listed, &["client_roots"], "file:///test/root"),
+        ("test_input_required_result_request_state", &accepted, &["confirm"], "state-ok"),
+        ("test_input_required_result_tampered_state", &accepted, &["confirm"], "true"),
+        ("test_input_required_result_multi_round", &accepted, &["step1", "step2"], "Ada likes blue"),
+        ("test_streaming_elicitation", &accepted, &["user_name"], "Hello, Ada!"),
+        (
+            "confirm_delete",
+            &json!({"action": "accept", "content": {"confirm": true}}),
+            &["confirm"],
+            "deleted",
+        ),
+        ("multi_input", &accepted, &["first", "second"], "Ada and Ada"),
+    ] {
+        let client = client(&json!({}), answer);
+        let arguments = if name == "confirm_delete" { r#"{"filename":"f"}"# } else { "{}" };
+        let said = ok(&run(tool(&catalog, name), arguments, client.clone()).await);
+        assert!(said.contains(says), "{name}: {said}");
+        assert_eq!(keys(&client), asked, "{name}");
+    }
+    // 26M-3: only what the client declares.
+    let name = "test_input_required_result_capabilities";
+    let model = client(&json!({"sampling": {}}), &sampled);
+    ok(&run(tool(&catalog, name), "{}", model.clone()).await);
+    assert_eq!(keys(&model), ["greeting"]);
+}
+
+#[tokio::test]
+async fn _26r_4_tools_that_need_what_a_client_may_lack() {
+    let catalog = conformance().await;
+    let accepted = json!({"action": "accept", "content": {"name": "Ada"}});
+    let required =
+        async |name: &str, client: Arc<Recorder>| match run(tool(&catalog, name), "{}", client).await {
+            RunEnd::Error(error) => {
+                let data: Value = error.data.expect("data").decode().expect("JSON");
+                (error.code, data["requiredCapabilities"].clone())
+            }
+            other => panic!("{name}: {other:?}"),
+        };
+    let nothing = || client(&json!({}), &accepted);
+    assert_eq!(required("test_missing_capability", nothing()).await, (-32021, json!({"sampling": {}})));
+    ok(&run(tool(&catalog, "test_missing_capability"), "{}", client(&json!({"sampling": {}}), &accepted))
+        .await);
+    let mute = || Arc::new(Recorder { tells_missing: true, ..Recorder::default() });
+    let form = json!({"elicitation": {"form": {}}});
+    assert_eq!(required("test_input_required_result_elicitation", mute()).await, (-32021, form));
+    let all = json!({"elicitation": {"form": {}}, "roots": {}, "sampling": {}});
+    assert_eq!(required("test_input_required_result_multiple_inputs", mute()).await, (-32021, all));
+
+    // 26T-4: needs the extension, and asks nobody in vain.
+    let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let without = nothing();
+    assert_eq!(required("test_tool_with_task", without.clone()).await, (-32021, tasks.clone()));
+    assert_eq!(keys(&without), [""; 0]);
+    // It asks while the call is a plain one, and then begins a task; this client's call did not become one.
+    let with = client(&tasks, &accepted);
+    assert_eq!(required("test_tool_with_task", with.clone()).await, (-32021, tasks));
+    assert_eq!(keys(&with), ["user_name"]);
+    assert!(with.begun.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn _26t_3_jobs_say_themselves_that_they_take_long() {
+    let catalog = conformance().await;
+    for (arguments, begins) in [(r#"{"seconds":0,"label":"l"}"#, false), (r#"{"seconds":0.001}"#, true)] {
+        let client = Arc::new(Recorder::default());
+        ok(&run(tool(&catalog, "slow_compute"), arguments, client.clone()).await);
+        assert_eq!(client.begun.load(Ordering::SeqCst), begins, "{arguments}");
+    }
+    assert!(error(&call(&catalog, "failing_job", "{}").await).contains("always"));
+    match call(&catalog, "protocol_error_job", "{}").await {
+        RunEnd::Error(error) => assert_eq!(error.code, -32603),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
@@ -159,5 +276,5 @@ async fn resources_and_prompts() {
             .collect();
         assert_eq!(said, texts, "{name}");
     }
-    assert_eq!(catalog.prompts().count(), 4);
+    assert_eq!(catalog.prompts().count(), 5);
 }

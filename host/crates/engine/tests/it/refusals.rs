@@ -122,6 +122,17 @@ async fn manifests_that_are_wrong() {
 }
 
 #[tokio::test]
+async fn _26xh_1_a_tool_that_http_clients_will_drop_is_served_and_the_check_says_so() {
+    let folder = Folder::with(&[("bad_header.wasm", "bad_header"), ("conformance.wasm", "conformance")]);
+    let engine = engine(&settings());
+    let found = engine.check(&folder.file("bad_header.wasm")).await.expect("a plugin");
+    let fault = found.tools[0].header_fault.as_ref().expect("a number cannot be a header");
+    assert!(fault.contains("share") && fault.contains("only a string"), "{fault}");
+    let found = engine.check(&folder.file("conformance.wasm")).await.expect("a plugin");
+    assert!(found.tools.iter().all(|tool| tool.header_fault.is_none()), "its annotations are valid");
+}
+
+#[tokio::test]
 async fn a_check_reports_what_a_folder_would_load() {
     let folder = Folder::with(&[("probe.wasm", "probe"), ("dup.wasm", "dup")]);
     folder.put("probe.toml", b"prefix = \"p\"\n[limits]\nmemory = \"16MiB\"\n[env]\nA = \"1\"");
