@@ -118,8 +118,7 @@ impl Request {
         let client = envelope.client.as_ref().map(|client| client.name.as_str());
         // For the log alone: a name never decides anything (26R-5).
         tracing::trace!(method, client, "a request that stands alone");
-        let caller =
-            Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
+        let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
         Self {
             server: server.clone(),
             caller: Arc::new(caller),

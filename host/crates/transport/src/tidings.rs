@@ -140,7 +140,9 @@ impl News {
         }
         let changed = granted.uris.iter().filter(|uri| self.updated.is(uri));
         messages.extend(
-            changed.filter(|uri| dispatch.may_hear_of(caller, uri)).map(|uri| listen::resource_updated(id, uri)),
+            changed
+                .filter(|uri| dispatch.may_hear_of(caller, uri))
+                .map(|uri| listen::resource_updated(id, uri)),
         );
         messages
     }

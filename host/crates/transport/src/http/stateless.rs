@@ -11,7 +11,9 @@ use super::reply::{self, Reply};
 use super::{mirrored, sse};
 use crate::methods::Refusal;
 use crate::metrics::Counted;
-use crate::stateless::{self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Status, Subscription, Wrong};
+use crate::stateless::{
+    self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Status, Subscription, Wrong,
+};
 use crate::stream::{LogBounds, Next, Reader, Stream};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream as FutureStream, stream};
@@ -22,7 +24,7 @@ use tokio::sync::oneshot;
 use toolyard_dispatch::{CallParams, Handover, Stop};
 use toolyard_protocol::stateless::envelope::{Claim, Envelope};
 use toolyard_protocol::stateless::error::header_mismatch;
-use toolyard_protocol::{Id, RawJson, RpcError, response};
+use toolyard_protocol::{Id, RawJson, RpcError};
 
 impl Endpoint {
     /// Answers a request that claims to be of this revision (26H-14).
@@ -73,9 +75,9 @@ impl Endpoint {
     pub(super) fn without_envelope(&self, id: &Id, method: &str, params: Option<&RawJson>) -> Reply {
         self.server.metrics.asked(method);
         let error = match Envelope::decode(params) {
-            _ if method == "initialize" => header_mismatch(
-                "the header mcp-protocol-version names a version that has no initialize",
-            ),
+            _ if method == "initialize" => {
+                header_mismatch("the header mcp-protocol-version names a version that has no initialize")
+            }
             Err(error) => error,
             Ok(_) => RpcError::invalid_params("`_meta` names no version"),
         };
@@ -208,11 +210,7 @@ impl Drop for Leaving {
 
 /// The messages of a request and its answer, as events. Whoever falls behind what is
 /// kept is cut off, which cancels the request like any other way to go.
-fn events(
-    reader: Reader,
-    leaving: Leaving,
-    keep_alive: Duration,
-) -> impl FutureStream<Item = Bytes> + Send {
+fn events(reader: Reader, leaving: Leaving, keep_alive: Duration) -> impl FutureStream<Item = Bytes> + Send {
     stream::unfold((reader, leaving), move |(mut reader, leaving)| async move {
         let event = match tokio::time::timeout(keep_alive, reader.next()).await {
             Ok(Next::Message(_, message)) => sse::bare(message),

@@ -84,7 +84,7 @@ impl Subscription {
             tokio::select! {
                 biased;
                 // Whoever told us may be gone, which is the end as well.
-                _ = self.ending.wait_for(|ending| *ending) => {
+                () = ended(&mut self.ending) => {
                     self.over = true;
                     return Some(listen::ended(&self.request.id));
                 }
@@ -104,6 +104,10 @@ impl Subscription {
             self.ready.push_back(listen::task(&self.request.id, &detailed));
         }
     }
+}
+
+async fn ended(ending: &mut watch::Receiver<bool>) {
+    drop(ending.wait_for(|ending| *ending).await);
 }
 
 /// What of the request is granted, and the tasks among it.

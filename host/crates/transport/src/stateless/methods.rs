@@ -14,7 +14,7 @@ use toolyard_protocol::completion::CompleteParams;
 use toolyard_protocol::progress::progress_token;
 use toolyard_protocol::prompts::GetParams;
 use toolyard_protocol::stateless::discover::discover;
-use toolyard_protocol::stateless::input::{Retry, input_required, input_requests};
+use toolyard_protocol::stateless::input::{Retry, input_requests, input_required};
 use toolyard_protocol::stateless::result::{Cache, complete, complete_cached};
 use toolyard_protocol::stateless::task::created;
 use toolyard_protocol::tools::CallParams;
@@ -134,9 +134,10 @@ impl Asked {
             CallReply::Result(result) => Ok(complete(&result, server.presented()).into()),
             CallReply::Error(error) => Err(Failure::Answered(error)),
             CallReply::InputRequired(wanted) => Ok(self.wanted(&wanted)),
-            CallReply::Created(Created { view, immediate_response, handover }) => {
-                Ok(Given { result: created(&view, immediate_response.as_deref(), server.presented()), handover })
-            }
+            CallReply::Created(Created { view, immediate_response, handover }) => Ok(Given {
+                result: created(&view, immediate_response.as_deref(), server.presented()),
+                handover,
+            }),
         }
     }
 

@@ -102,7 +102,8 @@ pub(super) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJs
             check_askable(questions, client)?;
             let keys: Vec<_> = open.iter().map(|question| question.wire_key()).collect();
             let asked = keys.iter().zip(&open);
-            let requests = input_requests(asked.map(|(key, question)| (&**key, question.kind, &question.params)));
+            let requests =
+                input_requests(asked.map(|(key, question)| (&**key, question.kind, &question.params)));
             detailed(&view, &Payload::Input(&requests))
         }
     })
@@ -148,7 +149,8 @@ mod tests {
 
     fn required(questions: &[(Kind, &'static str)], client: &'static str) -> Option<Value> {
         let client = ClientCapabilities::of(&RawJson::trusted(client));
-        let questions: Vec<_> = questions.iter().map(|(kind, params)| (*kind, RawJson::trusted(*params))).collect();
+        let questions: Vec<_> =
+            questions.iter().map(|(kind, params)| (*kind, RawJson::trusted(*params))).collect();
         let error = check_askable(questions.iter().map(|(kind, params)| (*kind, params)), &client).err()?;
         assert_eq!(error.code, -32021);
         let data: Value = error.data.expect("data").decode().expect("JSON");
@@ -164,7 +166,10 @@ mod tests {
         );
         let able = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
         assert_eq!(required(&all, able), None);
-        assert_eq!(required(&all, r#"{"elicitation":{},"sampling":{},"roots":{}}"#), Some(json!({"elicitation": {"url": {}}})));
+        assert_eq!(
+            required(&all, r#"{"elicitation":{},"sampling":{},"roots":{}}"#),
+            Some(json!({"elicitation": {"url": {}}}))
+        );
         let with_tools = [(Kind::Sampling, r#"{"tools":[]}"#)];
         assert_eq!(required(&with_tools, able), Some(json!({"sampling": {"tools": {}}})));
         let with_context = [(Kind::Sampling, r#"{"includeContext":"allServers"}"#)];

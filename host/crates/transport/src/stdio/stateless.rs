@@ -86,8 +86,7 @@ impl Stateless {
         match self.outstanding.take(&request.id) {
             Ok(taken) => Ok((request, taken)),
             Err(NotTaken::IdInUse) => {
-                let error =
-                    RpcError::invalid_request("the id belongs to a request that is still under way");
+                let error = RpcError::invalid_request("the id belongs to a request that is still under way");
                 Err(Wrong::bad_request(&self.server, error))
             }
             Err(NotTaken::TooMany) => {
@@ -142,10 +141,7 @@ async fn deliver(outbox: &Outbox, answer: Option<Answer>, taken: Taken) {
 
 /// Room for one line, unless the request is cancelled before there is some, or nobody
 /// writes any more.
-async fn place<'a>(
-    outbox: &'a Outbox,
-    taken: &Taken,
-) -> Option<tokio::sync::mpsc::Permit<'a, Outgoing>> {
+async fn place<'a>(outbox: &'a Outbox, taken: &Taken) -> Option<tokio::sync::mpsc::Permit<'a, Outgoing>> {
     tokio::select! {
         biased;
         () = taken.stop.wait() => None,
