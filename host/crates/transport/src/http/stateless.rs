@@ -145,7 +145,7 @@ impl Endpoint {
                 };
             }
             Status::TurnedAway(fault) => {
-                return reply::turned_away(Refusal { fault, message }, &self.server.auth);
+                return reply::turned_away(Refusal { fault: *fault, message }, &self.server.auth);
             }
             Status::BadRequest => StatusCode::BAD_REQUEST,
             Status::NoSuchMethod => StatusCode::NOT_FOUND,

@@ -18,7 +18,7 @@ pub(crate) enum Status {
     /// There is no such method.
     NoSuchMethod,
     /// It was turned away before anything was done.
-    TurnedAway(Fault),
+    TurnedAway(Box<Fault>),
 }
 
 /// Why a request is not answered by its method. Counted.
@@ -100,7 +100,7 @@ impl Request {
             Failure::Refused(fault) => {
                 metrics.faulted(&fault);
                 let message = response::error(Some(&self.id), &shown(fault.rpc()));
-                return Some(Answer { message, status: Status::TurnedAway(fault), handover: None });
+                return Some(Answer { message, status: Status::TurnedAway(Box::new(fault)), handover: None });
             }
             Failure::Fault(fault) => {
                 metrics.faulted(&fault);
