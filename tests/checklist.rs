@@ -1,38 +1,67 @@
-//! Every item of the checklist of 2025-11-25 is cited by a test: in its name, as
-//! `t_12_`, or in a comment or string, as `T-12`.
+//! Every item of the checklists of 2025-11-25 and of 2026-07-28 is cited by a test: in its
+//! name, as `t_12_` or `_26t_12_`, or in a comment or string, as `T-12` or `26T-12`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use toolyard_tests::guests::root;
 use toolyard_tests::schema;
 
-/// The sections of the checklist and how many items each has.
-const SECTIONS: [(&str, u32); 20] = [
-    ("J", 9),
-    ("L", 10),
-    ("S", 5),
-    ("H", 29),
-    ("TL", 12),
-    ("T", 44),
-    ("IR", 10),
-    ("Q", 12),
-    ("P", 3),
-    ("C", 6),
-    ("G", 2),
-    ("N", 1),
-    ("E", 9),
-    ("M", 5),
-    ("F", 8),
-    ("R", 8),
-    ("PR", 5),
-    ("CO", 3),
-    ("X", 8),
-    ("A", 6),
+/// The sections of a checklist and how many items each has.
+type Sections = &'static [(&'static str, u32)];
+
+const CHECKLISTS: [(&str, Sections); 2] = [
+    (
+        "mcp-2025-11-25.md",
+        &[
+            ("J", 9),
+            ("L", 10),
+            ("S", 5),
+            ("H", 29),
+            ("TL", 12),
+            ("T", 44),
+            ("IR", 10),
+            ("Q", 12),
+            ("P", 3),
+            ("C", 6),
+            ("G", 2),
+            ("N", 1),
+            ("E", 9),
+            ("M", 5),
+            ("F", 8),
+            ("R", 8),
+            ("PR", 5),
+            ("CO", 3),
+            ("X", 8),
+            ("A", 6),
+        ],
+    ),
+    (
+        "mcp-2026-07-28.md",
+        &[
+            ("26J", 9),
+            ("26R", 6),
+            ("26D", 9),
+            ("26H", 15),
+            ("26XH", 2),
+            ("26S", 4),
+            ("26M", 9),
+            ("26SUB", 7),
+            ("26C", 7),
+            ("26TL", 4),
+            ("26T", 26),
+            ("26A", 3),
+            ("26B", 16),
+            ("26X", 12),
+        ],
+    ),
 ];
 
-fn items() -> BTreeSet<String> {
-    SECTIONS
-        .into_iter()
+fn sections() -> impl Iterator<Item = (&'static str, u32)> {
+    CHECKLISTS.into_iter().flat_map(|(_, sections)| sections.iter().copied())
+}
+
+fn items(sections: impl Iterator<Item = (&'static str, u32)>) -> BTreeSet<String> {
+    sections
         .flat_map(|(section, count)| (1..=count).map(move |number| format!("{section}-{number}")))
         .collect()
 }
@@ -82,7 +111,7 @@ fn cited(text: &str) -> BTreeSet<String> {
             let section = pair[0].to_ascii_uppercase();
             let right_case = if after_fn { pair[0] != section } else { pair[0] == section };
             let alone = after_fn || parts.len() == 2;
-            if alone && right_case && SECTIONS.iter().any(|(known, _)| *known == section) {
+            if alone && right_case && sections().any(|(known, _)| known == section) {
                 cited.extend(pair[1].parse::<u32>().map(|number| format!("{section}-{number}")));
             }
         }
@@ -93,7 +122,7 @@ fn cited(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_item_is_cited_by_a_test() {
-    let items = items();
+    let items = items(sections());
     let cited: BTreeSet<_> = test_sources().iter().flat_map(|text| cited(text)).collect();
     let uncited: Vec<_> = items.difference(&cited).map(String::as_str).collect();
     assert!(uncited.is_empty(), "no test cites {uncited:?}");
@@ -133,29 +162,29 @@ fn items_are_found_in_names_comments_and_strings() {
         ("fn tl_9_unknown_tools()", &["TL-9"]),
         ("// as T-12 and X-4 say", &["T-12", "X-4"]),
         ("\"T-31\", // (H-2, H-3).", &["T-31", "H-2", "H-3"]),
-        ("fn a_test() { t_1_2(); } // UTF-8, HTTP-17, SEP-1904, 26D-9, T-x, t-1", &[]),
+        ("async fn s_26h_4_26xh_2_headers() // 26SUB-7", &["26H-4", "26XH-2", "26SUB-7"]),
+        ("fn a_test() { t_1_2(); } // UTF-8, HTTP-17, SEP-1904, 27D-9, T-x, t-1, 26t-1", &[]),
     ] {
         assert_eq!(cited(text), items.iter().map(|item| (*item).to_owned()).collect(), "{text}");
     }
 }
 
-/// The counts above are those of the checklist, where it is on this machine.
+/// The counts above are those of the checklists, where they are on this machine.
 #[test]
-fn the_sections_are_those_of_the_checklist() {
-    let path = schema::folder().join("mcp-2025-11-25.md");
-    let Ok(checklist) = std::fs::read_to_string(path) else {
-        schema::skipped("the checklist of 2025-11-25 is not here: its sections are taken on trust");
-        return;
-    };
-    let bullets = checklist.lines().filter_map(|line| line.strip_prefix("- "));
-    let named: Vec<_> = bullets.flat_map(|line| cited(line.split(' ').next().unwrap_or_default())).collect();
-    let all = SECTIONS
-        .into_iter()
-        .flat_map(|(section, count)| (1..=count).map(move |number| format!("{section}-{number}")));
-    assert_eq!(
-        named.iter().cloned().collect::<BTreeSet<_>>(),
-        all.collect(),
-        "an item was added to the checklist, or taken from it"
-    );
-    assert_eq!(named.len(), named.iter().collect::<BTreeSet<_>>().len(), "each item stands there once");
+fn the_sections_are_those_of_the_checklists() {
+    for (file, sections) in CHECKLISTS {
+        let Ok(checklist) = std::fs::read_to_string(schema::folder().join(file)) else {
+            schema::skipped(&format!("{file} is not here: its sections are taken on trust"));
+            continue;
+        };
+        let bullets = checklist.lines().filter_map(|line| line.strip_prefix("- "));
+        let named: Vec<_> =
+            bullets.flat_map(|line| cited(line.split(' ').next().unwrap_or_default())).collect();
+        assert_eq!(
+            named.iter().cloned().collect::<BTreeSet<_>>(),
+            items(sections.iter().copied()),
+            "{file}: an item was added, or taken from it"
+        );
+        assert_eq!(named.len(), named.iter().collect::<BTreeSet<_>>().len(), "each item stands there once");
+    }
 }

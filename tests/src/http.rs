@@ -111,7 +111,7 @@ impl Connection {
         let mut exchange = speaks.then(|| kit_exchange(request.headers(), &body)).flatten();
         let response = self.sender.send_request(request).await.ok()?;
         let (head, body) = response.into_parts();
-        exchange.iter_mut().for_each(|exchange| exchange.head(&head.headers));
+        exchange.iter_mut().for_each(|exchange| exchange.head(head.status, &head.headers));
         Some(Answer { status: head.status, headers: head.headers, body, exchange })
     }
 }

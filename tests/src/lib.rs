@@ -11,6 +11,7 @@ pub mod schema;
 pub mod session;
 pub mod site;
 pub mod soak;
+pub mod stateless;
 pub mod stdio;
 pub mod tap;
 pub mod tokens;

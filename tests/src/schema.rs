@@ -1,5 +1,6 @@
-//! The official JSON Schema of the revision 2025-11-25. It belongs to others and is
-//! not kept here: `TOOLYARD_SPEC` names its folder, or it lies in `../shared/spec`.
+//! The official JSON Schemas of the revisions and of the tasks extension. They belong to
+//! others and are not kept here: `TOOLYARD_SPEC` names their folder, or they lie in
+//! `../shared/spec`.
 
 use crate::guests::root;
 use jsonschema::{Draft, Validator};
@@ -9,12 +10,24 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-const FILE: &str = "schema-2025-11-25.json";
+const SESSIONS: &str = "schema-2025-11-25.json";
+const STATELESS: &str = "schema-2026-07-28.json";
+const TASKS: &str = "schema-ext-tasks.json";
 /// How many complaints about one message are listed.
 const MOST_PROBLEMS: usize = 5;
 
-/// The definitions of a schema, each compiled when it is first asked for.
+/// The official schemas.
 pub struct Schema {
+    /// Of 2025-11-25.
+    pub sessions: Definitions,
+    /// Of 2026-07-28.
+    pub stateless: Definitions,
+    /// Of the tasks extension of 2026-07-28.
+    pub tasks: Definitions,
+}
+
+/// The definitions of a schema, each compiled when it is first asked for.
+pub struct Definitions {
     definitions: Value,
     compiled: Mutex<HashMap<String, Arc<Validator>>>,
 }
@@ -42,29 +55,36 @@ pub fn skipped(what: &str) {
 }
 
 impl Schema {
-    /// The official schema, if it is on this machine.
+    /// The official schemas, if they are on this machine.
     ///
     /// # Panics
-    /// In CI if it is not; anywhere if it is not JSON.
+    /// In CI if they are not; anywhere if they are not JSON.
     pub fn official() -> Option<&'static Self> {
         static OFFICIAL: OnceLock<Option<Schema>> = OnceLock::new();
         let read = || {
             let schema = Self::of(&folder());
             if schema.is_none() {
-                skipped(&format!("no {FILE} (TOOLYARD_SPEC names its folder): messages are not validated"));
+                skipped("no official schemas (TOOLYARD_SPEC names their folder): messages are not validated");
             }
             schema
         };
         OFFICIAL.get_or_init(read).as_ref()
     }
 
-    /// The official schema in this folder, if it is there.
+    /// The official schemas in this folder, if they are all there.
     ///
     /// # Panics
-    /// If it is not JSON.
+    /// If one is not JSON.
     #[must_use]
     pub fn of(folder: &Path) -> Option<Self> {
-        let text = std::fs::read(folder.join(FILE)).ok()?;
+        let read = |file| Definitions::read(&folder.join(file));
+        Some(Self { sessions: read(SESSIONS)?, stateless: read(STATELESS)?, tasks: read(TASKS)? })
+    }
+}
+
+impl Definitions {
+    fn read(file: &Path) -> Option<Self> {
+        let text = std::fs::read(file).ok()?;
         let mut schema: Value = serde_json::from_slice(&text).expect("the official schema is JSON");
         Some(Self { definitions: schema["$defs"].take(), compiled: Mutex::default() })
     }

@@ -8,6 +8,7 @@ mod negotiated;
 mod proxy;
 mod report;
 mod rules;
+mod stateless;
 #[cfg(test)]
 mod tests;
 
@@ -20,15 +21,18 @@ pub use report::{Report, Violation, stand_aside};
 use crate::schema::Schema;
 use negotiated::Negotiated;
 use serde_json::Value;
+use stateless::Stateless;
 use std::collections::HashMap;
 
-/// The one revision that there is a schema for here.
+/// The one revision with sessions that there is a schema for here.
 const REVISION: &str = "2025-11-25";
 
-/// What one client and the host say to each other.
+/// What one client and the host say to each other: in a session, without one, or both
+/// at once, since each message is judged by the request that it belongs to.
 pub struct Conversation {
     schema: &'static Schema,
     negotiated: Negotiated,
+    stateless: Stateless,
     /// The client's requests by their ids, as JSON.
     asked: HashMap<String, Asked>,
     /// The host's requests by their ids, as JSON.
@@ -53,7 +57,18 @@ impl Conversation {
     /// One that has not begun.
     #[must_use]
     pub fn new(schema: &'static Schema) -> Self {
-        Self { schema, negotiated: Negotiated::default(), asked: HashMap::new(), asking: HashMap::new() }
+        Self {
+            schema,
+            negotiated: Negotiated::default(),
+            stateless: Stateless::default(),
+            asked: HashMap::new(),
+            asking: HashMap::new(),
+        }
+    }
+
+    /// Learns the HTTP status that the next message comes under.
+    pub fn under(&mut self, status: u16) {
+        self.stateless.status = Some(status);
     }
 
     /// Hears what the client sends, which may be anything.
@@ -67,6 +82,13 @@ impl Conversation {
 
     fn client_says(&mut self, message: &Value) {
         let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { return };
+        if stateless::is_claimed_by(message) {
+            // Of two requests of one id, the later is the one that is answered.
+            self.asked.remove(&id.to_string());
+            self.stateless.asked(id, method, &message["params"]);
+            return;
+        }
+        self.stateless.forget(id);
         let params = message["params"].clone();
         self.asked.insert(id.to_string(), Asked { method: method.to_owned(), params });
     }
@@ -77,6 +99,10 @@ impl Conversation {
             Ok(message) => message,
             Err(error) => return self.in_force(Verdict::one("a message", format!("J-1: not JSON: {error}"))),
         };
+        let alone = self.asked.is_empty() && self.negotiated.revision.is_none();
+        if let Some(verdict) = self.stateless.judge(self.schema, &message, alone) {
+            return Some(verdict);
+        }
         let asked = message.get("id").and_then(|id| self.asked.get(&id.to_string()));
         if let Some(Asked { method, params }) = asked
             && method == "initialize"
@@ -119,7 +145,7 @@ impl Conversation {
         let Some(definition) = definition else {
             return Verdict::one(method, "no such message goes from a server to a client".to_owned());
         };
-        let mut problems = self.schema.problems(definition, message);
+        let mut problems = self.schema.sessions.problems(definition, message);
         if request {
             problems.extend(self.negotiated.misses(message));
             // Sent again on a resumed stream, it is the same request.
@@ -143,8 +169,8 @@ impl Conversation {
         let Some(definition) = definitions::of_result(method, augmented) else {
             return Verdict::one("a result", format!("no client's request is called {method}"));
         };
-        let mut problems = self.schema.problems("JSONRPCResultResponse", message);
-        problems.extend(self.schema.problems(definition, result));
+        let mut problems = self.schema.sessions.problems("JSONRPCResultResponse", message);
+        problems.extend(self.schema.sessions.problems(definition, result));
         problems.extend(rules::of_result(definition, params, result));
         Verdict { taken_for: definition.to_owned(), problems }
     }
@@ -154,7 +180,7 @@ impl Conversation {
             Some(-32042) => "URLElicitationRequiredError",
             _ => "JSONRPCErrorResponse",
         };
-        let mut problems = self.schema.problems(definition, message);
+        let mut problems = self.schema.sessions.problems(definition, message);
         problems.extend(rules::of_error(message));
         Verdict { taken_for: definition.to_owned(), problems }
     }

@@ -3,7 +3,7 @@
 use super::{Conversation, Report, Violation};
 use crate::http::{self, Event};
 use crate::schema::Schema;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, StatusCode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -63,7 +63,8 @@ impl Tap {
     pub fn exchange(&self, headers: &HeaderMap, body: &[u8]) -> Exchange {
         let conversation = Schema::official().map(|schema| {
             let fresh = || Arc::new(Mutex::new(Conversation::new(schema)));
-            match session_of(headers) {
+            // A request that stands alone does so whatever session it names (26B-2).
+            match session_of(headers).filter(|_| !super::stateless::is_claimed_in(body)) {
                 Some(id) => lock(&self.inner.sessions).entry(id.to_owned()).or_insert_with(fresh).clone(),
                 None => fresh(),
             }
@@ -94,13 +95,16 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
 
 impl Exchange {
     /// The head of the answer.
-    pub fn head(&mut self, headers: &HeaderMap) {
+    pub fn head(&mut self, status: StatusCode, headers: &HeaderMap) {
         let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
         self.kind = match kind.split(';').next().unwrap_or_default().trim() {
             "application/json" => Kind::Json,
             "text/event-stream" => Kind::Events,
             _ => Kind::Nothing,
         };
+        if let Some(conversation) = &self.conversation {
+            lock(conversation).under(status.as_u16());
+        }
         if let (Some(id), Some(conversation)) = (session_of(headers), &self.conversation) {
             lock(&self.tap.inner.sessions).entry(id.to_owned()).or_insert_with(|| conversation.clone());
         }

@@ -34,24 +34,8 @@ impl Negotiated {
             return Vec::new();
         }
         let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
-        let mut needed = Vec::new();
+        let mut needed = needed(&self.client, method, params);
         match method {
-            "elicitation/create" if params["mode"] == "url" => needed.push("/elicitation/url"),
-            // With another mode declared, `form` has to be as well (E-1).
-            "elicitation/create" if self.client["elicitation"].get("url").is_some() => {
-                needed.push("/elicitation/form");
-            }
-            "elicitation/create" => needed.push("/elicitation"),
-            "sampling/createMessage" => {
-                needed.push("/sampling");
-                if params.get("tools").is_some() || params.get("toolChoice").is_some() {
-                    needed.push("/sampling/tools");
-                }
-                if params.get("includeContext").is_some_and(|context| context != "none") {
-                    needed.push("/sampling/context");
-                }
-            }
-            "roots/list" => needed.push("/roots"),
             "tasks/list" => needed.push("/tasks/list"),
             "tasks/cancel" => needed.push("/tasks/cancel"),
             "tasks/get" | "tasks/result" => needed.push("/tasks/requests"),
@@ -82,4 +66,29 @@ impl Negotiated {
         let declared = self.server.pointer(needed).is_some_and(|value| *value != Value::Bool(false));
         (!declared).then(|| format!("L-6: {method}, but the host declared no {needed}"))
     }
+}
+
+/// The capabilities that being asked this takes, of a client that has declared these.
+pub(super) fn needed(client: &Value, method: &str, params: &Value) -> Vec<&'static str> {
+    let mut needed = Vec::new();
+    match method {
+        "elicitation/create" if params["mode"] == "url" => needed.push("/elicitation/url"),
+        // With another mode declared, `form` has to be as well (E-1).
+        "elicitation/create" if client["elicitation"].get("url").is_some() => {
+            needed.push("/elicitation/form");
+        }
+        "elicitation/create" => needed.push("/elicitation"),
+        "sampling/createMessage" => {
+            needed.push("/sampling");
+            if params.get("tools").is_some() || params.get("toolChoice").is_some() {
+                needed.push("/sampling/tools");
+            }
+            if params.get("includeContext").is_some_and(|context| context != "none") {
+                needed.push("/sampling/context");
+            }
+        }
+        "roots/list" => needed.push("/roots"),
+        _ => {}
+    }
+    needed
 }

@@ -96,7 +96,7 @@ async fn try_pass(request: Request<Incoming>, upstream: u16, tap: &Tap) -> Optio
         drop(connection.await);
     }));
     let response = sender.send_request(Request::from_parts(head, Full::new(body))).await.ok()?;
-    exchange.head(response.headers());
+    exchange.head(response.status(), response.headers());
     Some(response.map(|body| Tapped { body, exchange, _connection: connection }))
 }
 

@@ -2,11 +2,13 @@
 
 use serde_json::Value;
 
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// What is wrong with the result of a request with these params.
 pub(super) fn of_result(definition: &str, params: &Value, result: &Value) -> Vec<String> {
-    let mut problems = Vec::new();
+    let foreign = ["resultType", "ttlMs", "cacheScope"].into_iter().filter(|key| result.get(*key).is_some());
+    let mut problems: Vec<_> =
+        foreign.map(|key| format!("J-9: `{key}` is a word of a later revision")).collect();
     match definition {
         "EmptyResult" => {
             let extra = result.as_object().into_iter().flatten().find(|(key, _)| *key != "_meta");
@@ -47,7 +49,7 @@ pub(super) fn of_error(message: &Value) -> Option<String> {
     (message["error"]["message"] == "").then(|| "J-4: an error without a message".to_owned())
 }
 
-fn of_task(task: &Value) -> Vec<String> {
+pub(super) fn of_task(task: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let (created, updated) = (task["createdAt"].as_str(), task["lastUpdatedAt"].as_str());
     if let Some(time) = [created, updated].into_iter().flatten().find(|time| !is_utc(time)) {

@@ -1,0 +1,363 @@
+//! What must be found in messages without sessions.
+
+use crate::schema::Schema;
+use crate::stateless::{TASKS, VERSION, enveloped, everything, key, tasks};
+use crate::tap::Conversation;
+use serde_json::{Value, json};
+
+/// A conversation in which this was asked, under the id 7; `None` where there is no schema.
+fn asked(method: &str, params: &Value, capabilities: &Value) -> Option<Conversation> {
+    let mut conversation = Conversation::new(Schema::official()?);
+    let params = enveloped(params.clone(), capabilities);
+    let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    conversation.from_client(request.to_string().as_bytes());
+    Some(conversation)
+}
+
+fn said(conversation: &mut Conversation, message: &Value) -> String {
+    let verdict = conversation.from_host(message.to_string().as_bytes());
+    verdict.expect("a verdict").problems.join("\n")
+}
+
+/// That `problem` is found, or nothing if it is empty.
+fn found(problems: &str, problem: &str, of: &Value) {
+    assert_eq!(problems.is_empty(), problem.is_empty(), "{of}: {problems}");
+    assert!(problems.contains(problem), "{problem} in {problems}");
+}
+
+/// A result with what every one has, and this.
+fn result(kind: &str, members: Value) -> Value {
+    let mut result =
+        json!({"resultType": kind, "_meta": {key::SERVER: {"name": "toolyard", "version": "1"}}});
+    result.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
+    result
+}
+
+fn task(status: &str, members: Value) -> Value {
+    let mut task = json!({
+        "taskId": "t", "status": status, "ttlMs": null, "pollIntervalMs": 1000,
+        "createdAt": "2026-08-01T10:30:00.000Z", "lastUpdatedAt": "2026-08-01T10:30:00.000Z",
+    });
+    task.as_object_mut().expect("an object").extend(members.as_object().expect("an object").clone());
+    task
+}
+
+fn form() -> Value {
+    json!({"q": {"method": "elicitation/create", "params": {
+        "message": "?", "requestedSchema": {"type": "object", "properties": {}},
+    }}})
+}
+
+fn with(mut value: Value, pointer: &str, key: &str, member: Value) -> Value {
+    value.pointer_mut(pointer).expect("it is there")[key] = member;
+    value
+}
+
+fn without(mut value: Value, key: &str) -> Value {
+    value.as_object_mut().expect("an object").remove(key);
+    value
+}
+
+#[test]
+fn results_are_judged_by_what_was_asked() {
+    let call = json!({"name": "wait", "arguments": {}});
+    let get = json!({"taskId": "t"});
+    let content = json!({"content": []});
+    let cached = json!({"tools": [], "ttlMs": 0, "cacheScope": "public"});
+    let inlined = json!({"content": [], "resultType": "complete"});
+    let related = json!({"io.modelcontextprotocol/related-task": {"taskId": "t"}});
+    let discovery = json!({
+        "supportedVersions": [VERSION], "ttlMs": 0, "cacheScope": "public",
+        "capabilities": {"tools": {}, "extensions": {TASKS: {}}},
+    });
+    let url = json!({"q": {"method": "elicitation/create", "params": {
+        "mode": "url", "message": "?", "url": "https://a.example/",
+    }}});
+    let asks = |requests: Value| result("input_required", json!({"inputRequests": requests}));
+    for (method, params, result, problem) in [
+        ("tools/call", &call, result("complete", content.clone()), ""),
+        ("tools/call", &call, without(result("complete", content.clone()), "resultType"), "26J-4"),
+        ("tools/call", &call, result("done", content.clone()), "26J-4"),
+        ("tools/call", &call, without(result("complete", content.clone()), "_meta"), "26J-5"),
+        ("tools/call", &call, result("complete", json!({})), "content"),
+        ("tools/call", &call, with(result("complete", content.clone()), "", "ttlMs", json!(1)), "26C-5"),
+        ("tools/call", &call, result("task", task("working", json!({}))), ""),
+        ("tools/call", &call, result("task", json!({"task": task("working", json!({}))})), "26T-9"),
+        ("tools/call", &call, result("task", task("working", json!({"ttl": 5}))), "26T-8"),
+        ("tools/call", &call, result("task", task("completed", json!({"result": inlined}))), "26T-9"),
+        ("tools/call", &call, result("task", without(task("working", json!({})), "ttlMs")), "ttlMs"),
+        ("tools/call", &call, result("task", task("working", json!({"createdAt": "2027"}))), "T-12"),
+        ("tools/call", &call, asks(form()), ""),
+        ("tools/call", &call, asks(url.clone()), ""),
+        ("tools/call", &call, asks(with(url, "/q/params", "elicitationId", json!("e"))), "26M-8"),
+        ("tools/call", &call, asks(with(form(), "/q", "id", json!(1))), "26M-2"),
+        ("tools/call", &call, asks(json!({"q": {"method": "ping", "params": {}}})), "InputRequiredResult"),
+        ("tools/call", &call, with(asks(form()), "", "ttlMs", json!(1)), "26C-5"),
+        ("tools/call", &call, result("input_required", json!({})), "26M-2"),
+        ("tools/call", &call, result("input_required", json!({"requestState": "s"})), ""),
+        ("tools/list", &json!({}), asks(form()), "26J-4"),
+        ("tools/list", &json!({}), result("task", task("working", json!({}))), "26J-4"),
+        ("tools/list", &json!({}), result("complete", cached.clone()), ""),
+        ("tools/list", &json!({}), result("complete", without(cached.clone(), "ttlMs")), "ttlMs"),
+        ("tools/list", &json!({}), result("complete", without(cached.clone(), "cacheScope")), "cacheScope"),
+        (
+            "tools/list",
+            &json!({}),
+            result(
+                "complete",
+                with(
+                    cached,
+                    "",
+                    "tools",
+                    json!([{"name": "x", "inputSchema": {"type": "object"}, "execution": {}}]),
+                ),
+            ),
+            "26TL-1",
+        ),
+        ("server/discover", &json!({}), result("complete", discovery.clone()), ""),
+        (
+            "server/discover",
+            &json!({}),
+            result("complete", with(discovery.clone(), "/capabilities", "tasks", json!({}))),
+            "26D-2",
+        ),
+        (
+            "server/discover",
+            &json!({}),
+            result("complete", with(discovery.clone(), "/capabilities/extensions", TASKS, json!({"a": 1}))),
+            "26D-2",
+        ),
+        (
+            "server/discover",
+            &json!({}),
+            result("complete", with(discovery, "", "supportedVersions", json!(["2025-11-25"]))),
+            "26D-4",
+        ),
+        ("tasks/get", &get, result("complete", task("working", json!({}))), ""),
+        ("tasks/get", &get, result("task", task("working", json!({}))), "26J-4"),
+        ("tasks/get", &get, result("complete", task("working", json!({"taskId": "u"}))), "26T-14"),
+        ("tasks/get", &get, result("complete", task("completed", json!({"result": inlined}))), ""),
+        ("tasks/get", &get, result("complete", task("completed", json!({"result": content}))), "26T-14"),
+        (
+            "tasks/get",
+            &get,
+            result(
+                "complete",
+                task("completed", json!({"result": with(inlined.clone(), "", "_meta", related)})),
+            ),
+            "26T-14",
+        ),
+        ("tasks/get", &get, result("complete", task("completed", json!({}))), "26T-14"),
+        ("tasks/get", &get, result("complete", task("working", json!({"result": inlined}))), "26T-14"),
+        (
+            "tasks/get",
+            &get,
+            result("complete", task("failed", json!({"error": {"code": -32603, "message": "x"}}))),
+            "",
+        ),
+        (
+            "tasks/get",
+            &get,
+            result("complete", task("failed", json!({"error": {"code": -32002, "message": "x"}}))),
+            "26J-7",
+        ),
+        ("tasks/get", &get, result("complete", task("failed", json!({"result": inlined}))), "26T-14"),
+        ("tasks/get", &get, result("complete", task("input_required", json!({"inputRequests": form()}))), ""),
+        (
+            "tasks/get",
+            &get,
+            result("complete", task("input_required", json!({"inputRequests": {}}))),
+            "26T-14",
+        ),
+        ("tasks/cancel", &get, result("complete", json!({})), ""),
+        ("tasks/cancel", &get, result("complete", task("cancelled", json!({}))), "26T-17"),
+        ("tasks/update", &get, result("complete", json!({"accepted": 1})), "26T-17"),
+        ("tasks/result", &get, result("complete", json!({"content": []})), "26J-4"),
+        ("ping", &json!({}), result("complete", json!({})), "26J-4"),
+    ] {
+        let Some(mut conversation) = asked(method, params, &everything()) else { return };
+        let message = json!({"jsonrpc": "2.0", "id": 7, "result": result});
+        found(&said(&mut conversation, &message), problem, &message);
+    }
+}
+
+#[test]
+fn a_client_gets_only_what_its_own_request_declared() {
+    let call = json!({"name": "wait", "arguments": {}});
+    let get = json!({"taskId": "t"});
+    let asks = json!({"inputRequests": form()});
+    let form_only = json!({"elicitation": {}});
+    for (method, params, capabilities, result, problem) in [
+        ("tools/call", &call, json!({}), result("task", task("working", json!({}))), "26T-2"),
+        ("tools/call", &call, json!({"tasks": {}}), result("task", task("working", json!({}))), "26T-2"),
+        ("tools/call", &call, form_only.clone(), result("input_required", asks.clone()), ""),
+        ("tools/call", &call, tasks(), result("input_required", asks.clone()), "26M-3"),
+        (
+            "tools/call",
+            &call,
+            json!({"elicitation": {"url": {}}}),
+            result("input_required", asks.clone()),
+            "26M-3",
+        ),
+        ("tasks/get", &get, tasks(), result("complete", task("input_required", asks.clone())), "26M-3"),
+        ("tasks/get", &get, form_only, result("complete", task("input_required", asks)), ""),
+    ] {
+        let Some(mut conversation) = asked(method, params, &capabilities) else { return };
+        let message = json!({"jsonrpc": "2.0", "id": 7, "result": result});
+        found(&said(&mut conversation, &message), problem, &message);
+    }
+}
+
+#[test]
+fn errors_have_the_codes_and_the_statuses_of_the_revision() {
+    let required = json!({"requiredCapabilities": {"sampling": {}}});
+    let versions = json!({"supported": [VERSION], "requested": "1900-01-01"});
+    for (status, code, data, problem) in [
+        (Some(200), -32602, None, ""),
+        (Some(400), -32602, None, ""),
+        (Some(404), -32602, None, "26H-8"),
+        (Some(404), -32601, None, ""),
+        (Some(200), -32601, None, "26H-8"),
+        (None, -32601, None, ""),
+        (Some(400), -32020, None, ""),
+        (Some(200), -32020, None, "26H-8"),
+        (Some(400), -32021, Some(&required), ""),
+        (Some(200), -32021, Some(&required), "26H-8"),
+        (Some(400), -32021, None, "data"),
+        (Some(400), -32022, Some(&versions), ""),
+        (Some(400), -32022, Some(&required), "supported"),
+        (Some(200), -32002, None, "26J-7"),
+        (Some(200), -32042, None, "26J-7"),
+        (Some(200), -32099, None, "26J-7"),
+        (Some(200), -31999, None, ""),
+        (Some(200), 5, None, ""),
+    ] {
+        let Some(mut conversation) = asked("tools/list", &json!({}), &json!({})) else { return };
+        if let Some(status) = status {
+            conversation.under(status);
+        }
+        let mut error = json!({"code": code, "message": "no"});
+        if let Some(data) = data {
+            error["data"] = data.clone();
+        }
+        let message = json!({"jsonrpc": "2.0", "id": 7, "error": error});
+        found(&said(&mut conversation, &message), problem, &json!([status, message]));
+    }
+    for (message, problem) in [
+        (json!({"jsonrpc": "2.0", "error": {"code": -32020, "message": "no"}}), "26J-6"),
+        (json!({"jsonrpc": "2.0", "id": 8, "error": {"code": -32603, "message": "no"}}), "26J-6"),
+        (json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "no"}}), "id"),
+        (json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": "busy"}}), ""),
+    ] {
+        let Some(mut conversation) = asked("tools/list", &json!({}), &json!({})) else { return };
+        found(&said(&mut conversation, &message), problem, &message);
+    }
+}
+
+#[test]
+fn what_comes_beside_the_answer_belongs_to_the_request_and_comes_before_it() {
+    let meta = json!({"progressToken": "p", key::LOG_LEVEL: "warning"});
+    let params = json!({"name": "count", "arguments": {}, "_meta": meta});
+    let Some(mut conversation) = asked("tools/call", &params, &json!({})) else { return };
+    let progress = |token: &str, progress: f64| {
+        let params = json!({"progressToken": token, "progress": progress});
+        json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+    };
+    let log = |level: &str| {
+        let params = json!({"level": level, "data": 1});
+        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+    };
+    let ping = json!({"jsonrpc": "2.0", "id": "s-1", "method": "ping"});
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let answer = json!({"jsonrpc": "2.0", "id": 7, "result": result("complete", json!({"content": []}))});
+    for (message, problem) in [
+        (progress("p", 1.0), ""),
+        (progress("p", 1.5), ""),
+        (progress("p", 1.5), "26C-3"),
+        (progress("q", 2.0), "26C-3"),
+        (log("error"), ""),
+        (log("warning"), ""),
+        (log("notice"), "26C-4"),
+        (ping, "26J-1"),
+        (changed, "26SUB-3"),
+        (answer.clone(), ""),
+        (progress("p", 9.0), "26C-3"),
+        (log("error"), "26C-4"),
+        (answer, "26J-3"),
+    ] {
+        found(&said(&mut conversation, &message), problem, &message);
+    }
+}
+
+#[test]
+fn a_stream_for_listening_carries_what_it_was_granted_and_nothing_else() {
+    let wanted = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:b"], "taskIds": ["t", "u"]});
+    let params = json!({"notifications": wanted});
+    let fresh = || asked("subscriptions/listen", &params, &tasks());
+    let told = |method: &str, subscription: Value, mut params: Value| {
+        params["_meta"] = json!({key::SUBSCRIPTION: subscription});
+        json!({"jsonrpc": "2.0", "method": format!("notifications/{method}"), "params": params})
+    };
+    let granting =
+        |granted: Value| told("subscriptions/acknowledged", json!(7), json!({"notifications": granted}));
+    let end = |subscription: Value| {
+        let end = with(result("complete", json!({})), "/_meta", key::SUBSCRIPTION, subscription);
+        json!({"jsonrpc": "2.0", "id": 7, "result": end})
+    };
+    for (granted, problem) in [
+        (wanted.clone(), ""),
+        (json!({}), ""),
+        (json!({"taskIds": ["u"]}), ""),
+        (json!({"taskIds": ["v"]}), "26SUB-2"),
+        (json!({"promptsListChanged": true}), "26SUB-2"),
+    ] {
+        let Some(mut conversation) = fresh() else { return };
+        found(&said(&mut conversation, &granting(granted.clone())), problem, &granted);
+    }
+    let tools = told("tools/list_changed", json!(7), json!({}));
+    let Some(mut conversation) = fresh() else { return };
+    found(&said(&mut conversation, &tools), "26SUB-2", &tools);
+    found(&said(&mut conversation, &end(json!(7))), "26SUB-2", &tools);
+    let Some(mut conversation) = fresh() else { return };
+    assert_eq!(said(&mut conversation, &granting(json!({"toolsListChanged": true, "taskIds": ["t"]}))), "");
+    for (message, problem) in [
+        (granting(json!({})), "26SUB-2"),
+        (tools, ""),
+        (told("tools/list_changed", json!("7"), json!({})), "26SUB-3"),
+        (told("prompts/list_changed", json!(7), json!({})), "26SUB-2"),
+        (told("resources/updated", json!(7), json!({"uri": "a:b"})), "26SUB-2"),
+        (told("tasks", json!(7), task("working", json!({}))), ""),
+        (told("tasks", json!(7), task("working", json!({"taskId": "u"}))), "26SUB-2"),
+        (told("tasks", json!(7), task("completed", json!({}))), "26T-14"),
+        (told("tasks/status", json!(7), task("working", json!({}))), "no such message"),
+        (told("progress", json!(7), json!({"progressToken": 1, "progress": 1})), "26SUB-2"),
+        (end(json!("7")), "26SUB-5"),
+    ] {
+        found(&said(&mut conversation, &message), problem, &message);
+    }
+}
+
+#[test]
+fn both_kinds_share_a_pipe_and_each_message_is_judged_by_its_own_request() {
+    let Some(schema) = Schema::official() else { return };
+    let mut conversation = Conversation::new(schema);
+    conversation.from_client(crate::session::initialize("2025-11-25", json!({})).to_string().as_bytes());
+    let initialized = json!({"jsonrpc": "2.0", "id": 0, "result": {
+        "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+        "serverInfo": {"name": "toolyard", "version": "1"},
+    }});
+    assert_eq!(said(&mut conversation, &initialized), "");
+    let list = |id: i64, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params}).to_string()
+    };
+    conversation.from_client(list(1, json!({})).as_bytes());
+    conversation.from_client(list(2, enveloped(json!({}), &json!({}))).as_bytes());
+    let cached = result("complete", json!({"tools": [], "ttlMs": 0, "cacheScope": "public"}));
+    let answer = |id: i64, result: &Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    found(&said(&mut conversation, &answer(1, &cached)), "J-9", &cached);
+    found(&said(&mut conversation, &answer(2, &cached)), "", &cached);
+    found(&said(&mut conversation, &answer(1, &json!({"tools": []}))), "", &cached);
+    // A request of the host is the session's.
+    let ping = json!({"jsonrpc": "2.0", "id": "s-1", "method": "ping"});
+    found(&said(&mut conversation, &ping), "", &ping);
+}
