@@ -93,6 +93,12 @@ async fn echoes(server: &[&str], era: &str, stateless: bool) {
     let echo = inspect(&[server, &["--protocol-era", era], &call].concat()).await;
     assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]), "{era}");
     assert_eq!(echo.get("resultType").is_some(), stateless, "26J-4 and 26B-8 for {era}: {echo}");
+    if stateless {
+        // It says that it knows tasks, and asks about this one until it is over.
+        let call = ["--method", "tools/call", "--tool-name", "batch", "--tool-arg", "steps=2", "ms=5"];
+        let batch = inspect(&[server, &["--protocol-era", era], &call].concat()).await;
+        assert_eq!(batch["content"], json!([{"type": "text", "text": "counted 2"}]), "{era}");
+    }
 }
 
 #[tokio::test]
