@@ -1,44 +1,47 @@
 #!/usr/bin/env bash
-# Installs the clients that tests/it/ drives the host with: the TypeScript SDK and
-# the Inspector into node_modules/, the Python SDK and FastMCP into .venv/. Versions
-# are pinned by package-lock.json and requirements.txt. A second run does nothing.
+# Installs the clients that tests/it/ drives the host with. Here, those of the first
+# generation: the TypeScript SDK and the Inspector into node_modules/, the Python SDK and
+# FastMCP into .venv/. In v2/, those of the second: the TypeScript client and the Python
+# SDK. Versions are pinned by package-lock.json and requirements.txt. A second run does
+# nothing.
 #
 # Where Node.js or Python is missing, a person's machine goes without that client,
 # loudly; CI does not get away with it.
 set -euo pipefail
-cd "$(dirname "$0")"
-. ../pins.sh
+cd "$(dirname "$0")/../.."
+. tests/pins.sh
 
-readonly NODE_AT_LEAST=18
 readonly PYTHON_AT_LEAST=3.11
 # What tells an installation that is complete, and from what it was made.
 readonly TYPESCRIPT=node_modules/.installed
 readonly PYTHON=.venv/.installed
 
-install_typescript() {
-  local client="the TypeScript client and the Inspector"
+install_typescript() { # FOLDER, CLIENT, NODE
+  cd "$1"
+  local folder=$1 client=$2 at_least=$3
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-    without "$TYPESCRIPT" "$client" "It needs Node.js $NODE_AT_LEAST or newer, with npm: node or npm is not on the PATH."
+    without "$TYPESCRIPT" "$client" "It needs Node.js $at_least or newer, with npm: node or npm is not on the PATH."
     return
   fi
   local version
   version=$(node --version)
   local major=${version#v}
-  if [ "${major%%.*}" -lt "$NODE_AT_LEAST" ]; then
-    without "$TYPESCRIPT" "$client" "It needs Node.js $NODE_AT_LEAST or newer; this is $version."
+  if [ "${major%%.*}" -lt "$at_least" ]; then
+    without "$TYPESCRIPT" "$client" "It needs Node.js $at_least or newer; this is $version."
     return
   fi
   local print
   # The major version alone: nothing that is installed is compiled.
   print=$(fingerprint "${major%%.*}" package.json package-lock.json)
   if is_current "$TYPESCRIPT" "$print"; then return; fi
-  echo "Installing $client into tests/clients/node_modules"
+  echo "Installing $client into $folder/node_modules"
   npm ci --ignore-scripts --loglevel=error
   echo "$print" >"$TYPESCRIPT"
 }
 
-install_python() {
-  local client="the Python client and FastMCP"
+install_python() { # FOLDER, CLIENT
+  cd "$1"
+  local folder=$1 client=$2
   if ! command -v python3 >/dev/null; then
     without "$PYTHON" "$client" "It needs Python $PYTHON_AT_LEAST or newer: python3 is not on the PATH."
     return
@@ -68,12 +71,15 @@ print("%d.%d" % sys.version_info[:2], can, sys.base_prefix)
   print=$(fingerprint "$version $prefix" requirements.txt)
   # An interpreter that was taken away leaves a dangling link.
   if is_current "$PYTHON" "$print" && [ -x .venv/bin/python ]; then return; fi
-  echo "Installing $client into tests/clients/.venv"
+  echo "Installing $client into $folder/.venv"
   rm -rf .venv
   python3 -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
   echo "$print" >"$PYTHON"
 }
 
-install_typescript
-install_python
+# In a shell of its own, each comes back from its folder.
+(install_typescript tests/clients "the TypeScript client and the Inspector" 18)
+(install_python tests/clients "the Python client and FastMCP")
+(install_typescript tests/clients/v2 "the second TypeScript client" 20)
+(install_python tests/clients/v2 "the second Python client")

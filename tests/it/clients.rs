@@ -2,6 +2,8 @@
 //! What they do is in `tests/clients/`; here is what they are run against, with a
 //! tap between.
 
+pub mod second;
+
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -110,12 +112,17 @@ pub fn tapped_stdio(folder: &Path, settings: &[String]) -> Vec<String> {
 
 /// Demands that what the tap on the pipe has written down is all good.
 pub fn expect_clean(folder: &Path) {
+    expect_clean_since("InitializeResult", folder);
+}
+
+/// As [`expect_clean`], where something else comes first.
+pub fn expect_clean_since(beginning: &str, folder: &Path) {
     if schema::Schema::official().is_none() {
         return;
     }
     let report = std::fs::read_to_string(folder.join("report")).expect("the report of the tap");
     assert!(!report.contains("VIOLATION"), "{report}");
-    assert!(report.contains("ok InitializeResult"), "the tap heard the beginning:\n{report}");
+    assert!(report.contains(&format!("ok {beginning}")), "the tap heard the beginning:\n{report}");
 }
 
 /// Pages so small that clients have to follow them, and polling so frequent that

@@ -1,6 +1,7 @@
 //! The Inspector's command line: one command, one request.
 
-use crate::clients::{expect_clean, finished, folder, tapped_stdio};
+use crate::clients::second::beginning;
+use crate::clients::{expect_clean, expect_clean_since, finished, folder, tapped_stdio};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use toolyard_tests::host::Setup;
@@ -81,4 +82,48 @@ async fn the_inspector_over_stdio() {
     let echo = over(&["tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"]).await;
     assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]));
     expect_clean(folder.path());
+}
+
+/// Of `--protocol-era`, and whether the newer revision is spoken then.
+const ERAS: [(&str, bool); 3] = [("modern", true), ("auto", true), ("legacy", false)];
+
+/// Calls a tool of `server` as `era` says.
+async fn echoes(server: &[&str], era: &str, stateless: bool) {
+    let call = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "text=hello"];
+    let echo = inspect(&[server, &["--protocol-era", era], &call].concat()).await;
+    assert_eq!(echo["content"], json!([{"type": "text", "text": "hello"}]), "{era}");
+    assert_eq!(echo.get("resultType").is_some(), stateless, "26J-4 and 26B-8 for {era}: {echo}");
+    if stateless {
+        // It says that it knows tasks, and asks about this one until it is over.
+        let call = ["--method", "tools/call", "--tool-name", "batch", "--tool-arg", "steps=2", "ms=5"];
+        let batch = inspect(&[server, &["--protocol-era", era], &call].concat()).await;
+        assert_eq!(batch["content"], json!([{"type": "text", "text": "counted 2"}]), "{era}");
+    }
+}
+
+#[tokio::test]
+async fn the_inspector_speaks_either_revision_over_http() {
+    if !is_installed() {
+        return;
+    }
+    let host = setup().start().await;
+    let proxy = Proxy::before(host.port()).await;
+    for (era, stateless) in ERAS {
+        echoes(&[&proxy.url(), "--transport", "http"], era, stateless).await;
+    }
+    proxy.tap().expect_clean();
+}
+
+#[tokio::test]
+async fn the_inspector_speaks_either_revision_over_stdio() {
+    if !is_installed() {
+        return;
+    }
+    for (era, stateless) in ERAS {
+        let (folder, settings) = setup().into_parts();
+        let command = tapped_stdio(folder.path(), &settings);
+        let command: Vec<_> = command.iter().map(String::as_str).collect();
+        echoes(&command, era, stateless).await;
+        expect_clean_since(beginning(era), folder.path());
+    }
 }

@@ -39,6 +39,7 @@ mod recovery;
 mod refusals;
 mod reload;
 mod requestor;
+mod rmcp;
 mod secrets;
 mod shipped;
 mod soak;

@@ -1,0 +1,130 @@
+"""The tasks of 2026-07-28, as an extension of a client that knows none by itself.
+
+What a call is answered with, if it is a task, is claimed here, and asked about until it
+is over; what the task asks on the way goes to the client's own callbacks.
+"""
+
+from typing import Any, Literal
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.client import ClaimContext, ClientExtension, ClientRequestContext, ResultClaim
+from mcp.client.session import ClientSession
+from pydantic import TypeAdapter
+
+IDENTIFIER = "io.modelcontextprotocol/tasks"
+
+QUESTION = TypeAdapter(types.InputRequest)
+
+
+class Created(types.Result):
+    """What stands in for the result of a call that has become a task."""
+
+    result_type: Literal["task"]
+    task_id: str
+    status: str
+    status_message: str | None = None
+    created_at: str
+    last_updated_at: str
+    ttl_ms: int | None
+    poll_interval_ms: int | None = None
+
+
+class Detailed(types.Result):
+    """A task, with its end or with what it asks."""
+
+    result_type: Literal["complete"]
+    task_id: str
+    status: Literal["working", "input_required", "completed", "failed", "cancelled"]
+    status_message: str | None = None
+    created_at: str
+    last_updated_at: str
+    ttl_ms: int | None
+    poll_interval_ms: int | None = None
+    result: types.CallToolResult | None = None
+    error: types.ErrorData | None = None
+    input_requests: dict[str, dict[str, Any]] | None = None
+
+
+class Acknowledged(types.Result):
+    result_type: Literal["complete"]
+
+
+class Which(types.RequestParams):
+    task_id: str
+
+
+class Answers(Which):
+    input_responses: dict[str, Any]
+
+
+class Get(types.Request[Which, Literal["tasks/get"]]):
+    method: Literal["tasks/get"] = "tasks/get"
+    name_param = "taskId"
+
+
+class Update(types.Request[Answers, Literal["tasks/update"]]):
+    method: Literal["tasks/update"] = "tasks/update"
+    name_param = "taskId"
+
+
+class Cancel(types.Request[Which, Literal["tasks/cancel"]]):
+    method: Literal["tasks/cancel"] = "tasks/cancel"
+    name_param = "taskId"
+
+
+async def get(session: ClientSession, task_id: str) -> Detailed:
+    return await session.send_request(Get(params=Which(task_id=task_id)), Detailed)
+
+
+async def update(session: ClientSession, task_id: str, answers: dict[str, Any]) -> Acknowledged:
+    params = Answers(task_id=task_id, input_responses=answers)
+    return await session.send_request(Update(params=params), Acknowledged)
+
+
+async def cancel(session: ClientSession, task_id: str) -> Acknowledged:
+    return await session.send_request(Cancel(params=Which(task_id=task_id)), Acknowledged)
+
+
+async def answered(session: ClientSession, requests: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What the client's callbacks say to each question."""
+    answers = {}
+    for key, request in requests.items():
+        context = ClientRequestContext(session=session, request_id=key, meta=None)
+        answer = await session.dispatch_input_request(context, QUESTION.validate_python(request))
+        if isinstance(answer, types.ErrorData):
+            raise MCPError.from_error_data(answer)
+        answers[key] = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return answers
+
+
+class Tasks(ClientExtension):
+    """Sees calls through that have become tasks, and remembers how they went."""
+
+    identifier = IDENTIFIER
+
+    def __init__(self) -> None:
+        self.created: list[Created] = []
+        self.seen: list[Detailed] = []
+
+    def claims(self) -> list[ResultClaim]:
+        return [ResultClaim(result_type="task", model=Created, resolve=self.finish)]
+
+    async def finish(self, created: Created, context: ClaimContext) -> types.CallToolResult:
+        self.created.append(created)
+        session = context.session
+        while True:
+            task = await get(session, created.task_id)
+            self.seen.append(task)
+            match task.status:
+                case "completed":
+                    return task.result
+                case "failed":
+                    raise MCPError.from_error_data(task.error)
+                case "cancelled":
+                    raise MCPError(types.INTERNAL_ERROR, "the task was cancelled")
+                case "input_required":
+                    await update(session, task.task_id, await answered(session, task.input_requests))
+                case "working":
+                    await anyio.sleep((task.poll_interval_ms or 100) / 1000)

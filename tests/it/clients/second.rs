@@ -1,0 +1,153 @@
+//! The official clients of the second generation, which speak 2026-07-28 and the
+//! revisions before it, and find out which (26B). What they do is in
+//! `tests/clients/v2/`; the Rust client, which needs no other language, is in `rmcp.rs`.
+
+use super::{Client, expect_clean_since, finished, folder, tapped_stdio};
+use std::path::{Path, PathBuf};
+use tokio::process::Command;
+use toolyard_tests::guests;
+use toolyard_tests::host::Setup;
+use toolyard_tests::tap::Proxy;
+
+const TYPESCRIPT: Client = Client {
+    name: "the second TypeScript client",
+    interpreter: "node",
+    script: "v2/typescript/scenario.mjs",
+    installed: "v2/node_modules/.installed",
+};
+
+const PYTHON: Client = Client {
+    name: "the second Python client",
+    interpreter: "v2/.venv/bin/python",
+    script: "v2/python/scenario.py",
+    installed: "v2/.venv/.installed",
+};
+
+/// Calls that would otherwise end in line become tasks where the client knows them.
+pub fn setup() -> Setup {
+    let manifest = "[tools.wait]\ninline-for = \"0s\"\n\n[tools.fail]\ninline-for = \"0s\"\n\n\
+                    [tools.protocol_error]\ninline-for = \"0s\"\n";
+    let setup = Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest);
+    setup.set("lists.page", "5").set("tasks.poll-interval", "100ms")
+}
+
+/// How a client begins that is told to speak as `mode` says.
+pub fn beginning(mode: &str) -> &'static str {
+    if mode == "legacy" { "InitializeResult" } else { "DiscoverResult" }
+}
+
+/// The client with its scenario; it puts a component into `plugins` itself.
+fn command(client: &Client, plugins: &Path, args: &[&str]) -> Command {
+    let interpreter = match client.interpreter.contains('/') {
+        true => folder().join(client.interpreter),
+        false => PathBuf::from(client.interpreter),
+    };
+    let mut command = Command::new(interpreter);
+    command.arg(folder().join(client.script)).args(args);
+    command.env("PLUGINS", plugins).env("NEWCOMER", guests::fixture("add"));
+    command
+}
+
+async fn over_http(client: &Client, mode: &str) {
+    if !client.is_installed() {
+        return;
+    }
+    let host = setup().start().await;
+    let proxy = Proxy::before(host.port()).await;
+    let command = command(client, &host.plugins(), &[mode, "http", &proxy.url()]);
+    finished(command, &format!("{}, {mode}, over HTTP", client.name)).await;
+    proxy.tap().expect_clean();
+}
+
+async fn over_stdio(client: &Client, mode: &str) {
+    if !client.is_installed() {
+        return;
+    }
+    let (folder, settings) = setup().into_parts();
+    let host = tapped_stdio(folder.path(), &settings);
+    let mut args = vec![mode, "stdio"];
+    args.extend(host.iter().map(String::as_str));
+    let command = command(client, &folder.path().join("plugins"), &args);
+    finished(command, &format!("{}, {mode}, over stdio", client.name)).await;
+    expect_clean_since(beginning(mode), folder.path());
+}
+
+#[tokio::test]
+async fn the_second_typescript_client_finds_out_over_http() {
+    over_http(&TYPESCRIPT, "auto").await;
+}
+
+#[tokio::test]
+async fn the_second_typescript_client_finds_out_over_stdio() {
+    over_stdio(&TYPESCRIPT, "auto").await;
+}
+
+#[tokio::test]
+async fn the_second_typescript_client_insists_over_http() {
+    over_http(&TYPESCRIPT, "pin").await;
+}
+
+#[tokio::test]
+async fn the_second_typescript_client_insists_over_stdio() {
+    over_stdio(&TYPESCRIPT, "pin").await;
+}
+
+/// 26B-11: as it comes.
+#[tokio::test]
+async fn the_second_typescript_client_shakes_hands_over_http() {
+    over_http(&TYPESCRIPT, "legacy").await;
+}
+
+#[tokio::test]
+async fn the_second_typescript_client_shakes_hands_over_stdio() {
+    over_stdio(&TYPESCRIPT, "legacy").await;
+}
+
+#[tokio::test]
+async fn the_second_python_client_finds_out_over_http() {
+    over_http(&PYTHON, "auto").await;
+}
+
+#[tokio::test]
+async fn the_second_python_client_finds_out_over_stdio() {
+    over_stdio(&PYTHON, "auto").await;
+}
+
+#[tokio::test]
+async fn the_second_python_client_shakes_hands_over_http() {
+    over_http(&PYTHON, "legacy").await;
+}
+
+#[tokio::test]
+async fn the_second_python_client_shakes_hands_over_stdio() {
+    over_stdio(&PYTHON, "legacy").await;
+}
+
+/// 26B-7: two processes of one command, of which the first is asked one thing and
+/// terminated. Here each has a data folder of its own, which shows what it took.
+#[tokio::test]
+async fn a_process_that_is_only_probed_takes_no_place_among_the_hosts() {
+    if !TYPESCRIPT.is_installed() {
+        return;
+    }
+    let (folder, _) = setup().into_parts();
+    let wrapper = folder.path().join("wrapper.sh");
+    let binary = guests::binary();
+    // As pipes end, so does the host; the process keeps its number.
+    let text = format!(
+        "cd '{}' && echo $$ >>started && exec '{}' stdio --plugins plugins --data data-$$\n",
+        folder.path().display(),
+        binary.display()
+    );
+    std::fs::write(&wrapper, text).expect("a script");
+    let client = Client { script: "v2/typescript/probing.mjs", ..TYPESCRIPT };
+    let wrapper = wrapper.display().to_string();
+    finished(command(&client, &folder.path().join("plugins"), &["sh", &wrapper]), "the probing client").await;
+
+    let started = std::fs::read_to_string(folder.path().join("started")).expect("somebody was started");
+    let [probed, used] = started.lines().collect::<Vec<_>>()[..] else { panic!("two processes: {started}") };
+    // Where a host notes that it lives, from the first task on.
+    let places = |process: &str| folder.path().join(format!("data-{process}/nodes"));
+    assert!(places(used).exists(), "the session made a task");
+    assert!(!places(probed).exists(), "the probe took nothing");
+}
