@@ -58,7 +58,7 @@ where
     loop {
         tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop) => break,
+            () = stopped(&mut stop) => break,
             line = lines.recv() => match line {
                 Some(line) => client.take(line).await,
                 None => break,
@@ -78,6 +78,11 @@ where
     drop(client);
     // The writer ends when the last sender is gone.
     drop(tokio::time::timeout(server.settings.eof_grace, written).await);
+}
+
+/// Waits for the stop, and holds nothing of it after.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    drop(stop.wait_for(|stop| *stop).await);
 }
 
 struct Client {

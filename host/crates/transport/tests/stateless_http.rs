@@ -1,0 +1,372 @@
+//! 2026-07-28 over HTTP, on real sockets, with tools written in Rust: how a request is
+//! told from those of sessions, what is checked in which order, and how it ends.
+
+#[path = "kit/client.rs"]
+mod client;
+#[path = "kit/request.rs"]
+mod request;
+#[path = "kit/server.rs"]
+mod server;
+
+use client::{Served, serve};
+use futures_util::FutureExt as _;
+use request::{able, request};
+use serde_json::{Value, json};
+use server::{catalog, server, tool};
+use std::sync::Arc;
+use tokio::sync::{Notify, mpsc};
+use toolyard_dispatch::{RawJson, TaskSupport};
+use toolyard_protocol::stateless::{META_SERVER_INFO, META_SUBSCRIPTION};
+use toolyard_protocol::tools::text_result;
+use toolyard_task::tool::Report;
+use toolyard_task::wire::Progress;
+use toolyard_task::{RunEnd, Tool};
+
+fn done(text: &str) -> RunEnd {
+    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
+}
+
+fn quick() -> Arc<dyn Tool> {
+    tool("quick", TaskSupport::Optional, |_| async { done("x") }.boxed())
+}
+
+/// A tool that goes on until it is told, and tells when it has begun and when it is
+/// gone, however it went.
+fn waiting(
+    support: TaskSupport,
+    go: Arc<Notify>,
+    told: mpsc::UnboundedSender<&'static str>,
+) -> Arc<dyn Tool> {
+    tool("waiting", support, move |context| {
+        let (go, told) = (go.clone(), told.clone());
+        async move {
+            let gone = Gone(told);
+            gone.0.send("begun").expect("the test listens");
+            let progress = Progress { progress: 1.0, total: None, message: None };
+            context.report(Report::Progress(progress));
+            go.notified().await;
+            done("x")
+        }
+        .boxed()
+    })
+}
+
+struct Gone(mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let _ = self.0.send("gone");
+    }
+}
+
+/// What is wrong, as HTTP and JSON-RPC say it.
+async fn refusal(served: &Served, headers: &[(&str, &str)], body: &str) -> (u16, i64) {
+    let answer = served.post_text(headers, body).await;
+    let status = answer.status.as_u16();
+    (status, answer.json().await["error"]["code"].as_i64().unwrap_or_default())
+}
+
+#[tokio::test]
+async fn t_26d_1_26j_5_26c_5_discover_is_answered_without_a_session() {
+    let served = serve(server(vec![quick()])).await;
+    let answer = served.post(&request(json!("d1"), "server/discover", json!({}), &json!({}))).await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.headers.get("mcp-session-id").is_none(), "26H-12");
+    let answer = answer.json().await;
+    assert_eq!(answer["id"], "d1");
+    let result = &answer["result"];
+    assert_eq!(result["resultType"], "complete");
+    assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
+    assert_eq!(result["_meta"][META_SERVER_INFO], json!({"name": "test", "version": "1"}));
+    assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(10_000), &json!("public")));
+    served.stopped().await;
+}
+
+/// Each is wrong in one way and in every later one, so that the order shows (26H-14).
+#[tokio::test]
+async fn t_26h_14_26h_8_26r_3_26h_4_what_is_wrong_is_said_in_this_order() {
+    let served = serve(server(vec![quick()])).await;
+    let version = ("mcp-protocol-version", "2026-07-28");
+    let other = ("mcp-protocol-version", "1900-01-01");
+    let method = ("mcp-method", "nothing/such");
+    let nowhere = request(json!(1), "nothing/such", json!({}), &json!({})).to_string();
+    let unserved = nowhere.replace("2026-07-28", "1900-01-01");
+    let legacy = nowhere.replace("2026-07-28", "2025-11-25");
+    let no_capabilities = r#"{"jsonrpc":"2.0","id":1,"method":"nothing/such","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01"}}}"#;
+    let no_version = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#;
+    let whole = request(json!(1), "initialize", json!({}), &json!({})).to_string();
+    let tasks = request(json!(1), "tasks/get", json!({"taskId": "x"}), &json!({})).to_string();
+    let call =
+        request(json!(1), "tools/call", json!({"name": "quick", "arguments": {"region": "eu"}}), &json!({}));
+    let call = call.to_string();
+    let nameless = request(json!(1), "tools/call", json!({}), &json!({})).to_string();
+    let (get, calls) = (("mcp-method", "tasks/get"), ("mcp-method", "tools/call"));
+    let (quick, eu) = (("mcp-name", "quick"), ("mcp-param-region", "eu"));
+    let batch = format!("[{nowhere}]");
+    for (headers, body, expected) in [
+        (&[version][..], "{", (400, -32700)),
+        (&[version], "[]", (400, -32600)),
+        (&[version], r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, (400, -32600)),
+        (&[version], batch.as_str(), (400, -32600)),
+        (&[], batch.as_str(), (400, -32600)),
+        (&[version], r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, (400, -32600)),
+        (&[], no_capabilities, (400, -32020)),
+        (&[version], no_capabilities, (400, -32020)),
+        (&[other], no_capabilities, (400, -32602)),
+        (&[other], unserved.as_str(), (400, -32022)),
+        (&[("mcp-protocol-version", "2025-11-25")], legacy.as_str(), (400, -32022)),
+        (&[version], no_version, (400, -32602)),
+        (&[version], initialize, (400, -32020)),
+        (&[version], nowhere.as_str(), (400, -32020)),
+        (&[version, ("mcp-method", "tools/list")], nowhere.as_str(), (400, -32020)),
+        (&[version, method, method], nowhere.as_str(), (400, -32020)),
+        (&[version, method], nowhere.as_str(), (404, -32601)),
+        (&[version, ("mcp-method", "initialize")], whole.as_str(), (404, -32601)),
+        (&[version, get], tasks.as_str(), (400, -32020)),
+        (&[version, get, ("mcp-name", "x")], tasks.as_str(), (400, -32021)),
+        (&[version, calls, quick], call.as_str(), (400, -32020)),
+        (&[version, calls, quick, ("mcp-param-region", "us")], call.as_str(), (400, -32020)),
+        (&[version, calls], nameless.as_str(), (200, -32602)),
+        (&[version, calls, quick, eu], call.as_str(), (200, 0)),
+        (&[version, calls, ("mcp-name", "=?base64?cXVpY2s=?="), eu], call.as_str(), (200, 0)),
+    ] {
+        assert_eq!(refusal(&served, headers, body).await, expected, "{headers:?} {body}");
+    }
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
+    let served = serve(server(vec![quick()])).await;
+    for method in [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "tasks/list",
+        "tasks/result",
+        // Of capabilities that nobody offers here.
+        "prompts/list",
+        "resources/read",
+        "completion/complete",
+    ] {
+        let answer = served.post(&request(json!(method), method, json!({}), &able())).await;
+        assert_eq!(answer.status, 404, "{method}");
+        let answer = answer.json().await;
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32601), &json!(method)));
+    }
+    served.stopped().await;
+}
+
+/// Whatever has no envelope and no header of ours is answered as it always was, and a
+/// version that nobody speaks is refused before anything else.
+#[tokio::test]
+async fn t_26b_1_26b_3_what_is_of_sessions_stays_as_it_was() {
+    const UNSPOKEN: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Bad request: unsupported MCP-Protocol-Version; this server speaks 2025-11-25, 2025-06-18, 2025-03-26"}}"#;
+    const NO_SESSION: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Bad request: the MCP-Session-Id header is required; initialize first"}}"#;
+    let served = serve(server(vec![quick()])).await;
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let discover = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
+    let unspoken = ("mcp-protocol-version", "1900-01-01");
+    for (headers, body, expected) in [
+        (&[unspoken][..], list, UNSPOKEN),
+        (&[unspoken], "{", UNSPOKEN),
+        (&[unspoken], "[]", UNSPOKEN),
+        (&[unspoken], r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, UNSPOKEN),
+        (&[("mcp-protocol-version", "2026-07-28, 2025-11-25")], list, UNSPOKEN),
+        (&[], list, NO_SESSION),
+        (&[], discover, NO_SESSION),
+        (&[("mcp-protocol-version", "2025-11-25")], list, NO_SESSION),
+    ] {
+        let answer = served.post_text(headers, body).await;
+        assert_eq!(answer.status, 400, "{body}");
+        assert_eq!(answer.text().await, expected, "{headers:?} {body}");
+    }
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26h_10_notifications_are_accepted_unless_their_headers_say_otherwise() {
+    let served = serve(server(vec![quick()])).await;
+    let cancelled = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let version = ("mcp-protocol-version", "2026-07-28");
+    for (headers, expected) in [
+        (&[version][..], 202),
+        (&[version, ("mcp-method", "notifications/cancelled")], 202),
+        (&[version, ("mcp-method", "notifications/initialized")], 400),
+    ] {
+        assert_eq!(served.post_text(headers, cancelled).await.status, expected, "{headers:?}");
+    }
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26h_11_26h_12_26c_3_what_takes_long_is_a_stream_without_ids() {
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let served = serve(server(vec![waiting(TaskSupport::Forbidden, go.clone(), told)])).await;
+    let params = json!({"name": "waiting", "_meta": {"progressToken": "t"}});
+    let headers_ignored = json!({"elicitation": {}});
+    let mut answer = served.post(&request(json!(0), "tools/call", params, &headers_ignored)).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.headers["content-type"], "text/event-stream");
+    assert_eq!(answer.headers["x-accel-buffering"], "no");
+    let progress = answer.message().await.expect("progress");
+    assert_eq!(progress["method"], "notifications/progress");
+    assert_eq!(progress["params"], json!({"progressToken": "t", "progress": 1.0}));
+    go.notify_one();
+    let result = answer.message().await.expect("the result");
+    assert_eq!((&result["id"], &result["result"]["resultType"]), (&json!(0), &json!("complete")));
+    assert_eq!(answer.event().await, None, "the response ends the stream");
+    assert_eq!((tells.recv().await, tells.recv().await), (Some("begun"), Some("gone")));
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26h_13_who_hangs_up_has_cancelled() {
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let served = serve(server(vec![waiting(TaskSupport::Optional, go, told)])).await;
+    let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
+    let answer = served.post(&call).await;
+    assert_eq!(tells.recv().await, Some("begun"));
+    answer.hang_up();
+    assert_eq!(tells.recv().await, Some("gone"), "nobody let it go on");
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26t_9_26t_14_26t_20_26h_13_a_task_outlives_the_connection_that_told_of_it() {
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let served = serve(server(vec![waiting(TaskSupport::Required, go, told), quick()])).await;
+    let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
+    let unable = request(json!(1), "tools/call", json!({"name": "waiting"}), &json!({}));
+    let refused = served.post(&unable).await;
+    assert_eq!(refused.status, 400, "26R-4");
+    assert_eq!(refused.json().await["error"]["code"], -32021);
+    let created = served.post(&call).await;
+    assert_eq!(created.status, 200);
+    let created = created.json().await;
+    assert_eq!(created["result"]["resultType"], "task");
+    let id = created["result"]["taskId"].as_str().expect("an id").to_owned();
+    assert_eq!(tells.recv().await, Some("begun"));
+    let of = |method: &str| request(json!(2), method, json!({"taskId": id}), &able());
+    for _ in 0..2 {
+        let got = served.post(&of("tasks/get")).await.json().await;
+        assert_eq!(got["result"]["status"], "working");
+    }
+    for _ in 0..2 {
+        let cancelled = served.post(&of("tasks/cancel")).await.json().await;
+        assert_eq!(cancelled["result"], json!({"resultType": "complete"}), "also once it is over");
+    }
+    assert_eq!(tells.recv().await, Some("gone"));
+    let got = served.post(&of("tasks/get")).await.json().await;
+    assert_eq!(
+        (&got["result"]["resultType"], &got["result"]["status"]),
+        (&json!("complete"), &json!("cancelled"))
+    );
+    let unknown = json!({"taskId": "786512e2-9e0d-44bd-8f29-789f320fe840"});
+    let unknown = served.post(&request(json!(3), "tasks/get", unknown, &able())).await;
+    assert_eq!(unknown.status, 200, "26H-9");
+    assert_eq!(unknown.json().await["error"]["code"], -32602);
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26sub_2_26sub_7_26t_23_a_listener_hears_of_what_was_granted_and_how_a_task_stands() {
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let server = server(vec![waiting(TaskSupport::Required, go.clone(), told)]);
+    let dispatch = server.dispatch.clone();
+    let served = serve(server).await;
+    let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
+    let created = served.post(&call).await.json().await;
+    let id = created["result"]["taskId"].clone();
+    assert_eq!(tells.recv().await, Some("begun"));
+    let wanted = json!({"notifications": {
+        "toolsListChanged": true,
+        "promptsListChanged": true,
+        "resourceSubscriptions": ["test://x"],
+        "taskIds": [id, "786512e2-9e0d-44bd-8f29-789f320fe840"],
+        "other": true,
+    }});
+    let mut listening = served.post(&request(json!("L"), "subscriptions/listen", wanted, &able())).await;
+    let acknowledged = listening.message().await.expect("an acknowledgement");
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    let granted = &acknowledged["params"]["notifications"];
+    assert_eq!(*granted, json!({"toolsListChanged": true, "taskIds": [id]}), "26T-24");
+    assert_eq!(acknowledged["params"]["_meta"][META_SUBSCRIPTION], "L");
+    let snapshot = listening.message().await.expect("the task as it is");
+    assert_eq!(snapshot["method"], "notifications/tasks");
+    assert_eq!((&snapshot["params"]["taskId"], &snapshot["params"]["status"]), (&id, &json!("working")));
+    go.notify_one();
+    let over = listening.message().await.expect("the task as it ended");
+    assert_eq!(over["params"]["status"], "completed");
+    assert_eq!(over["params"]["result"]["content"][0]["text"], "x");
+    assert_eq!(over["params"]["_meta"][META_SUBSCRIPTION], "L");
+    dispatch.publish(catalog(vec![quick()]));
+    let changed = listening.message().await.expect("news");
+    assert_eq!(changed["method"], "notifications/tools/list_changed");
+    served.stop();
+    let ended = listening.message().await.expect("26SUB-5");
+    assert_eq!((&ended["id"], &ended["result"]["resultType"]), (&json!("L"), &json!("complete")));
+    assert_eq!(ended["result"]["_meta"][META_SUBSCRIPTION], "L");
+    assert_eq!(listening.event().await, None);
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26sub_6_26t_6_what_grants_nothing_ends_at_once_and_too_much_is_refused() {
+    let served = serve(server(vec![quick()])).await;
+    let listen = |wanted: Value, capabilities: &Value| {
+        request(json!(7), "subscriptions/listen", json!({"notifications": wanted}), capabilities)
+    };
+    let mut nothing = served.post(&listen(json!({"promptsListChanged": true}), &json!({}))).await;
+    assert_eq!(nothing.message().await.expect("26SUB-2")["params"]["notifications"], json!({}));
+    assert_eq!(nothing.message().await.expect("the end")["id"], 7);
+    assert_eq!(nothing.event().await, None);
+    let tasks = served.post(&listen(json!({"taskIds": ["x"]}), &json!({"tasks": {}}))).await;
+    assert_eq!((tasks.status.as_u16(), tasks.json().await["error"]["code"].clone()), (400, json!(-32021)));
+    let many =
+        served.post(&listen(json!({"resourceSubscriptions": ["a:", "b:", "c:", "d:"]}), &json!({}))).await;
+    assert_eq!(many.json().await["error"]["data"]["limit"], "wire.subscriptions");
+    let without = served.post(&request(json!(7), "subscriptions/listen", json!({}), &json!({}))).await;
+    assert_eq!(
+        (without.status.as_u16(), without.json().await["error"]["code"].clone()),
+        (200, json!(-32602))
+    );
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26c_4_a_request_hears_what_it_asked_to_hear_and_an_unknown_level_is_refused() {
+    let talking = tool("talking", TaskSupport::Forbidden, |context| {
+        async move {
+            for level in toolyard_protocol::LogLevel::ALL {
+                context.report(Report::Log { level, logger: None, data: RawJson::trusted("1") });
+            }
+            done("x")
+        }
+        .boxed()
+    });
+    let served = serve(server(vec![talking])).await;
+    let call = |level: Option<&str>| {
+        let mut call = request(json!(1), "tools/call", json!({"name": "talking"}), &json!({}));
+        if let Some(level) = level {
+            call["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = level.into();
+        }
+        call
+    };
+    let silent = served.post(&call(None)).await;
+    assert_eq!(silent.headers["content-type"], "application/json", "nothing precedes the answer");
+    let mut loud = served.post(&call(Some("critical"))).await;
+    for level in ["critical", "alert", "emergency"] {
+        assert_eq!(loud.message().await.expect("a log message")["params"]["level"], level);
+    }
+    assert_eq!(loud.message().await.expect("the answer")["id"], 1);
+    let unknown = served.post(&call(Some("loud"))).await;
+    assert_eq!(
+        (unknown.status.as_u16(), unknown.json().await["error"]["code"].clone()),
+        (400, json!(-32602))
+    );
+    served.stopped().await;
+}
