@@ -163,6 +163,7 @@ impl Assembled {
             ),
             door: config.door.clone(),
             metrics: toolyard_transport::Metrics::default(),
+            presented: toolyard_transport::Presented::default(),
         });
         server.metrics.register(&mut registry);
         let plugins = snapshot.plugins;
@@ -466,6 +467,7 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
         batch: count(limits.batch),
         requests_per_session: count(limits.requests_per_session),
         subscriptions: count(limits.subscriptions),
+        cache: limits.cache,
         stream_after: limits.stream_after,
         keep_alive: limits.keep_alive,
         retry: limits.retry,

@@ -12,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly ALL=(decode http_headers cursor guard bearer jwt rules)
+readonly ALL=(decode http_headers cursor guard bearer jwt rules stateless)
 readonly SECONDS_EACH=${FUZZ_SECONDS:-20}
 readonly CARGO=${CARGO:-cargo}
 readonly OUT=$PWD/target/fuzz

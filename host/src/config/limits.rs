@@ -174,7 +174,9 @@ limits! {
     requests_per_session: u32 = "wire.requests-per-session", "512",
         "Requests of one session under way at once.";
     subscriptions: u32 = "wire.subscriptions", "1000",
-        "Resources that one session may be subscribed to.";
+        "Resources that one session may be subscribed to; also resources and tasks together that one `subscriptions/listen` may name.";
+    cache: Duration = "wire.cache", "10s",
+        "How long clients of 2026-07-28 may keep a list, or what `server/discover` says, before they ask again.";
     stream_after: Duration = "wire.stream-after", "250ms",
         "A call that takes longer than this is answered as a stream of events instead of one JSON object.";
     keep_alive: Duration = "wire.keep-alive", "15s",

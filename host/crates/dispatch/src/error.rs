@@ -2,10 +2,9 @@
 //! source of a store's failure) goes to the log, never to the client.
 
 use toolyard_protocol::stateless::TASKS;
+use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
 use toolyard_task::store::StoreError;
-use toolyard_task::wire::error::{
-    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
-};
+use toolyard_task::wire::error::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use toolyard_task::wire::{RpcError, TaskStatus};
 
 /// Why a request was not done.

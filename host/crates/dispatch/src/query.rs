@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::question::{self, Given};
 use toolyard_protocol::response::with_related_task;
+use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::apply::MOST_ASKED_AGAIN;
@@ -19,7 +20,6 @@ use toolyard_task::audit::{By, name_of};
 use toolyard_task::store::{After, ListQuery, Read};
 use toolyard_task::task::{Era, Summary};
 use toolyard_task::tool::AskError;
-use toolyard_task::wire::error::MISSING_CAPABILITY;
 use toolyard_task::{Event, Outcome, Owner, Refusal, SessionId, Task, TaskId};
 
 /// Who asks.

@@ -1,5 +1,5 @@
-//! What the wire costs: decoding a `tools/call`, tying a result to its task,
-//! rendering the listing.
+//! What the wire costs: decoding a `tools/call`, telling the generations apart,
+//! tying a result to its task, completing it, rendering the listing.
 
 use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -7,6 +7,8 @@ use std::hint::black_box;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::page::page;
 use toolyard_protocol::response::{result, with_related_task};
+use toolyard_protocol::stateless::envelope::{Claim, Envelope, claim};
+use toolyard_protocol::stateless::result::complete;
 use toolyard_protocol::tools::{CallParams, Execution, TaskSupport, ToolDescription};
 use toolyard_protocol::{Id, Incoming, Message, RawJson, Revision};
 
@@ -46,6 +48,48 @@ fn tool(number: usize) -> ToolDescription {
     }
 }
 
+/// Params as a client of the other generation sends them, of about so many bytes.
+fn params(length: usize, of: &str) -> RawJson {
+    let text = RawJson::of(&of.repeat(length.saturating_sub(60) / of.len()));
+    let text = text.as_str();
+    RawJson::trusted(format!(
+        r#"{{"name":"echo","arguments":{{"text":{text}}},"_meta":{{"progressToken":17}}}}"#
+    ))
+}
+
+fn stateless(criterion: &mut Criterion) {
+    let line = "a line of a text, with a V or two in Very few words\n";
+    for (name, params) in [
+        ("100 B", params(100, "x")),
+        ("10 KiB", params(10 << 10, "x")),
+        ("10 KiB of lines", params(10 << 10, line)),
+    ] {
+        assert_eq!(claim(Some(&params)), Claim::None);
+        criterion.bench_function(&format!("protocol/claim of a sessions call/{name}"), |bencher| {
+            bencher.iter(|| claim(black_box(Some(&params))));
+        });
+    }
+    let call = RawJson::trusted(
+        r#"{"name":"echo","arguments":{"text":"42"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#,
+    );
+    criterion.bench_function("protocol/claim and envelope of a stateless call", |bencher| {
+        bencher.iter(|| (claim(black_box(Some(&call))), Envelope::decode(Some(&call)).expect("an envelope")));
+    });
+    let server = RawJson::trusted(r#"{"name":"toolyard","version":"0.1.0"}"#);
+    for (name, length) in [("small", 5), ("64 KiB", 64 << 10)] {
+        let text = "x".repeat(length);
+        let plain =
+            RawJson::of(&serde_json::json!({"content": [{"type": "text", "text": text}], "isError": false}));
+        let with_meta =
+            RawJson::of(&serde_json::json!({"_meta": {"a": 1}, "content": [{"type": "text", "text": text}]}));
+        for (kind, given) in [("plain", plain), ("with _meta", with_meta)] {
+            criterion.bench_function(&format!("protocol/complete/{kind}, {name}"), |bencher| {
+                bencher.iter(|| complete(black_box(&given), &server));
+            });
+        }
+    }
+}
+
 fn wire(criterion: &mut Criterion) {
     for (name, length) in [("small", 5), ("64 KiB", 64 << 10)] {
         let body = call(&"x".repeat(length));
@@ -72,5 +116,5 @@ fn wire(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, wire);
+criterion_group!(benches, wire, stateless);
 criterion_main!(benches);

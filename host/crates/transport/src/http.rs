@@ -1,4 +1,5 @@
-//! Streamable HTTP: one endpoint, `/mcp`, with POST, GET and DELETE.
+//! Streamable HTTP: one endpoint, `/mcp`, with POST, GET and DELETE. Which
+//! generation a POST is of, its body says (26B); GET and DELETE belong to sessions.
 
 mod accept;
 pub mod admin;
@@ -9,10 +10,12 @@ mod get;
 pub mod guard;
 mod hub;
 mod media;
+mod mirrored;
 mod outlets;
 mod post;
 mod reply;
 mod sse;
+mod stateless;
 
 pub use accept::serve;
 pub use media::{accepts, is_json};

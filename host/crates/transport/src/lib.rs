@@ -13,11 +13,13 @@ mod methods;
 mod metrics;
 mod notices;
 mod settings;
+mod stateless;
 mod stream;
 mod tidings;
 
 pub use metrics::Metrics;
 pub use settings::Settings;
+pub use stateless::Presented;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
 
 use std::sync::Arc;
@@ -37,4 +39,6 @@ pub struct Server {
     pub door: http::guard::Door,
     /// What is counted.
     pub metrics: Metrics,
+    /// Ourselves, as results show us.
+    pub presented: Presented,
 }

@@ -17,7 +17,7 @@ const REASON: &str = "reason";
 const LIMIT: &str = "limit";
 
 /// The requests that are told apart, in the order of the alphabet.
-const METHODS: [&str; 18] = [
+const METHODS: [&str; 21] = [
     "completion/complete",
     "initialize",
     "logging/setLevel",
@@ -30,10 +30,13 @@ const METHODS: [&str; 18] = [
     "resources/subscribe",
     "resources/templates/list",
     "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
     "tasks/cancel",
     "tasks/get",
     "tasks/list",
     "tasks/result",
+    "tasks/update",
     "tools/call",
     "tools/list",
 ];

@@ -16,8 +16,11 @@ pub struct Settings {
     pub body_time: Duration,
     /// Messages in a batch.
     pub batch: usize,
-    /// Resources that one session may be subscribed to.
+    /// Resources that one session may be subscribed to; also resources and tasks
+    /// together of one `subscriptions/listen`.
     pub subscriptions: usize,
+    /// How long clients may keep a list before they ask for it again (26C-5).
+    pub cache: Duration,
     /// Requests under way at once in one session.
     pub requests_per_session: usize,
     /// A call that takes longer than this is answered as a stream of events.

@@ -2,25 +2,32 @@
 //! protocol; logs go elsewhere.
 
 mod lines;
+mod outstanding;
+mod stateless;
 
 use crate::Server;
 use crate::conversation::{Agreed, Conversation, Memory};
-use crate::methods::{self, Answer, Request, one_line};
+use crate::methods::{self, Answer, Request};
 use crate::notices::Audience;
+use crate::stateless::{Received, claim_of, is_among};
 use crate::tidings::Tidings;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 pub use lines::{Line, LineReader};
+use lines::{Outbox, Outgoing};
+use stateless::Stateless;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Caller, Line as ClientLine, Notice, Outlet, Place, Presence, RateKey, TaskId};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
+use toolyard_protocol::notification::cancelled_request;
 use toolyard_protocol::revision::Transport;
+use toolyard_protocol::stateless::envelope::Claim;
 use toolyard_protocol::{
     DecodeError, Id, Incoming, LogLevel, Message, RawJson, Revision, RpcError, notification, response,
 };
@@ -40,8 +47,13 @@ where
 {
     let mut lines = lines::spawn_reader(input, server.settings.message_bytes, INBOX);
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
-    let mut client =
-        Client { server: server.clone(), outbox, conversation: None, requests: TaskTracker::new() };
+    let mut client = Client {
+        server: server.clone(),
+        stateless: Stateless::new(&server, outbox.clone()),
+        outbox,
+        conversation: None,
+        requests: TaskTracker::new(),
+    };
     let mut tidings = Tidings::of(&server.dispatch);
     loop {
         tokio::select! {
@@ -62,13 +74,7 @@ where
     }
     // A shell that pipes its requests in has closed our input by now and still
     // wants the answers.
-    client.requests.close();
-    if tokio::time::timeout(server.settings.eof_grace, client.requests.wait()).await.is_err() {
-        if let Some(conversation) = &client.conversation {
-            conversation.cancel_all();
-        }
-        tracing::debug!("requests under way were ended with the input");
-    }
+    tokio::join!(client.finish(), client.stateless.finish(server.settings.eof_grace));
     drop(client);
     // The writer ends when the last sender is gone.
     drop(tokio::time::timeout(server.settings.eof_grace, written).await);
@@ -76,9 +82,11 @@ where
 
 struct Client {
     server: Arc<Server>,
-    outbox: mpsc::Sender<Bytes>,
+    outbox: Outbox,
     conversation: Option<Arc<Conversation>>,
     requests: TaskTracker,
+    /// What needs no session.
+    stateless: Stateless,
 }
 
 impl Client {
@@ -99,6 +107,7 @@ impl Client {
                     self.send(answer).await;
                 }
             }
+            Ok(Incoming::Batch(members)) if is_among(&members) => self.send(stateless::batch()).await,
             Ok(Incoming::Batch(members)) => self.batch(members).await,
             Err(fault) => self.send(response::error(fault.id.as_ref(), &fault.error)).await,
         }
@@ -108,10 +117,17 @@ impl Client {
     /// cannot is answered when it is done.
     async fn message(&mut self, message: Message) -> Option<Bytes> {
         match message {
-            Message::Request { id, method, params } if method == "initialize" => {
-                Some(self.initialize(&id, params.as_ref()))
-            }
             Message::Request { id, method, params } => {
+                // Which generation a line is of, it says itself (26B-5).
+                match claim_of(&method, params.as_ref()) {
+                    Claim::None => {}
+                    claim => {
+                        return self.stateless.take(Received { id, method, params, trace: None }, &claim);
+                    }
+                }
+                if method == "initialize" {
+                    return Some(self.initialize(&id, params.as_ref()));
+                }
                 let answering = match self.answering(id, method, params) {
                     Ok(answering) => answering,
                     Err(refusal) => return Some(refusal),
@@ -124,12 +140,17 @@ impl Client {
                 self.requests.spawn(async move {
                     if let Some(answer) = answering.await {
                         // Nobody reads any more once the writer is gone.
-                        drop(outbox.send(one_line(answer)).await);
+                        drop(outbox.send(Outgoing::line(answer)).await);
                     }
                 });
                 None
             }
             Message::Notification { method, params } => {
+                if method == "notifications/cancelled"
+                    && cancelled_request(params.as_ref()).is_some_and(|id| self.stateless.cancel(&id))
+                {
+                    return None;
+                }
                 if let Some(conversation) = &self.conversation {
                     methods::notified(conversation, &method, params.as_ref());
                 }
@@ -214,9 +235,20 @@ impl Client {
         self.requests.spawn(async move {
             let answers: Vec<Bytes> = join_all(answering).await.into_iter().flatten().collect();
             if !answers.is_empty() {
-                drop(outbox.send(one_line(response::batch(&answers))).await);
+                drop(outbox.send(Outgoing::line(response::batch(&answers))).await);
             }
         });
+    }
+
+    /// Gives the requests under way some time, then cancels them.
+    async fn finish(&self) {
+        self.requests.close();
+        if tokio::time::timeout(self.server.settings.eof_grace, self.requests.wait()).await.is_err() {
+            if let Some(conversation) = &self.conversation {
+                conversation.cancel_all();
+            }
+            tracing::debug!("requests under way were ended with the input");
+        }
     }
 
     fn outlet(&self, conversation: &Conversation) -> Arc<dyn Outlet> {
@@ -225,14 +257,14 @@ impl Client {
 
     async fn send(&self, message: Bytes) {
         // Nobody reads any more once the writer is gone; the input ends then too.
-        drop(self.outbox.send(one_line(message)).await);
+        drop(self.outbox.send(Outgoing::line(message)).await);
     }
 }
 
 /// Notices and questions go straight to the one channel there is (IR-5).
 #[derive(Clone)]
 struct PipeOutlet {
-    outbox: mpsc::Sender<Bytes>,
+    outbox: Outbox,
     audience: Arc<Audience>,
 }
 
@@ -240,7 +272,7 @@ impl PipeOutlet {
     /// False if the client does not read: it loses notices, and is asked later, but
     /// gets every answer.
     fn send(&self, message: Bytes) -> bool {
-        self.outbox.try_send(one_line(message)).is_ok()
+        self.outbox.try_send(Outgoing::line(message)).is_ok()
     }
 }
 

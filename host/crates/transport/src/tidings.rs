@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
-use toolyard_dispatch::{Dispatch, Lists};
-use toolyard_protocol::notification;
+use toolyard_dispatch::{Caller, Dispatch, Lists};
+use toolyard_protocol::stateless::listen::{self, Filter};
+use toolyard_protocol::{Id, notification};
 
 /// How long changes are gathered.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -39,6 +40,16 @@ enum Updated {
     These(BTreeSet<Arc<str>>),
     /// Which ones is not known any more: any of them.
     Any,
+}
+
+impl Updated {
+    /// Whether this resource is among them, or may be.
+    fn is(&self, uri: &str) -> bool {
+        match self {
+            Self::These(uris) => uris.contains(uri),
+            Self::Any => true,
+        }
+    }
 }
 
 impl Tidings {
@@ -107,14 +118,32 @@ impl News {
             messages.push(notification::resources_list_changed());
         }
         for uri in &conversation.memory.lock().await.subscriptions {
-            let changed = match &self.updated {
-                Updated::These(uris) => uris.contains(uri.as_str()),
-                Updated::Any => true,
-            };
-            if changed && dispatch.may_hear_of(&caller, uri) {
+            if self.updated.is(uri) && dispatch.may_hear_of(&caller, uri) {
                 messages.push(notification::resource_updated(uri));
             }
         }
+        messages
+    }
+
+    /// The messages for one subscription: only of what was granted to it (26SUB-2),
+    /// and of resources only those that its client may still read.
+    pub fn subscribed(&self, dispatch: &Dispatch, caller: &Caller, id: &Id, granted: &Filter) -> Vec<Bytes> {
+        let mut messages = Vec::new();
+        if self.tools && granted.tools {
+            messages.push(listen::tools_list_changed(id));
+        }
+        if self.prompts && granted.prompts {
+            messages.push(listen::prompts_list_changed(id));
+        }
+        if self.resources && granted.resources {
+            messages.push(listen::resources_list_changed(id));
+        }
+        let changed = granted.uris.iter().filter(|uri| self.updated.is(uri));
+        messages.extend(
+            changed
+                .filter(|uri| dispatch.may_hear_of(caller, uri))
+                .map(|uri| listen::resource_updated(id, uri)),
+        );
         messages
     }
 }

@@ -26,29 +26,20 @@ pub enum Claim {
 #[must_use]
 pub fn claim(params: Option<&RawJson>) -> Claim {
     let Some(params) = params else { return Claim::None };
-    let text = params.as_str();
-    if may_name_version(text) { claimed(text) } else { Claim::None }
+    if may_name_version(params.as_bytes()) { claimed(params.as_str()) } else { Claim::None }
 }
 
 /// Whether the key can be anywhere in this text: as it is, or spelled with the only
-/// escapes that its characters have, `\u` and `\/`.
-fn may_name_version(text: &str) -> bool {
-    // A search for one rare byte is many times faster than one for the whole key.
-    let mut from = 0;
-    while let Some(at) = text[from..].find('V').map(|at| from + at) {
-        if text.as_bytes()[at + 1..].starts_with(KEY_AFTER_V) && text.as_bytes()[..at].ends_with(KEY_TO_V) {
-            return true;
+/// escapes that its characters have, `\u` and `\/`. Looks at nothing but the two
+/// bytes that are rare elsewhere.
+fn may_name_version(text: &[u8]) -> bool {
+    memchr::memchr2_iter(b'V', b'\\', text).any(|at| {
+        let (before, after) = (&text[..at], &text[at + 1..]);
+        match text[at] {
+            b'V' => after.starts_with(KEY_AFTER_V) && before.ends_with(KEY_TO_V),
+            _ => matches!(after.first(), Some(b'u' | b'/')),
         }
-        from = at + 1;
-    }
-    let mut from = 0;
-    while let Some(at) = text[from..].find('\\').map(|at| from + at) {
-        if matches!(text.as_bytes().get(at + 1), Some(b'u' | b'/')) {
-            return true;
-        }
-        from = at + 1;
-    }
-    false
+    })
 }
 
 const KEY_TO_V: &[u8] = META_VERSION.as_bytes().split_at(META_VERSION.len() - AFTER - 1).0;
@@ -107,9 +98,7 @@ impl Envelope {
         let meta: Meta<'_> = serde_json::from_str(meta.get())
             .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
         let version = meta.version.ok_or_else(|| missing(META_VERSION))?;
-        if !version.get().starts_with('"') {
-            return Err(wrong(META_VERSION, "a string"));
-        }
+        serde_json::from_str::<String>(version.get()).map_err(|_| wrong(META_VERSION, "a string"))?;
         let capabilities = meta.capabilities.ok_or_else(|| missing(META_CAPABILITIES))?;
         if !capabilities.get().starts_with('{') {
             return Err(wrong(META_CAPABILITIES, "an object"));

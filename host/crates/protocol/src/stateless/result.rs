@@ -5,6 +5,8 @@ use super::META_SERVER_INFO;
 use super::members::each;
 use crate::RawJson;
 use crate::response::RELATED_TASK;
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
 
 /// How long a result holds, and for whom (26C-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,14 @@ pub fn complete_cached(result: &RawJson, server: &RawJson, cache: &Cache) -> Raw
 pub fn inner_complete(result: &RawJson) -> RawJson {
     Edit { cache: None, server: None, not: &[RELATED_TASK] }.apply(result)
 }
+
+/// [`META_SERVER_INFO`] as a name is written.
+const SERVER_INFO: &str = "\"io.modelcontextprotocol/serverInfo\"";
+
+static OURS: LazyLock<[Finder<'static>; 3]> =
+    LazyLock::new(|| ["\"resultType\"", "\"_meta\"", "\\u"].map(Finder::new));
+static OURS_CACHED: LazyLock<[Finder<'static>; 2]> =
+    LazyLock::new(|| ["\"ttlMs\"", "\"cacheScope\""].map(Finder::new));
 
 /// What is put into a result.
 struct Edit<'a> {
@@ -67,14 +77,11 @@ impl Edit<'_> {
         RawJson::trusted(out)
     }
 
-    /// Whether the text may have members that are ours to set. If not, which is the
-    /// rule, it need not be read.
+    /// Whether the text may have members that are ours to set, as they are or with
+    /// escapes. If not, which is the rule, it need not be read.
     fn may_touch(&self, text: &str) -> bool {
-        let names: &[&str] = match self.cache {
-            Some(_) => &["\"resultType\"", "\"_meta\"", "\"ttlMs\"", "\"cacheScope\""],
-            None => &["\"resultType\"", "\"_meta\""],
-        };
-        names.iter().any(|name| text.contains(name)) || text.contains("\\u")
+        let has = |finder: &Finder<'_>| finder.find(text.as_bytes()).is_some();
+        OURS.iter().any(has) || (self.cache.is_some() && OURS_CACHED.iter().any(has))
     }
 
     /// All members but those; of several `_meta`, the last.
@@ -99,25 +106,26 @@ impl Edit<'_> {
         if given.is_none() && self.server.is_none() {
             return;
         }
-        let mut meta = String::new();
+        out.push_str(",\"_meta\":{");
         if let Some(server) = self.server {
-            push(&mut meta, &format!("\"{META_SERVER_INFO}\""), server.as_str());
+            push(out, SERVER_INFO, server.as_str());
         }
         if let Some(given) = given {
             let _ = each(given, |member| {
                 if !self.not.iter().any(|name| member.is(name)) {
-                    push(&mut meta, member.name, member.value.get());
+                    push(out, member.name, member.value.get());
                 }
             });
         }
-        out.push_str(",\"_meta\":{");
-        out.push_str(meta.strip_prefix(',').unwrap_or(&meta));
         out.push('}');
     }
 }
 
+/// Adds a member to the object that `out` ends within.
 fn push(out: &mut String, name: &str, value: &str) {
-    out.push(',');
+    if !out.ends_with('{') {
+        out.push(',');
+    }
     out.push_str(name);
     out.push(':');
     out.push_str(value);

@@ -24,7 +24,7 @@ pub async fn serve(server: Arc<Server>, listener: TcpListener, mut stop: watch::
     let permits = Arc::new(Semaphore::new(server.settings.connections));
     let connections = TaskTracker::new();
     let requests = TaskTracker::new();
-    let endpoint = Arc::new(Endpoint::new(server, requests.clone()));
+    let endpoint = Arc::new(Endpoint::new(server, requests.clone(), stop.clone()));
     let attendant = tokio::spawn(endpoint.clone().attend(stop.clone()));
     loop {
         // The permit comes first: over the limit, clients wait in the kernel's

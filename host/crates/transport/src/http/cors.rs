@@ -11,7 +11,8 @@ use http::{Method, StatusCode};
 
 /// What a page may send.
 const HEADERS: HeaderValue = HeaderValue::from_static(
-    "Authorization, Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, Last-Event-ID",
+    "Authorization, Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, \
+     Mcp-Name",
 );
 /// What a page may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");

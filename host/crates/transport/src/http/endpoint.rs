@@ -30,6 +30,8 @@ pub(crate) struct Endpoint {
     pub hub: Arc<Hub>,
     /// Requests that go on though their connection may be gone.
     pub requests: TaskTracker,
+    /// Turns true when the server stops, which ends subscriptions.
+    pub stopping: watch::Receiver<bool>,
 }
 
 /// Who has knocked.
@@ -37,11 +39,13 @@ pub(crate) struct Visitor {
     pub principal: Arc<Principal>,
     /// Whose operations the visitor's are counted with.
     pub key: RateKey,
+    /// The address that the visitor comes from.
+    pub peer: IpAddr,
 }
 
 impl Endpoint {
-    pub fn new(server: Arc<Server>, requests: TaskTracker) -> Self {
-        Self { hub: Hub::new(server.clone()), server, requests }
+    pub fn new(server: Arc<Server>, requests: TaskTracker, stopping: watch::Receiver<bool>) -> Self {
+        Self { hub: Hub::new(server.clone()), server, requests, stopping }
     }
 
     /// Answers a request, and counts it.
@@ -137,7 +141,7 @@ impl Endpoint {
         let pace = |key: &RateKey| self.pace(key, Operation::Request);
         match auth.principal(request.headers(), &self.requests).await {
             Ok(principal) => {
-                let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal };
+                let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal, peer };
                 pace(&visitor.key)?;
                 Ok(visitor)
             }

@@ -1,12 +1,14 @@
-//! POST: one message, or a batch where the revision has them (H-9 to H-18).
+//! POST: one message, or a batch where the revision has them (H-9 to H-18). Which
+//! generation it is of is decided here, by the body first (26B).
 
 use super::endpoint::{Endpoint, Visitor, broken, check_accept, check_version};
 use super::get::manner;
 use super::hub::{LiveSession, Purpose};
 use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
-use super::{body, is_json, sse};
+use super::{body, is_json, mirrored, sse};
 use crate::methods::{self, Answer, Manner, Refusal, Request as McpRequest};
+use crate::stateless::{Received, batched, claim_of, is_among};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
@@ -19,6 +21,7 @@ use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
+use toolyard_protocol::stateless::envelope::{self, Claim};
 use toolyard_protocol::{
     DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, TraceContext, response, tasks,
 };
@@ -28,24 +31,45 @@ const STATES: usize = 8;
 
 impl Endpoint {
     pub(super) async fn post(&self, request: Request<HttpBody>, by: &Visitor) -> Result<Reply, Refused> {
-        let (headers, message) = self.read(request).await?;
+        check_kind(request.headers())?;
+        let headers = request.headers().clone();
+        // What is wrong with the version header matters to sessions only, and whether
+        // the request belongs to one is said by its body (26B).
+        let spoken = check_version(&headers);
+        let stateless = mirrored::names_stateless(&headers);
+        let message = match self.read(request).await {
+            Ok(message) => message,
+            // A body that says nothing leaves it to the header.
+            Err(refused) => return Err(if stateless { refused } else { spoken.err().unwrap_or(refused) }),
+        };
         let trace = trace_of(&headers);
         match message {
-            Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
-                Ok(self.initialize(&id, params.as_ref(), by).await)
-            }
             Incoming::One(Message::Request { id, method, params }) => {
-                let session = self.session(&headers, by).await?;
-                let caller = session.conversation.caller_now(&by.principal);
-                let key = by.key.clone();
-                Ok(self.request(session, McpRequest { caller, key, id, method, params, trace }).await)
+                match claim_of(&method, params.as_ref()) {
+                    Claim::None if stateless => Ok(self.without_envelope(&id, &method, params.as_ref())),
+                    Claim::None => {
+                        spoken?;
+                        self.of_session(&headers, by, (id, method, params), trace).await
+                    }
+                    claim => {
+                        let received = Received { id, method, params, trace };
+                        Ok(self.stateless(&headers, received, &claim, by).await)
+                    }
+                }
             }
             Incoming::One(Message::Notification { method, params }) => {
-                let session = self.session(&headers, by).await?;
-                methods::notified(&session.conversation, &method, params.as_ref());
-                Ok(reply::empty(StatusCode::ACCEPTED))
+                match envelope::claim(params.as_ref()) {
+                    Claim::None if !stateless => {
+                        spoken?;
+                        let session = self.session(&headers, by).await?;
+                        methods::notified(&session.conversation, &method, params.as_ref());
+                        Ok(reply::empty(StatusCode::ACCEPTED))
+                    }
+                    claim => Ok(self.stateless_notification(&headers, &method, &claim)),
+                }
             }
             Incoming::One(Message::Response { id, outcome }) => {
+                spoken?;
                 let session = self.session(&headers, by).await?;
                 // Accepted only once it is kept.
                 methods::responded(
@@ -58,30 +82,41 @@ impl Endpoint {
                 .map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
+            Incoming::Batch(members) if is_among(&members) => {
+                Err(reply::refuse(StatusCode::BAD_REQUEST, &batched()).into())
+            }
             Incoming::Batch(members) => {
+                spoken?;
                 let session = self.session(&headers, by).await?;
                 self.batch(session, by, members).await
             }
         }
     }
 
-    /// The headers and the decoded body.
-    async fn read(&self, request: Request<HttpBody>) -> Result<(HeaderMap, Incoming), Refused> {
-        let settings = &self.server.settings;
-        let headers = request.headers();
-        check_accept(headers, &[("application", "json"), ("text", "event-stream")])?;
-        if !headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json) {
-            let error =
-                RpcError::invalid_request("Unsupported media type: the body must be application/json");
-            return Err(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error).into());
+    /// A request of a session, or one that opens a session.
+    async fn of_session(
+        &self,
+        headers: &HeaderMap,
+        by: &Visitor,
+        (id, method, params): (Id, String, Option<RawJson>),
+        trace: Option<TraceContext>,
+    ) -> Result<Reply, Refused> {
+        if method == "initialize" {
+            return Ok(self.initialize(&id, params.as_ref(), by).await);
         }
-        check_version(headers)?;
-        let headers = headers.clone();
+        let session = self.session(headers, by).await?;
+        let caller = session.conversation.caller_now(&by.principal);
+        let key = by.key.clone();
+        Ok(self.request(session, McpRequest { caller, key, id, method, params, trace }).await)
+    }
+
+    /// The decoded body.
+    async fn read(&self, request: Request<HttpBody>) -> Result<Incoming, Refused> {
+        let settings = &self.server.settings;
         let body = body::read(request, settings.message_bytes, settings.body_time)
             .await
             .map_err(|why| reply::bad_body(why, settings.message_bytes))?;
-        let message = decode(&body).map_err(|fault| malformed(&fault))?;
-        Ok((headers, message))
+        Ok(decode(&body).map_err(|fault| malformed(&fault))?)
     }
 
     /// Opens a session (L-1 to L-3, H-22).
@@ -193,6 +228,16 @@ impl Endpoint {
             reply::json(response::batch(&answers))
         })
     }
+}
+
+/// H-6, H-7: what a body is, and what an answer may be.
+fn check_kind(headers: &HeaderMap) -> Result<(), Refused> {
+    check_accept(headers, &[("application", "json"), ("text", "event-stream")])?;
+    if headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json) {
+        return Ok(());
+    }
+    let error = RpcError::invalid_request("Unsupported media type: the body must be application/json");
+    Err(reply::refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error).into())
 }
 
 /// The trace that the headers name. A `tracestate` may be spread over several.

@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use toolyard_dispatch::Fault;
+use toolyard_dispatch::{Fault, Handover};
 use toolyard_protocol::{RpcError, response};
 
 /// The header that names a session (H-22).
@@ -32,6 +32,9 @@ pub(crate) const METADATA_METHODS: &str = "GET, HEAD, OPTIONS";
 pub(crate) enum ReplyBody {
     /// All of it, or nothing more.
     Whole(Option<Bytes>),
+    /// All of it, with a task that nobody knows of until it has left. Dropped before,
+    /// the task goes with it.
+    HandingOver(Option<(Bytes, Handover)>),
     /// A stream of events.
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>, Option<Open>),
 }
@@ -55,6 +58,10 @@ impl Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::HandingOver(handle) => Poll::Ready(handle.take().map(|(bytes, handover)| {
+                handover.delivered();
+                Ok(Frame::data(bytes))
+            })),
             Self::Events(events, _) => {
                 events.as_mut().poll_next(context).map(|event| event.map(|event| Ok(Frame::data(event))))
             }
@@ -62,12 +69,14 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None))
+        matches!(self, Self::Whole(None) | Self::HandingOver(None))
     }
 
     fn size_hint(&self) -> SizeHint {
+        let exact = |bytes: Option<&Bytes>| SizeHint::with_exact(bytes.map_or(0, |bytes| bytes.len() as u64));
         match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Whole(bytes) => exact(bytes.as_ref()),
+            Self::HandingOver(handle) => exact(handle.as_ref().map(|(bytes, _)| bytes)),
             Self::Events(..) => SizeHint::default(),
         }
     }
@@ -86,6 +95,11 @@ pub(crate) fn json(message: Bytes) -> Reply {
     let mut reply = Response::new(ReplyBody::Whole(Some(message)));
     reply.headers_mut().insert(CONTENT_TYPE, JSON);
     reply
+}
+
+/// One JSON object that tells of a new task.
+pub(crate) fn handing_over(message: Bytes, handover: Handover) -> Reply {
+    json(Bytes::new()).map(|_| ReplyBody::HandingOver(Some((message, handover))))
 }
 
 /// A status and nothing else.
@@ -169,7 +183,7 @@ pub(crate) fn while_good(reply: Reply, left: Option<Duration>) -> Reply {
         ReplyBody::Events(events, open) => {
             ReplyBody::Events(Box::pin(events.take_until(Box::pin(tokio::time::sleep(left)))), open)
         }
-        whole @ ReplyBody::Whole(_) => whole,
+        whole @ (ReplyBody::Whole(_) | ReplyBody::HandingOver(_)) => whole,
     })
 }
 

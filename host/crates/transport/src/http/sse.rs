@@ -35,6 +35,9 @@ impl fmt::Display for EventId {
     }
 }
 
+/// A comment that keeps a silent stream open.
+pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+
 /// How a stream is written out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manner {
@@ -69,7 +72,7 @@ async fn next_event(reader: &mut Reader, id: u64, keep_alive: Duration) -> Optio
         Ok(Next::Message(number, message)) => Some((frame(EventId { stream: id, number }, message), true)),
         Ok(Next::Released(number, retry)) => Some((pause(EventId { stream: id, number }, retry), false)),
         Ok(Next::Ended | Next::CutOff) => None,
-        Err(_) => Some((Bytes::from_static(b": keep-alive\n\n"), true)),
+        Err(_) => Some((KEEP_ALIVE, true)),
     }
 }
 
@@ -83,8 +86,16 @@ fn pause(id: EventId, retry: Duration) -> Bytes {
 }
 
 fn frame(id: EventId, message: Bytes) -> Bytes {
+    event(&format!("id: {id}\ndata: "), message)
+}
+
+/// An event that nobody comes back to, and so has no id (26H-12).
+pub(crate) fn bare(message: Bytes) -> Bytes {
+    event("data: ", message)
+}
+
+fn event(head: &str, message: Bytes) -> Bytes {
     let message = one_line(message);
-    let head = format!("id: {id}\ndata: ");
     let mut out = Vec::with_capacity(head.len() + message.len() + 2);
     out.extend_from_slice(head.as_bytes());
     out.extend_from_slice(&message);
@@ -112,5 +123,10 @@ mod tests {
     fn newlines_between_tokens_do_not_break_the_frame() {
         let framed = frame(EventId { stream: 1, number: 1 }, Bytes::from_static(b"{\n\r\n\"a\": 1}"));
         assert_eq!(framed, "id: 0000000000000001-1\ndata: {   \"a\": 1}\n\n".as_bytes());
+    }
+
+    #[test]
+    fn t_26h_12_an_event_that_nobody_comes_back_to_has_no_id() {
+        assert_eq!(bare(Bytes::from_static(b"{\n}")), "data: { }\n\n".as_bytes());
     }
 }

@@ -1,6 +1,7 @@
 //! Lines in and lines out, on threads of their own: standard input and output
 //! block.
 
+use crate::methods::one_line;
 use bytes::Bytes;
 use std::io::{BufRead, Write};
 use tokio::sync::{mpsc, oneshot};
@@ -87,21 +88,42 @@ pub(super) fn spawn_reader(
     receiver
 }
 
+/// A line to be written.
+pub(super) struct Outgoing {
+    /// The line, without its end.
+    pub line: Bytes,
+    /// Told once it is written; dropped if it cannot be.
+    pub written: Option<oneshot::Sender<()>>,
+}
+
+impl Outgoing {
+    /// A message as one line.
+    pub fn line(message: Bytes) -> Self {
+        Self { line: one_line(message), written: None }
+    }
+}
+
+/// Where lines are put that are to be written.
+pub(super) type Outbox = mpsc::Sender<Outgoing>;
+
 /// Writes lines on a thread, until all senders are gone or the output breaks; the
 /// receiver then hears of it.
 pub(super) fn spawn_writer(
     mut output: impl Write + Send + 'static,
     capacity: usize,
-) -> (mpsc::Sender<Bytes>, oneshot::Receiver<()>) {
-    let (sender, mut messages) = mpsc::channel::<Bytes>(capacity);
+) -> (Outbox, oneshot::Receiver<()>) {
+    let (sender, mut messages) = mpsc::channel::<Outgoing>(capacity);
     let (tell, told) = oneshot::channel();
     let write = move || {
-        while let Some(message) = messages.blocking_recv() {
+        while let Some(Outgoing { line: message, written }) = messages.blocking_recv() {
             let mut line = Vec::with_capacity(message.len() + 1);
             line.extend_from_slice(&message);
             line.push(b'\n');
             if output.write_all(&line).and_then(|()| output.flush()).is_err() {
                 break;
+            }
+            if let Some(written) = written {
+                let _ = written.send(());
             }
         }
         // The other side may have stopped waiting, which is all the same here.

@@ -70,7 +70,9 @@ fn the_key_anywhere_else_is_no_claim() {
 #[test]
 fn a_claim_without_a_readable_version_is_malformed() {
     for value in ["null", "5", "true", "{}", r#"["2026-07-28"]"#, r#""\ud800""#] {
-        assert_eq!(claim_of(&format!(r#"{{"_meta":{{{PV}:{value}}}}}"#)), Claim::Malformed, "{value}");
+        let params = format!(r#"{{"_meta":{{{PV}:{value},{CC}:{{}}}}}}"#);
+        assert_eq!(claim_of(&params), Claim::Malformed, "{value}");
+        assert_eq!(decode(&params).expect_err(value).code, -32602, "{value}");
     }
     for params in [
         format!(r#"{{"_meta":{{{PV}:"a",{PV}:"b"}}}}"#),

@@ -1,0 +1,238 @@
+//! POST of a request that stands alone (26H): the order of the checks, and an answer
+//! that ends with its connection.
+//!
+//! Nothing is kept for a client that comes back: who hangs up has cancelled, unless
+//! what it was to be told is of a task that it knows already (26H-13). There is no
+//! session, so what bounds requests under way is the number of connections, the rates
+//! of a principal, and its slots.
+
+use super::endpoint::{Endpoint, Visitor};
+use super::reply::{self, Reply};
+use super::{mirrored, sse};
+use crate::methods::Refusal;
+use crate::metrics::Counted;
+use crate::stateless::{
+    self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Status, Subscription, Wrong,
+};
+use crate::stream::{LogBounds, Next, Reader, Stream};
+use bytes::Bytes;
+use futures_util::{FutureExt as _, Stream as FutureStream, stream};
+use http::{HeaderMap, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use toolyard_dispatch::{CallParams, Handover, Stop};
+use toolyard_protocol::stateless::envelope::{Claim, Envelope};
+use toolyard_protocol::stateless::error::header_mismatch;
+use toolyard_protocol::{Id, RawJson, RpcError};
+
+impl Endpoint {
+    /// Answers a request that claims to be of this revision (26H-14).
+    pub(super) async fn stateless(
+        &self,
+        headers: &HeaderMap,
+        received: Received,
+        claim: &Claim,
+        by: &Visitor,
+    ) -> Reply {
+        self.server.metrics.asked(&received.method);
+        let id = received.id.clone();
+        let request = match self.taken_in(headers, received, claim, by) {
+            Ok(request) => request,
+            Err(wrong) => return self.whole(wrong.answer(&id)),
+        };
+        if request.method == LISTEN { self.listen(request).await } else { self.call(request).await }
+    }
+
+    /// Everything that is looked at before a request is done, in this order.
+    fn taken_in(
+        &self,
+        headers: &HeaderMap,
+        received: Received,
+        claim: &Claim,
+        by: &Visitor,
+    ) -> Result<Request, Wrong> {
+        let server = &self.server;
+        let bad = |error| Wrong::bad_request(server, error);
+        mirrored::check_version(headers, claim).map_err(bad)?;
+        let envelope = Request::open(server, &received, claim)?;
+        mirrored::check_method(headers, &received.method, received.params.as_ref()).map_err(bad)?;
+        let principal = by.principal.clone();
+        let sender = Sender { principal, peer: Some(by.peer), key: by.key.clone() };
+        let request = Request::new(server, received, envelope, &sender);
+        request.admit()?;
+        // Arguments that cannot be read are left to whoever reads them.
+        if request.method == "tools/call"
+            && let Ok(call) = CallParams::decode(request.params.as_ref())
+        {
+            let wanted = server.dispatch.param_headers(&call.name);
+            mirrored::check_params(headers, &wanted, &call.arguments).map_err(bad)?;
+        }
+        Ok(request)
+    }
+
+    /// A request without an envelope whose headers say that it should have one (26B).
+    pub(super) fn without_envelope(&self, id: &Id, method: &str, params: Option<&RawJson>) -> Reply {
+        self.server.metrics.asked(method);
+        let error = match Envelope::decode(params) {
+            _ if method == "initialize" => {
+                header_mismatch("the header mcp-protocol-version names a version that has no initialize")
+            }
+            Err(error) => error,
+            Ok(_) => RpcError::invalid_params("`_meta` names no version"),
+        };
+        self.whole(Wrong::bad_request(&self.server, error).answer(id))
+    }
+
+    /// Takes a notification in, of which none has a meaning here: a request is
+    /// cancelled by hanging up (26C-1, 26H-10).
+    pub(super) fn stateless_notification(&self, headers: &HeaderMap, method: &str, claim: &Claim) -> Reply {
+        match mirrored::check_notification(headers, method, claim) {
+            Ok(()) => reply::empty(StatusCode::ACCEPTED),
+            Err(error) => reply::refuse(StatusCode::BAD_REQUEST, &error),
+        }
+    }
+
+    /// As one object if it is quick and nothing precedes it, else as a stream (26H-11).
+    async fn call(&self, request: Request) -> Reply {
+        let settings = &self.server.settings;
+        let bounds = LogBounds { bytes: settings.replay_bytes, events: settings.replay_events };
+        // It has no name: nobody comes back to it (26H-12).
+        let stream = Stream::new(0, bounds);
+        let outlet = OwnOutlet::new(request.envelope.log_level, {
+            let stream = stream.clone();
+            move |message| stream.push(message)
+        });
+        let stop = Arc::new(Stop::default());
+        let (tell, told) = oneshot::channel();
+        // From here on, whoever drops this future cancels the request.
+        let leaving = Leaving { stop: stop.clone(), told, left: false };
+        let ending = Ending { tell, stream: stream.clone() };
+        let mut answering = Box::pin(stateless::answer(request, outlet, stop));
+        match (&mut answering).now_or_never() {
+            Some(answer) => ending.with(answer),
+            // Goes on elsewhere, so that hanging up leaves nothing half done: the stop
+            // ends it, and it sees to what it has begun.
+            None => drop(self.requests.spawn(async move { ending.with(answering.await) })),
+        }
+        // Waiting may end early: then the answer is a stream.
+        drop(tokio::time::timeout(settings.stream_after, stream.stirred()).await);
+        match stream.sole_message() {
+            Some(Some(message)) => self.whole(leaving.now(message)),
+            _ => reply::events(events(stream.read_after(0), leaving, settings.keep_alive)),
+        }
+    }
+
+    /// 26SUB-4: a stream that stays open until the client closes it.
+    async fn listen(&self, request: Request) -> Reply {
+        let keep_alive = self.server.settings.keep_alive;
+        match Subscription::open(request, self.stopping.clone()).await {
+            Ok(subscription) => reply::events(told(subscription, keep_alive)),
+            Err(Some(answer)) => self.whole(answer),
+            // Nobody waits for it any more.
+            Err(None) => reply::empty(StatusCode::NO_CONTENT),
+        }
+    }
+
+    /// An answer of one object.
+    fn whole(&self, answer: Answer) -> Reply {
+        let Answer { message, status, handover } = answer;
+        let status = match status {
+            Status::Done => {
+                return match handover {
+                    Some(handover) => reply::handing_over(message, handover),
+                    None => reply::json(message),
+                };
+            }
+            Status::TurnedAway(fault) => {
+                return reply::turned_away(Refusal { fault: *fault, message }, &self.server.auth);
+            }
+            Status::BadRequest => StatusCode::BAD_REQUEST,
+            Status::NoSuchMethod => StatusCode::NOT_FOUND,
+        };
+        let mut reply = reply::json(message);
+        *reply.status_mut() = status;
+        reply.extensions_mut().insert(Counted);
+        reply
+    }
+}
+
+/// Where the answer of a request goes when it is there.
+struct Ending {
+    tell: oneshot::Sender<(Status, Option<Handover>)>,
+    stream: Arc<Stream>,
+}
+
+impl Ending {
+    fn with(self, answer: Option<Answer>) {
+        let Some(Answer { message, status, handover }) = answer else {
+            return self.stream.end(None);
+        };
+        // Told before the message can be read. If nobody is there any more, a task
+        // that was to be handed out is let go of here.
+        drop(self.tell.send((status, handover)));
+        self.stream.end(Some(message));
+    }
+}
+
+/// An answer on its way out. Dropped before it has left, it cancels the request
+/// (26H-13), and a task that was to be handed out with it.
+struct Leaving {
+    stop: Arc<Stop>,
+    told: oneshot::Receiver<(Status, Option<Handover>)>,
+    left: bool,
+}
+
+impl Leaving {
+    /// The answer, to leave as one object.
+    fn now(mut self, message: Bytes) -> Answer {
+        self.left = true;
+        let (status, handover) = self.told.try_recv().unwrap_or((Status::Done, None));
+        Answer { message, status, handover }
+    }
+
+    /// The last event was taken.
+    fn left(mut self) {
+        self.left = true;
+        if let Ok((_, Some(handover))) = self.told.try_recv() {
+            handover.delivered();
+        }
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if !self.left {
+            self.stop.set();
+        }
+    }
+}
+
+/// The messages of a request and its answer, as events. Whoever falls behind what is
+/// kept is cut off, which cancels the request like any other way to go.
+fn events(reader: Reader, leaving: Leaving, keep_alive: Duration) -> impl FutureStream<Item = Bytes> + Send {
+    stream::unfold((reader, leaving), move |(mut reader, leaving)| async move {
+        let event = match tokio::time::timeout(keep_alive, reader.next()).await {
+            Ok(Next::Message(_, message)) => sse::bare(message),
+            Ok(Next::Ended) => {
+                leaving.left();
+                return None;
+            }
+            // Nobody releases it.
+            Ok(Next::CutOff | Next::Released(..)) => return None,
+            Err(_) => sse::KEEP_ALIVE,
+        };
+        Some((event, (reader, leaving)))
+    })
+}
+
+/// The messages of a subscription, as events.
+fn told(subscription: Subscription, keep_alive: Duration) -> impl FutureStream<Item = Bytes> + Send {
+    stream::unfold(subscription, move |mut subscription| async move {
+        let event = match tokio::time::timeout(keep_alive, subscription.next()).await {
+            Ok(message) => sse::bare(message?),
+            Err(_) => sse::KEEP_ALIVE,
+        };
+        Some((event, subscription))
+    })
+}

@@ -1,0 +1,155 @@
+//! `subscriptions/listen` (26SUB): what a client hears of until it goes away.
+//!
+//! Nothing waits for a client that reads slowly: whoever writes takes the next message
+//! from here once there is room for it, and what changed meanwhile is told as one
+//! change, as it is then. So a subscription costs a bounded amount of memory and a
+//! slow client misses no state, only the states in between.
+
+use super::answer::Answer;
+use super::tasks::snapshot;
+use super::{LISTEN, Request};
+use crate::methods::Failure;
+use crate::tidings::Tidings;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, SelectAll};
+use std::collections::VecDeque;
+use tokio::sync::watch;
+use toolyard_dispatch::{Dispatch, Fault, Operation, Stop, Task, TaskId};
+use toolyard_protocol::ClientCapabilities;
+use toolyard_protocol::stateless::error::tasks_required;
+use toolyard_protocol::stateless::listen::{self, Filter};
+
+/// What one client hears of.
+pub(crate) struct Subscription {
+    request: Request,
+    /// What it can be asked, which decides what it can be shown (26M-3).
+    client: ClientCapabilities,
+    granted: Filter,
+    tidings: Tidings,
+    tasks: SelectAll<BoxStream<'static, Task>>,
+    /// Messages that are to be taken before anything else is looked at.
+    ready: VecDeque<Bytes>,
+    /// The server stops.
+    ending: watch::Receiver<bool>,
+    over: bool,
+}
+
+impl Subscription {
+    /// Grants what can be granted and drops the rest without a word, since a word
+    /// would tell what exists (26T-24).
+    ///
+    /// # Errors
+    /// The answer to a request that is not granted anything because of what it asks.
+    pub async fn open(request: Request, ending: watch::Receiver<bool>) -> Result<Self, Option<Answer>> {
+        // Before anything is looked at, so that no change falls in between.
+        let tidings = Tidings::of(&request.server.dispatch);
+        match grant(&request).await {
+            Ok((granted, ids)) => Ok(Self::of(request, granted, ids, tidings, ending)),
+            Err(failure) => Err(request.failed(failure, &Stop::default())),
+        }
+    }
+
+    fn of(
+        request: Request,
+        granted: Filter,
+        ids: Vec<TaskId>,
+        tidings: Tidings,
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        let mut ready = VecDeque::from([listen::acknowledged(&request.id, &granted)]);
+        let over = granted.is_empty();
+        if over {
+            ready.push_back(listen::ended(&request.id));
+        }
+        // Each begins with the task as it is, which closes the gap before (26SUB-7).
+        let follow = |id| {
+            let (dispatch, caller) = (&request.server.dispatch, (*request.caller).clone());
+            Dispatch::follow_task(dispatch, caller, id).boxed()
+        };
+        let tasks = ids.into_iter().map(follow).collect();
+        let client = ClientCapabilities::of(&request.envelope.capabilities);
+        Self { request, client, granted, tidings, tasks, ready, ending, over }
+    }
+
+    /// The next message; none after the last. Safe to drop while it waits.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            if self.over {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                // Whoever told us may be gone, which is the end as well.
+                () = ended(&mut self.ending) => {
+                    self.over = true;
+                    return Some(listen::ended(&self.request.id));
+                }
+                Some(task) = self.tasks.next() => self.tell_of(&task),
+                news = self.tidings.next() => {
+                    let Request { server, caller, id, .. } = &self.request;
+                    self.ready.extend(news.subscribed(&server.dispatch, caller, id, &self.granted));
+                }
+            }
+        }
+    }
+
+    /// A task that waits for what this client cannot be asked is told of when it goes
+    /// on: whatever is told is whole (26T-19, 26T-23).
+    fn tell_of(&mut self, task: &Task) {
+        if let Ok(detailed) = snapshot(task, &self.client) {
+            self.ready.push_back(listen::task(&self.request.id, &detailed));
+        }
+    }
+}
+
+async fn ended(ending: &mut watch::Receiver<bool>) {
+    drop(ending.wait_for(|ending| *ending).await);
+}
+
+/// What of the request is granted, and the tasks among it.
+async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
+    let Request { server, caller, key, params, envelope, .. } = request;
+    let dispatch = &server.dispatch;
+    let mut filter = Filter::decode(params.as_ref())?;
+    if !dispatch.settings().tasks {
+        filter.tasks.clear();
+    }
+    if !filter.tasks.is_empty() {
+        // 26T-6: before an id is looked at.
+        if !envelope.tasks {
+            return Err(tasks_required().into());
+        }
+        dispatch.pace(key, Operation::Polling)?;
+    }
+    let most = server.settings.subscriptions;
+    if filter.uris.len() + filter.tasks.len() > most {
+        let what = format!("{LISTEN} names more than {most} resources and tasks, the most");
+        let retry_after_ms = dispatch.settings().retry_after_ms;
+        return Err(Fault::Busy { what, limit: "wire.subscriptions", retry_after_ms }.into());
+    }
+    let offers = dispatch.offers();
+    filter.prompts &= offers.prompts;
+    filter.resources &= offers.resources;
+    filter.uris.retain(|uri| offers.resources && dispatch.may_hear_of(caller, uri));
+    let mut tasks = Vec::new();
+    for id in std::mem::take(&mut filter.tasks) {
+        match dispatch.task(caller, &id).await {
+            Ok(task) => {
+                tasks.push(task.id);
+                filter.tasks.push(id);
+            }
+            Err(Fault::UnknownTask) => {
+                // Ids are not to be guessed here either.
+                if dispatch.pace(key, Operation::FailedLookup).is_err() {
+                    break;
+                }
+            }
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+    Ok((filter, tasks))
+}

@@ -1,0 +1,115 @@
+//! What is told while a request is under way: on its own stream, before its answer,
+//! and nowhere else (26C-3, 26C-4).
+
+use bytes::Bytes;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use toolyard_dispatch::{Line, Notice, Outlet, Place, TaskId};
+use toolyard_protocol::{LogLevel, notification, progress};
+
+/// Where the messages go. It must not block.
+type Sink = Box<dyn Fn(Bytes) + Send>;
+
+/// The outlet of one request. It tells of progress and, to a client that named a
+/// level in the request, of what is logged at that level or above. It tells nothing
+/// of a task, and asks nothing: what a guest asks is part of the answer (26J-1).
+pub(crate) struct OwnOutlet {
+    least: Option<LogLevel>,
+    /// There until the answer leaves.
+    sink: Mutex<Option<Sink>>,
+}
+
+impl OwnOutlet {
+    /// An outlet to `sink` for a request that named this level.
+    pub fn new(least: Option<LogLevel>, sink: impl Fn(Bytes) + Send + 'static) -> Arc<Self> {
+        Arc::new(Self { least, sink: Mutex::new(Some(Box::new(sink))) })
+    }
+
+    /// The answer leaves, or none is to come: nothing is told any more.
+    pub fn close(&self) {
+        drop(self.sink.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn message(&self, notice: &Notice) -> Option<Bytes> {
+        match notice {
+            Notice::Progress { token, progress } => Some(progress::progress(token, None, progress)),
+            Notice::Log { level, logger, data } => self
+                .least
+                .is_some_and(|least| *level >= least)
+                .then(|| notification::log_message(*level, logger.as_deref(), data, None)),
+            Notice::Status(_) | Notice::ElicitationComplete { .. } => None,
+        }
+    }
+}
+
+impl Outlet for OwnOutlet {
+    fn notify(&self, task: Option<TaskId>, notice: Notice) {
+        if task.is_some() {
+            return;
+        }
+        let Some(message) = self.message(&notice) else { return };
+        // Told under the lock, so that nothing overtakes the answer.
+        if let Some(sink) = &*self.sink.lock().unwrap_or_else(PoisonError::into_inner) {
+            sink(message);
+        }
+    }
+
+    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+        None
+    }
+
+    /// Nothing: a client cannot come back to a stream (26H-12).
+    fn release(&self, _retry: Duration) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use toolyard_protocol::RawJson;
+    use toolyard_protocol::progress::Progress;
+
+    fn log(level: LogLevel) -> Notice {
+        Notice::Log { level, logger: None, data: RawJson::trusted("1") }
+    }
+
+    fn step() -> Notice {
+        let progress = Progress { progress: 1.0, total: None, message: None };
+        Notice::Progress { token: RawJson::trusted("7"), progress }
+    }
+
+    fn outlet(least: Option<LogLevel>) -> (Arc<OwnOutlet>, mpsc::Receiver<Bytes>) {
+        let (sender, told) = mpsc::channel();
+        let outlet = OwnOutlet::new(least, move |message| sender.send(message).expect("somebody reads"));
+        (outlet, told)
+    }
+
+    #[test]
+    fn t_26c_4_nothing_is_logged_to_a_request_that_named_no_level() {
+        let (silent, told) = outlet(None);
+        for level in LogLevel::ALL {
+            silent.notify(None, log(level));
+        }
+        assert!(told.try_recv().is_err());
+        let (outlet, told) = outlet(Some(LogLevel::Warning));
+        for level in LogLevel::ALL {
+            outlet.notify(None, log(level));
+        }
+        assert_eq!(told.try_iter().count(), 5, "warning and what is more serious");
+    }
+
+    #[test]
+    fn t_26c_3_nothing_is_told_of_a_task_or_after_the_answer() {
+        let (outlet, told) = outlet(Some(LogLevel::Debug));
+        let id = TaskId::parse("786512e2-9e0d-44bd-8f29-789f320fe840").expect("an id");
+        outlet.notify(Some(id), step());
+        outlet.notify(Some(id), log(LogLevel::Error));
+        assert!(told.try_recv().is_err(), "of a task");
+        assert!(outlet.line(None, Place::Anywhere).is_none(), "26J-1: it asks nothing");
+        outlet.notify(None, step());
+        assert!(told.try_recv().is_ok());
+        outlet.close();
+        outlet.notify(None, step());
+        assert!(told.try_recv().is_err(), "after the answer");
+    }
+}

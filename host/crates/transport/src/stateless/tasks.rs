@@ -1,0 +1,179 @@
+//! `tasks/get`, `tasks/update` and `tasks/cancel` (26T-14 to 26T-22), and a task as
+//! its clients see it.
+
+use super::answer::Given;
+use super::methods::Asked;
+use crate::methods::Failure;
+use serde_json::{Map, Value, json};
+use toolyard_dispatch::{Era, Fault, Outcome, Task};
+use toolyard_protocol::question::{Checked, Kind};
+use toolyard_protocol::stateless::error::{missing_capability, tasks_required};
+use toolyard_protocol::stateless::input::{input_requests, update_params};
+use toolyard_protocol::stateless::result::{complete, inner_complete};
+use toolyard_protocol::stateless::task::{Payload, detailed};
+use toolyard_protocol::tasks::task_id;
+use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+
+impl Asked {
+    pub(super) async fn task_method(&self) -> Result<Given, Failure> {
+        let done = match self.request.method.as_str() {
+            "tasks/get" => self.get().await,
+            "tasks/update" => self.update().await,
+            "tasks/cancel" => self.cancel().await,
+            other => Err(RpcError::method_not_found(other).into()),
+        };
+        self.note_lookup(done)
+    }
+
+    /// 26T-14. Never waits.
+    async fn get(&self) -> Result<Given, Failure> {
+        let task = self.task().await?;
+        let client = ClientCapabilities::of(&self.request.envelope.capabilities);
+        let detailed = snapshot(&task, &client)?;
+        Ok(complete(&detailed, self.request.server.presented()).into())
+    }
+
+    /// 26T-17: an acknowledgement, whatever becomes of the answers.
+    async fn update(&self) -> Result<Given, Failure> {
+        let (id, responses) = update_params(self.request.params.as_ref())?;
+        self.request.server.dispatch.update_task(&self.request.caller, &id, responses).await?;
+        Ok(acknowledged())
+    }
+
+    /// 26T-20: an acknowledgement, also for what is over already.
+    async fn cancel(&self) -> Result<Given, Failure> {
+        let id = match self.request.envelope.tasks {
+            true => task_id(self.request.params.as_ref())?,
+            false => self.task().await?.id.to_string(),
+        };
+        match self.request.server.dispatch.cancel_task(&self.request.caller, &id).await {
+            Ok(_) | Err(Fault::AlreadyOver(_)) => Ok(acknowledged()),
+            Err(fault) => Err(fault.into()),
+        }
+    }
+
+    /// The task that is named. Without the extension only one of a session is found,
+    /// and what is not found is answered like what must not be (26T-6).
+    async fn task(&self) -> Result<Task, Failure> {
+        let id = task_id(self.request.params.as_ref())?;
+        let found = self.request.server.dispatch.task(&self.request.caller, &id).await;
+        if self.request.envelope.tasks {
+            return Ok(found?);
+        }
+        match found {
+            Ok(task) if task.era == Era::Sessions => Ok(task),
+            Ok(_) => Err(tasks_required().into()),
+            Err(Fault::UnknownTask) => {
+                // Counted all the same: this is how ids would be guessed.
+                drop(self.note_lookup::<()>(Err(Failure::Fault(Fault::UnknownTask))));
+                Err(tasks_required().into())
+            }
+            Err(fault) => Err(fault.into()),
+        }
+    }
+}
+
+/// `{"resultType":"complete"}` and nothing else.
+fn acknowledged() -> Given {
+    inner_complete(&RawJson::empty_object()).into()
+}
+
+/// The task as it is, with what it came to or all that it waits for (26T-14).
+///
+/// # Errors
+/// `-32021` if it waits for what this client cannot be asked: a snapshot is complete
+/// or is not given (26T-19).
+pub(super) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJson, RpcError> {
+    let view = task.view();
+    Ok(match &task.outcome {
+        Some(Outcome::Result { result, .. }) => detailed(&view, &Payload::Result(result)),
+        Some(Outcome::Error(error)) => detailed(&view, &Payload::Error(error)),
+        Some(Outcome::Cancelled) => detailed(&view, &Payload::None),
+        Some(Outcome::Expired) => {
+            let message = task.status_message.clone().unwrap_or_else(|| "task expired".to_owned());
+            detailed(&view, &Payload::Error(&RpcError::internal(message)))
+        }
+        None => {
+            let open: Vec<_> = task.open_questions().collect();
+            if open.is_empty() {
+                return Ok(detailed(&view, &Payload::None));
+            }
+            let questions = open.iter().map(|question| (question.kind, &question.params));
+            check_askable(questions, client)?;
+            let keys: Vec<_> = open.iter().map(|question| question.wire_key()).collect();
+            let asked = keys.iter().zip(&open);
+            let requests =
+                input_requests(asked.map(|(key, question)| (&**key, question.kind, &question.params)));
+            detailed(&view, &Payload::Input(&requests))
+        }
+    })
+}
+
+/// Whether this client can be asked all of these.
+fn check_askable<'a>(
+    questions: impl Iterator<Item = (Kind, &'a RawJson)>,
+    client: &ClientCapabilities,
+) -> Result<(), RpcError> {
+    let mut required = Map::new();
+    for (kind, params) in questions {
+        let question = Checked { kind, params: params.clone() };
+        if question.check_client(client).is_err() {
+            require(&mut required, &question, client);
+        }
+    }
+    if required.is_empty() { Ok(()) } else { Err(missing_capability(&Value::Object(required))) }
+}
+
+/// Adds the capability that a question needs and the client lacks.
+fn require(required: &mut Map<String, Value>, question: &Checked, client: &ClientCapabilities) {
+    let (of, part) = match question.kind {
+        Kind::Form => ("elicitation", Some("form")),
+        Kind::Url => ("elicitation", Some("url")),
+        Kind::Roots => ("roots", None),
+        Kind::Sampling if !client.sampling => ("sampling", None),
+        Kind::Sampling => {
+            let with_tools = ClientCapabilities { sampling_tools: true, ..*client };
+            let tools = !client.sampling_tools && question.check_client(&with_tools).is_ok();
+            ("sampling", Some(if tools { "tools" } else { "context" }))
+        }
+    };
+    let entry = required.entry(of).or_insert_with(|| json!({}));
+    if let Some(part) = part {
+        entry[part] = json!({});
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn required(questions: &[(Kind, &'static str)], client: &'static str) -> Option<Value> {
+        let client = ClientCapabilities::of(&RawJson::trusted(client));
+        let questions: Vec<_> =
+            questions.iter().map(|(kind, params)| (*kind, RawJson::trusted(*params))).collect();
+        let error = check_askable(questions.iter().map(|(kind, params)| (*kind, params)), &client).err()?;
+        assert_eq!(error.code, -32021);
+        let data: Value = error.data.expect("data").decode().expect("JSON");
+        Some(data["requiredCapabilities"].clone())
+    }
+
+    #[test]
+    fn t_26t_19_what_a_client_cannot_be_asked_is_named_whole() {
+        let all = [(Kind::Form, "{}"), (Kind::Url, "{}"), (Kind::Sampling, "{}"), (Kind::Roots, "{}")];
+        assert_eq!(
+            required(&all, "{}"),
+            Some(json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}))
+        );
+        let able = r#"{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}"#;
+        assert_eq!(required(&all, able), None);
+        assert_eq!(
+            required(&all, r#"{"elicitation":{},"sampling":{},"roots":{}}"#),
+            Some(json!({"elicitation": {"url": {}}}))
+        );
+        let with_tools = [(Kind::Sampling, r#"{"tools":[]}"#)];
+        assert_eq!(required(&with_tools, able), Some(json!({"sampling": {"tools": {}}})));
+        let with_context = [(Kind::Sampling, r#"{"includeContext":"allServers"}"#)];
+        assert_eq!(required(&with_context, able), Some(json!({"sampling": {"context": {}}})));
+        assert_eq!(required(&[], "{}"), None);
+    }
+}

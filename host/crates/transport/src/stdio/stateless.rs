@@ -1,0 +1,173 @@
+//! Requests over stdio that stand alone (26S): beside a session on the same pipe, or
+//! without one; the one takes no notice of the other (26B-1, 26B-5).
+
+use super::lines::{Outbox, Outgoing};
+use super::outstanding::{NotTaken, Outstanding, Taken};
+use crate::Server;
+use crate::stateless::{self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Subscription, Wrong};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+use tokio_util::task::TaskTracker;
+use toolyard_dispatch::{Fault, Principal, RateKey};
+use toolyard_protocol::stateless::envelope::Claim;
+use toolyard_protocol::{Id, RpcError, response};
+
+/// The requests of one pipe that stand alone.
+pub(super) struct Stateless {
+    server: Arc<Server>,
+    sender: Sender,
+    outbox: Outbox,
+    outstanding: Arc<Outstanding>,
+    requests: TaskTracker,
+    subscriptions: TaskTracker,
+    /// Ends the subscriptions.
+    end: watch::Sender<bool>,
+}
+
+impl Stateless {
+    pub fn new(server: &Arc<Server>, outbox: Outbox) -> Self {
+        let principal = Arc::new(Principal::Local);
+        Self {
+            server: server.clone(),
+            sender: Sender { principal, peer: None, key: RateKey::Local },
+            outbox,
+            outstanding: Outstanding::new(server.settings.requests_per_session),
+            requests: TaskTracker::new(),
+            subscriptions: TaskTracker::new(),
+            end: watch::Sender::new(false),
+        }
+    }
+
+    /// Takes a request in. What can be answered at once is given back; what cannot is
+    /// answered when it is done.
+    pub fn take(&self, received: Received, claim: &Claim) -> Option<Bytes> {
+        let server = &self.server;
+        server.metrics.asked(&received.method);
+        let id = received.id.clone();
+        let (request, taken) = match self.taken_in(received, claim) {
+            Ok(both) => both,
+            Err(wrong) => return Some(wrong.answer(&id).message),
+        };
+        if request.method == LISTEN {
+            let subscribed = subscribe(request, self.end.subscribe(), self.outbox.clone(), taken);
+            self.subscriptions.spawn(subscribed);
+            return None;
+        }
+        let outlet = OwnOutlet::new(request.envelope.log_level, {
+            let outbox = self.outbox.clone();
+            // A client that does not read loses notices, and gets every answer.
+            move |message| drop(outbox.try_send(Outgoing::line(message)))
+        });
+        let mut answering = Box::pin(stateless::answer(request, outlet.clone(), taken.stop.clone()));
+        let answer = match (&mut answering).now_or_never() {
+            Some(Some(Answer { message, handover: None, .. })) => return Some(message),
+            Some(answer) => Some(answer),
+            None => None,
+        };
+        let outbox = self.outbox.clone();
+        self.requests.spawn(async move {
+            let answer = match answer {
+                Some(answer) => answer,
+                None => answering.await,
+            };
+            outlet.close();
+            deliver(&outbox, answer, taken).await;
+        });
+        None
+    }
+
+    fn taken_in(&self, received: Received, claim: &Claim) -> Result<(Request, Taken), Wrong> {
+        let envelope = Request::open(&self.server, &received, claim)?;
+        let request = Request::new(&self.server, received, envelope, &self.sender);
+        request.admit()?;
+        match self.outstanding.take(&request.id) {
+            Ok(taken) => Ok((request, taken)),
+            Err(NotTaken::IdInUse) => {
+                let error = RpcError::invalid_request("the id belongs to a request that is still under way");
+                Err(Wrong::bad_request(&self.server, error))
+            }
+            Err(NotTaken::TooMany) => {
+                let most = self.server.settings.requests_per_session;
+                let busy = Fault::Busy {
+                    what: format!("{most} requests on this pipe are under way, the most"),
+                    limit: "wire.requests-per-session",
+                    retry_after_ms: self.server.dispatch.settings().retry_after_ms,
+                };
+                Err(Wrong::fault(&self.server, busy))
+            }
+        }
+    }
+
+    /// Cancels a request or ends a subscription. False if the id is of none.
+    pub fn cancel(&self, id: &Id) -> bool {
+        self.outstanding.cancel(id)
+    }
+
+    /// Ends the subscriptions, each with its response, and gives the requests under
+    /// way until the end of `patience`; then they are cancelled.
+    pub async fn finish(&self, patience: Duration) {
+        self.end.send_replace(true);
+        self.subscriptions.close();
+        self.requests.close();
+        let done = async {
+            self.subscriptions.wait().await;
+            self.requests.wait().await;
+        };
+        if tokio::time::timeout(patience, done).await.is_err() {
+            self.outstanding.cancel_all();
+            tracing::debug!("requests under way were ended with the input");
+        }
+    }
+}
+
+/// Sends an answer, unless its request was cancelled (26S-2). If the line with a new
+/// task cannot be written, the task goes with it.
+async fn deliver(outbox: &Outbox, answer: Option<Answer>, taken: Taken) {
+    let Some(Answer { message, handover, .. }) = answer else { return };
+    let (tell, told) = oneshot::channel();
+    let Some(place) = place(outbox, &taken).await else { return };
+    place.send(Outgoing { line: Outgoing::line(message).line, written: Some(tell) });
+    // The id may be used again as soon as the answer can be read.
+    drop(taken);
+    if let Some(handover) = handover
+        && told.await.is_ok()
+    {
+        handover.delivered();
+    }
+}
+
+/// Room for one line, unless the request is cancelled before there is some, or nobody
+/// writes any more.
+async fn place<'a>(outbox: &'a Outbox, taken: &Taken) -> Option<tokio::sync::mpsc::Permit<'a, Outgoing>> {
+    tokio::select! {
+        biased;
+        () = taken.stop.wait() => None,
+        place = outbox.reserve() => place.ok(),
+    }
+}
+
+/// One subscription, until its client cancels it or the server ends (26SUB-4).
+async fn subscribe(request: Request, ending: watch::Receiver<bool>, outbox: Outbox, taken: Taken) {
+    let mut subscription = match Subscription::open(request, ending).await {
+        Ok(subscription) => subscription,
+        Err(answer) => return deliver(&outbox, answer, taken).await,
+    };
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = taken.stop.wait() => return,
+            message = subscription.next() => message,
+        };
+        let Some(message) = message else { return };
+        let Some(place) = place(&outbox, &taken).await else { return };
+        place.send(Outgoing::line(message));
+    }
+}
+
+/// The answer to a batch of this generation, which has none.
+pub(super) fn batch() -> Bytes {
+    response::error(None, &stateless::batched())
+}

@@ -1,0 +1,127 @@
+//! A client over HTTP that sees statuses, headers and single events, and can hang up.
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use toolyard_protocol::stateless::VERSION;
+use toolyard_transport::{Server, http as transport};
+
+/// A server that is served on a port of its own.
+pub struct Served {
+    pub address: SocketAddr,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+/// Serves it.
+pub async fn serve(server: std::sync::Arc<Server>) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (stop, stopping) = watch::channel(false);
+    let serving = tokio::spawn(transport::serve(server, listener, stopping));
+    Served { address, stop, serving }
+}
+
+/// An answer, and the connection that it comes over.
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    body: Incoming,
+    events: VecDeque<String>,
+    rest: String,
+    connection: JoinHandle<()>,
+}
+
+impl Served {
+    /// Posts this text with these headers besides those that every POST has.
+    pub async fn post_text(&self, headers: &[(&str, &str)], text: &str) -> Answer {
+        let stream = TcpStream::connect(self.address).await.expect("the server listens");
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("a connection");
+        let connection = tokio::spawn(async move { drop(connection.await) });
+        let mut request = Request::post("/mcp")
+            .header("host", self.address.to_string())
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(text.to_owned()))).expect("valid");
+        let (head, body) = sender.send_request(request).await.expect("an answer").into_parts();
+        let (events, rest) = (VecDeque::new(), String::new());
+        Answer { status: head.status, headers: head.headers, body, events, rest, connection }
+    }
+
+    /// Posts a request with the headers that repeat it.
+    pub async fn post(&self, request: &Value) -> Answer {
+        let params = &request["params"];
+        let name = ["name", "uri", "taskId"].iter().find_map(|member| params[member].as_str());
+        let mut headers = vec![
+            ("mcp-protocol-version", VERSION),
+            ("mcp-method", request["method"].as_str().expect("a method")),
+        ];
+        headers.extend(name.map(|name| ("mcp-name", name)));
+        self.post_text(&headers, &request.to_string()).await
+    }
+
+    /// The server stops, and has stopped.
+    pub async fn stopped(self) {
+        self.stop.send_replace(true);
+        self.serving.await.expect("the server ends well");
+    }
+
+    /// The server begins to stop.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+}
+
+impl Answer {
+    /// The whole body, as text.
+    pub async fn text(self) -> String {
+        let body = self.body.collect().await.expect("a whole body").to_bytes();
+        String::from_utf8(body.to_vec()).expect("UTF-8")
+    }
+
+    /// The body as the one JSON object that it is.
+    pub async fn json(self) -> Value {
+        let text = self.text().await;
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// The next event as it is written; none at the end of the stream.
+    pub async fn event(&mut self) -> Option<String> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            let frame = self.body.frame().await?.expect("a whole frame");
+            let Ok(data) = frame.into_data() else { continue };
+            self.rest.push_str(std::str::from_utf8(&data).expect("UTF-8"));
+            while let Some((event, rest)) = self.rest.split_once("\n\n") {
+                self.events.push_back(event.to_owned());
+                self.rest = rest.to_owned();
+            }
+        }
+    }
+
+    /// The message of the next event.
+    pub async fn message(&mut self) -> Option<Value> {
+        let event = self.event().await?;
+        let data = event.strip_prefix("data: ").unwrap_or_else(|| panic!("more than data: {event}"));
+        Some(serde_json::from_str(data).expect("JSON"))
+    }
+
+    /// Closes the connection.
+    pub fn hang_up(self) {
+        self.connection.abort();
+    }
+}

@@ -1,0 +1,163 @@
+//! Requests of the stateless generation, their headers, the schemas of tools and the
+//! results of guests: nothing panics, what is claimed is what is decoded, and what is
+//! added to a result is there once and changes nothing else.
+//!
+//! An input is JSON; of an array, the second member is a header value and the third
+//! a schema.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use toolyard_protocol::question::Kind;
+use toolyard_protocol::stateless::envelope::{Claim, Envelope, claim};
+use toolyard_protocol::stateless::error::{HEADER_MISMATCH, shown};
+use toolyard_protocol::stateless::input::{Retry, input_requests, update_params};
+use toolyard_protocol::stateless::listen::{self, Filter};
+use toolyard_protocol::stateless::param_headers::param_headers;
+use toolyard_protocol::stateless::result::{Cache, complete, complete_cached, inner_complete};
+use toolyard_protocol::stateless::{META_SERVER_INFO, META_VERSION, headers};
+use toolyard_protocol::{Id, RawJson, RpcError};
+
+const SERVER: &str = r#"{"name":"s","version":"1"}"#;
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(data) {
+        header(text);
+    }
+    let Ok(json) = RawJson::parse(Bytes::copy_from_slice(data)) else { return };
+    if json.is_object() {
+        params(&json);
+        result(&json);
+        questions(&json);
+    }
+    if let Ok((first, value, schema)) = json.decode::<(RawJson, String, RawJson)>() {
+        if first.is_object() {
+            params(&first);
+        }
+        header(&value);
+        if let Ok(found) = param_headers(&schema) {
+            for found in found {
+                for header in [None, Some(value.as_str())] {
+                    if let Err(error) = found.check(&first, header) {
+                        assert_eq!(error.code, HEADER_MISMATCH);
+                    }
+                }
+            }
+        }
+    }
+});
+
+fn header(text: &str) {
+    match headers::value(text) {
+        Ok(value) if !text.contains("=?base64?") => assert_eq!(value, text.trim_matches([' ', '\t'])),
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.code, HEADER_MISMATCH),
+    }
+}
+
+fn params(params: &RawJson) {
+    let claimed = claim(Some(params));
+    // Where one reader sees the whole, the other sees the same.
+    if let Ok(value) = params.decode::<Value>() {
+        match value["_meta"].get(META_VERSION) {
+            Some(_) => assert_ne!(claimed, Claim::None, "a claim is overlooked"),
+            // Of two `_meta`, that reader knows the last.
+            None if params.as_str().matches("meta").count() <= 1 && !params.as_str().contains('\\') => {
+                assert_eq!(claimed, Claim::None);
+            }
+            None => {}
+        }
+    }
+    match Envelope::decode(Some(params)) {
+        Ok(envelope) => {
+            assert!(matches!(claimed, Claim::Version(_)), "an envelope without a claim: {claimed:?}");
+            well_formed(&envelope.capabilities);
+            assert!(envelope.capabilities.is_object());
+        }
+        Err(error) => assert_eq!(error.code, -32602),
+    }
+    for method in ["tools/call", "resources/read", "tasks/get", "tools/list"] {
+        let _ = headers::name_of(method, Some(params));
+    }
+    if let Ok(retry) = Retry::decode("tools/call", Some(params)) {
+        retry.responses.values().for_each(well_formed);
+    }
+    if let Ok((_, responses)) = update_params(Some(params)) {
+        responses.values().for_each(well_formed);
+    }
+    if let Ok(filter) = Filter::decode(Some(params)) {
+        let id = Id::Text("\"\\".into());
+        let wanted: Value = filter.render().decode().expect("JSON");
+        let told: Value = serde_json::from_slice(&listen::acknowledged(&id, &filter)).expect("JSON");
+        assert_eq!(told["params"]["notifications"], wanted);
+        let again = RawJson::of(&serde_json::json!({"notifications": wanted}));
+        assert_eq!(Filter::decode(Some(&again)).expect("what was said"), filter);
+    }
+    if let Ok(error) = params.decode::<RpcError>() {
+        let error = shown(error);
+        error.data.iter().for_each(well_formed);
+        assert_eq!(shown(error.clone()), error, "shown once more it is the same");
+    }
+}
+
+fn result(result: &RawJson) {
+    let server = RawJson::trusted(SERVER);
+    let made = complete(result, &server);
+    let cached = complete_cached(result, &server, &Cache { ttl_ms: 7, public: false });
+    let inner = inner_complete(result);
+    for made in [&made, &cached, &inner] {
+        well_formed(made);
+        assert_eq!(count(made.as_str(), "resultType"), 1, "{made:?}");
+    }
+    assert_eq!(count(made.as_str(), "_meta"), 1, "{made:?}");
+    assert_eq!((count(cached.as_str(), "ttlMs"), count(cached.as_str(), "cacheScope")), (1, 1));
+    // A name with half a surrogate pair is JSON, but not text.
+    let Ok(mut expected) = result.decode::<Map<String, Value>>() else { return };
+    let Ok(mut made) = made.decode::<Map<String, Value>>() else { panic!("as readable as before") };
+    assert_eq!(made.remove("resultType"), Some("complete".into()));
+    expected.remove("resultType");
+    let mut meta = made.remove("_meta").expect("`_meta` is there");
+    let given = expected.remove("_meta");
+    assert_eq!(made, expected, "the rest is kept");
+    let server = meta.as_object_mut().expect("an object").remove(META_SERVER_INFO);
+    assert_eq!(server, Some(serde_json::from_str(SERVER).expect("JSON")));
+    if let Some(Value::Object(mut given)) = given {
+        given.remove(META_SERVER_INFO);
+        assert_eq!(meta, Value::Object(given), "the rest of `_meta` is kept");
+    }
+}
+
+fn questions(params: &RawJson) {
+    let all = [Kind::Form, Kind::Url, Kind::Sampling, Kind::Roots];
+    let made = input_requests(all.iter().map(|kind| ("k\"", *kind, params)));
+    well_formed(&made);
+}
+
+fn well_formed(json: &RawJson) {
+    let text: Result<&RawValue, _> = serde_json::from_slice(json.as_bytes());
+    assert!(text.is_ok(), "{json:?}: {text:?}");
+}
+
+/// How often an object has this name, however it is written.
+fn count(object: &str, name: &str) -> usize {
+    struct Names<'a>(&'a str);
+    impl<'de> serde::de::Visitor<'de> for Names<'_> {
+        type Value = usize;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<usize, A::Error> {
+            let mut count = 0;
+            while let Some((key, _)) = map.next_entry::<&RawValue, serde::de::IgnoredAny>()? {
+                count +=
+                    usize::from(serde_json::from_str::<String>(key.get()).is_ok_and(|key| key == self.0));
+            }
+            Ok(count)
+        }
+    }
+    use serde::Deserializer as _;
+    serde_json::Deserializer::from_str(object).deserialize_map(Names(name)).expect("an object")
+}
