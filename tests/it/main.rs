@@ -44,6 +44,7 @@ mod secrets;
 mod shipped;
 mod soak;
 mod sockets;
+mod stateless;
 mod stdio;
 mod streams;
 mod tasks;

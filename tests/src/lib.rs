@@ -1,11 +1,13 @@
 //! The kit that the tests and the load generator drive the real binary with: over
 //! real sockets and pipes, with real components.
 
+pub mod dice;
 pub mod exchange;
 pub mod guests;
 pub mod host;
 pub mod http;
 pub mod identity_provider;
+pub mod mixed;
 pub mod project;
 pub mod schema;
 pub mod session;

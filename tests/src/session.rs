@@ -97,6 +97,12 @@ impl Session {
         self
     }
 
+    /// The port of its host.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Its id.
     #[must_use]
     pub fn id(&self) -> &str {

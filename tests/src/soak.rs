@@ -2,6 +2,7 @@
 //! cancelled, with plugins replaced meanwhile; and what the host has of its machine
 //! each time that it has come to rest.
 
+use crate::dice::Dice;
 use crate::host::{Setup, install, install_as};
 use crate::{Host, Session, eventually, guests};
 use serde_json::{Value, json};
@@ -120,23 +121,6 @@ pub struct Report {
     pub seed: u64,
     /// After each round.
     pub samples: Vec<Sample>,
-}
-
-/// Numbers that look random (splitmix64), the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.roll(from.len() as u64) as usize]
-    }
 }
 
 /// Goes on for so long; `seen` is told of each sample.

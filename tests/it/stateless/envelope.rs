@@ -1,0 +1,262 @@
+//! The envelope that every request has (26R), and the shape of what is answered (26J).
+
+use super::{probe, script, steps};
+use crate::questions::scripted;
+use serde_json::{Value, json};
+use toolyard_tests::Session;
+use toolyard_tests::exchange::outcome;
+use toolyard_tests::stateless::{Client, VERSION, key, tasks};
+
+#[tokio::test]
+async fn r_26r_1_r_26r_2_what_the_envelope_lacks_is_named() {
+    let (_host, client) = probe().await;
+    let request = || client.request("tools/list", json!({}));
+    for (request, says) in [
+        (request().without_meta(key::CAPABILITIES), key::CAPABILITIES),
+        (request().meta(key::CAPABILITIES, json!(null)), key::CAPABILITIES),
+        (request().meta(key::CAPABILITIES, json!([])), key::CAPABILITIES),
+        (request().meta(key::CAPABILITIES, json!("all")), key::CAPABILITIES),
+        (request().meta(key::VERSION, json!(5)), key::VERSION),
+        (request().meta(key::VERSION, json!(null)), key::VERSION),
+        // Of the header alone it is known what is meant.
+        (request().without_meta(key::VERSION), key::VERSION),
+        (request().member("params", json!({})), "_meta"),
+        (request().member("params", json!({"_meta": []})), "_meta"),
+        // 26C-4: a level that there is not.
+        (request().meta(key::LOG_LEVEL, json!("loud")), key::LOG_LEVEL),
+        (request().meta(key::LOG_LEVEL, json!(3)), key::LOG_LEVEL),
+    ] {
+        let reply = client.reply(&request).await;
+        assert_eq!(reply.refusal(), (400, -32602), "{}", request.message());
+        let error = &reply.message["error"]["message"];
+        assert!(error.as_str().is_some_and(|text| text.contains(says)), "{says}: {error}");
+        assert_eq!(reply.message["id"], request.message()["id"], "26J-6");
+    }
+    // 26R-5: who sends it is for display, and need not be said, or be well said.
+    for who in [None, Some(json!(5)), Some(json!({"name": 1})), Some(json!({"name": "x"}))] {
+        let request = match who {
+            None => request().without_meta(key::CLIENT),
+            Some(who) => request().meta(key::CLIENT, who),
+        };
+        assert_eq!(client.reply(&request).await.status, 200, "{}", request.message());
+    }
+    // 26J-9 and J-7: other keys are let pass.
+    let request = request()
+        .meta("traceparent", json!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
+        .meta("baggage", json!("a=b"))
+        .meta("com.example/x", json!([null]));
+    assert_eq!(client.reply(&request).await.status, 200);
+}
+
+#[tokio::test]
+async fn r_26r_3_d_26d_5_versions_that_are_not_served_are_refused_with_those_that_are() {
+    let (_host, client) = probe().await;
+    let discovered = client.result("server/discover", json!({})).await;
+    for version in ["1900-01-01", "2025-11-25", "2025-06-18", "2026-07-29", "DRAFT-2026", " 2026-07-28"] {
+        let request = client.request("tools/list", json!({})).meta(key::VERSION, json!(version));
+        // 26X-12: as it was named. A header cannot begin with a space that counts.
+        let reply = client.reply(&request.header("mcp-protocol-version", version)).await;
+        let expected = if version.trim() == version { -32022 } else { -32020 };
+        assert_eq!(reply.refusal(), (400, expected), "{version:?}");
+        if expected == -32022 {
+            // 26X-5: the numbers of the published revision.
+            let data = &reply.message["error"]["data"];
+            assert_eq!(data["requested"], version);
+            assert_eq!(data["supported"], discovered["supportedVersions"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn j_26j_8_h_26h_8_t_26t_7_methods_that_are_gone_or_never_were_are_not_found() {
+    let (_host, client) = probe().await;
+    for method in [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        // 26X-8: nor is it answered with a question.
+        "tasks/result",
+        "tasks/list",
+        "roots/list",
+        "no/such/method",
+        "",
+        "tools/Call",
+        // Nobody here has any.
+        "resources/list",
+        "prompts/get",
+        "completion/complete",
+    ] {
+        let reply = client.ask(method, json!({"taskId": "x", "level": "info"})).await;
+        assert_eq!(reply.refusal(), (404, -32601), "{method}: {}", reply.message);
+    }
+}
+
+#[tokio::test]
+async fn j_26j_3_j_26j_6_ids_are_echoed_with_their_type_and_may_be_used_again() {
+    let (_host, client) = probe().await;
+    for id in [json!(0), json!(""), json!("7"), json!(-1), json!(9_007_199_254_740_993_i64), json!("ü")] {
+        for (method, params) in
+            [("tools/list", json!({})), ("tools/call", json!({"name": "nobody"})), ("ping", json!({}))]
+        {
+            // The same again and again: each stands alone.
+            let reply = client.reply(&client.request(method, params).numbered(id.clone())).await;
+            assert_eq!(reply.message["id"], id, "{method}");
+        }
+    }
+    // Also while another of the same id is under way.
+    let (_host, client) = script().await;
+    let slow =
+        client.request("tools/call", steps(json!([{"sleep": 300}, {"info": null}]))).numbered(json!(5));
+    let quick = client.request("tools/call", steps(json!([]))).numbered(json!(5));
+    let (slow, quick) = tokio::join!(client.reply(&slow), client.reply(&quick));
+    assert_eq!(outcome(&quick.result()), json!([]));
+    assert_eq!(outcome(&slow.result()).as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn j_26j_4_j_26j_5_every_result_says_its_type_and_whose_it_is() {
+    let host = super::patient(scripted()).with(&[toolyard_tests::guests::fixture("library")]).start().await;
+    let client = Client::with_tasks(host.port());
+    let about = json!({"ref": {"type": "ref/prompt", "name": "recommend"}, "argument": {"name": "genre", "value": "x"}});
+    for (method, params) in [
+        ("server/discover", json!({})),
+        ("tools/list", json!({})),
+        ("tools/call", steps(json!([]))),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({"uri": "book:/1"})),
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({"name": "recommend", "arguments": {"genre": "x"}})),
+        ("completion/complete", about),
+    ] {
+        let result = client.result(method, params).await;
+        assert_eq!(result["resultType"], "complete", "{method}");
+        let server = &result["_meta"][key::SERVER];
+        assert_eq!(
+            (&server["name"], &server["version"]),
+            (&json!("toolyard"), &json!(env!("CARGO_PKG_VERSION")))
+        );
+    }
+}
+
+/// 26J-7: reserved codes of a guest do not reach this wire; the same guest's reach a
+/// session as they are.
+#[tokio::test]
+async fn j_26j_7_codes_that_belong_to_the_specification_are_not_a_guests() {
+    let (host, client) = probe().await;
+    let session = Session::open(host.port()).await;
+    for (code, shown) in [
+        (-32602, -32602),
+        (-32700, -32700),
+        (-32603, -32603),
+        (-1, -1),
+        (5, 5),
+        (-31999, -31999),
+        (-32769, -32769),
+        (-32002, -32602),
+        (-32042, -32603),
+        (-32000, -32603),
+        (-32020, -32603),
+        (-32022, -32603),
+        (-32099, -32603),
+        (-32768, -32603),
+    ] {
+        let params = json!({"name": "protocol_error", "arguments": {"code": code, "message": "odd"}});
+        let reply = client.ask("tools/call", params.clone()).await;
+        let error = &reply.message["error"];
+        assert_eq!((reply.status, &error["code"]), (200, &json!(shown)), "{code}");
+        assert_eq!(error["message"], "odd");
+        if code != shown && code != -32002 {
+            assert_eq!(error["data"]["guestCode"], code, "{error}");
+        }
+        if code != -32042 {
+            assert_eq!(session.error("tools/call", params).await["code"], code, "as ever");
+        }
+    }
+}
+
+#[tokio::test]
+async fn r_26r_4_a_capability_that_a_guest_needs_is_named_with_the_status_400() {
+    let (host, client) = script().await;
+    let needs = steps(json!([{"missing": {"sampling": {}}}]));
+    let reply = client.ask("tools/call", needs.clone()).await;
+    assert_eq!(reply.refusal(), (400, -32021), "{}", reply.message);
+    assert_eq!(reply.message["error"]["data"]["requiredCapabilities"], json!({"sampling": {}}));
+    // Once the head has gone out, the code alone says it.
+    let request = client
+        .request("tools/call", steps(json!([{"progress": {"progress": 1}}, {"missing": {"roots": {}}}])));
+    let reply = client.reply(&request.meta("progressToken", json!(1))).await;
+    assert!(reply.streamed, "{}", reply.message);
+    assert_eq!(reply.refusal(), (200, -32021));
+    // To a session it is what it was.
+    let session = Session::open(host.port()).await;
+    let result = session.result("tools/call", needs).await;
+    assert_eq!(result["isError"], true);
+}
+
+#[tokio::test]
+async fn tl_26tl_4_unknown_params_are_passed_over_and_a_wish_for_a_task_is_none() {
+    let (_host, client) = script().await;
+    for task in [json!({}), json!({"ttl": 5000}), json!("nonsense"), json!(null)] {
+        let mut params = steps(json!([]));
+        params["task"] = task;
+        params["other"] = json!([1]);
+        let result = client.result("tools/call", params).await;
+        assert_eq!(result["resultType"], "complete", "{result}");
+    }
+    // Nor does what a session would declare count (26T-2).
+    let request = client
+        .request("tools/call", steps(json!([{"begin": null}, {"info": null}])))
+        .meta(key::CAPABILITIES, json!({"tasks": {"requests": {"tools": {"call": {}}}}}));
+    let result = client.reply(&request).await.result();
+    assert!(outcome(&result)[1].get("taskId").is_none(), "{result}");
+}
+
+/// T-14 of sessions turned round: what does not fit is for the model to mend.
+#[tokio::test]
+async fn h_26h_9_what_is_wrong_with_params_is_said_under_the_status_200() {
+    let (_host, client) = probe().await;
+    for (method, params) in [
+        ("tools/call", json!({"name": "nobody", "arguments": {}})),
+        ("tools/call", json!({"name": "wait", "arguments": []})),
+        ("tools/list", json!({"cursor": "nonsense"})),
+        ("tools/list", json!({"cursor": 5})),
+        ("tasks/get", json!({"taskId": "786512e2-9e0d-44bd-8f29-789f320fe840"})),
+    ] {
+        let reply = client.ask(method, params.clone()).await;
+        assert_eq!(reply.refusal(), (200, -32602), "{method} {params}: {}", reply.message);
+    }
+    for arguments in [json!({"ms": "long"}), json!({})] {
+        let result = client.call("wait", arguments.clone()).await;
+        assert_eq!(
+            (&result["resultType"], &result["isError"]),
+            (&json!("complete"), &json!(true)),
+            "{arguments}"
+        );
+        let created = client.call("batch", arguments).await;
+        assert_eq!(created["isError"], true, "and no task: {created}");
+    }
+    // 26H-7: a name that is missing in both places is a matter of the params.
+    let reply = client.ask("tools/call", json!({"arguments": {}})).await;
+    assert_eq!(reply.refusal(), (200, -32602), "{}", reply.message);
+    let reply = client.ask("tasks/get", json!({})).await;
+    assert_eq!(reply.refusal(), (200, -32602), "{}", reply.message);
+}
+
+/// 26S-1 and 26J-1 for both: nothing but what belongs to it is sent, which the tap sees
+/// to; here, that a guest which asks without being able to gets no request through.
+#[tokio::test]
+async fn j_26j_1_the_host_sends_no_requests() {
+    let (_host, client) = script().await;
+    let asks: Value = json!([{"ask": [crate::questions::form("a"), crate::questions::sampling("b")]}]);
+    let request = client.request("tools/call", steps(asks)).meta("progressToken", json!("p"));
+    let reply = client.reply(&request).await;
+    assert!(reply.notices.is_empty(), "{:?}", reply.notices);
+    assert_eq!(reply.result()["resultType"], "input_required");
+    let bare = Client::new(client.port()).declaring(tasks());
+    assert_eq!(VERSION, "2026-07-28");
+    let nothing = bare.call("script", json!({"steps": [{"ask": [crate::questions::form("a")]}]})).await;
+    assert!(outcome(&nothing)[0]["nothing"]["unsupported"].is_string(), "{nothing}");
+}

@@ -1,0 +1,241 @@
+//! One task, two generations (26B-8, 26B-9): what one made, the other reads, answers and
+//! cancels, and both say the same of it, each in its own words.
+
+use super::{patient, probe, script};
+use crate::questions::{RELATED, accepted, form, scripted};
+use serde_json::{Value, json};
+use toolyard_tests::exchange::outcome;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::stateless::{Client, everything};
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, Stdio, eventually, guests, stateless};
+
+/// A host of one user, and both of the clients of that user.
+async fn both() -> (Host, Session, Client) {
+    let setup = patient(scripted()).with(&[guests::plugin("probe")]);
+    let host = setup.config(&stanza("alice", &[])).start().await;
+    let session = Session::open_by(host.port(), LATEST, everything(), Some(&token("alice"))).await.session;
+    let client = Client::new(host.port()).declaring(everything()).bearing(&token("alice"));
+    (host, session, client)
+}
+
+/// That both say the same of a task, which does not change meanwhile.
+async fn agree(session: &Session, client: &Client, id: &str) -> (Value, Value) {
+    let (old, new) = (session.task(id).await, client.task(id).await);
+    toolyard_tests::mixed::agreement(&old, &new).unwrap_or_else(|what| panic!("{what}: {old} and {new}"));
+    (old, new)
+}
+
+#[tokio::test]
+async fn b_26b_8_t_26t_13_a_failed_tool_is_failed_in_one_and_completed_in_the_other() {
+    let (_host, session, client) = both().await;
+    for (tool, arguments, old, new) in [
+        ("batch", json!({"steps": 1, "ms": 1}), "completed", "completed"),
+        ("fail", json!({"message": "no luck"}), "failed", "completed"),
+        ("trap", json!({}), "failed", "completed"),
+        ("protocol_error", json!({"code": -7, "message": "odd"}), "failed", "failed"),
+    ] {
+        let id = session.create(tool, arguments).await;
+        session.until(&id, old).await;
+        let (_, task) = agree(&session, &client, &id).await;
+        assert_eq!(task["status"], new, "{tool}");
+        let told = session.request("tasks/result", json!({"taskId": id})).await;
+        match new {
+            "completed" => {
+                let mut result = told["result"].clone();
+                assert_eq!(result["_meta"][RELATED]["taskId"], id.as_str(), "T-26: there it is named");
+                result.as_object_mut().expect("an object").remove("_meta");
+                let mut inlined = task["result"].clone();
+                let kind = inlined.as_object_mut().expect("an object").remove("resultType");
+                assert_eq!(kind, Some(json!("complete")));
+                assert_eq!(result, inlined, "{tool}: one outcome");
+            }
+            _ => assert_eq!(told["error"], task["error"], "{tool}: one error"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn b_26b_9_each_reads_lists_and_cancels_what_the_other_made() {
+    let (_host, session, client) = both().await;
+    let theirs = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
+    let ours = session.create("wait", json!({"ms": 600_000})).await;
+    for id in [&theirs, &ours] {
+        let (old, new) = agree(&session, &client, id).await;
+        assert_eq!((&old["status"], &new["status"]), (&json!("working"), &json!("working")));
+    }
+    let listed = session.result("tasks/list", json!({})).await["tasks"].take();
+    let ids: Vec<_> =
+        listed.as_array().expect("tasks").iter().filter_map(|task| task["taskId"].as_str()).collect();
+    assert!(ids.contains(&theirs.as_str()) && ids.contains(&ours.as_str()), "{ids:?}");
+    // A cancel is at once in one, and in time in the other; twice it is an error in one.
+    assert_eq!(session.result("tasks/cancel", json!({"taskId": theirs})).await["status"], "cancelled");
+    client.cancel(&theirs).await;
+    assert_eq!(session.error("tasks/cancel", json!({"taskId": theirs})).await["code"], -32602);
+    client.cancel(&ours).await;
+    session.until(&ours, "cancelled").await;
+    for id in [&theirs, &ours] {
+        agree(&session, &client, id).await;
+        assert_eq!(session.error("tasks/result", json!({"taskId": id})).await["code"], -32603, "T-28");
+    }
+    // A wait of a session is woken by what the other does.
+    let id = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
+    let waiting = session.error("tasks/result", json!({"taskId": id}));
+    let (woken, _) = tokio::join!(waiting, client.cancel(&id));
+    assert_eq!(woken["code"], -32603);
+    // And a listener by what a session does.
+    let id = session.create("wait", json!({"ms": 600_000})).await;
+    let (mut listening, granted) = client.listen(json!({"taskIds": [id]})).await;
+    assert_eq!(granted["taskIds"], json!([id]));
+    session.result("tasks/cancel", json!({"taskId": id})).await;
+    while listening.next_of("notifications/tasks").await["status"] != "cancelled" {}
+}
+
+#[tokio::test]
+async fn b_26b_9_questions_are_answered_by_whoever_comes_first() {
+    let (_host, session, client) = both().await;
+    // Made in a session, answered by a request that stands alone.
+    let steps = json!([{"ask": [form("a")]}, {"info": null}]);
+    let id = session.create("script", json!({"steps": steps})).await;
+    let task = client.until(&id, "input_required").await;
+    let asked = task["inputRequests"].as_object().expect("requests");
+    let (key, request) = asked.iter().next().expect("a question");
+    assert_eq!(request, &json!({"method": "elicitation/create", "params": form("a")["params"]}));
+    client.update(&id, json!({key: accepted()})).await;
+    let result = session.result("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(outcome(&result)[0], json!({"a": accepted()}));
+    assert_eq!(outcome(&result)[1]["taskId"], id.as_str());
+    // Made by a request that stands alone, answered in a session.
+    let steps = json!([{"begin": null}, {"ask": [form("a")]}]);
+    let id = client.create("script", json!({"steps": steps})).await;
+    client.until(&id, "input_required").await;
+    assert_eq!(session.task(&id).await["status"], "input_required");
+    let mut wait = session.begin("tasks/result", json!({"taskId": id})).await;
+    let question = wait.next_of("elicitation/create").await;
+    assert_eq!(question["params"]["_meta"][RELATED]["taskId"], id.as_str());
+    session.respond(&question, accepted()).await;
+    assert_eq!(wait.outcome().await[1], json!({"a": accepted()}));
+    let (_, task) = agree(&session, &client, &id).await;
+    assert_eq!(task["status"], "completed");
+    // Asked in a session's stream, answered elsewhere: it is taken back there.
+    let id = session.create("script", json!({"steps": [{"ask": [form("a")]}]})).await;
+    let mut wait = session.begin("tasks/result", json!({"taskId": id})).await;
+    let question = wait.next_of("elicitation/create").await;
+    let task = client.until(&id, "input_required").await;
+    let key = task["inputRequests"].as_object().and_then(|all| all.keys().next()).expect("a key").clone();
+    client.update(&id, json!({key: {"action": "decline"}})).await;
+    let taken_back = wait.next_of("notifications/cancelled").await;
+    assert_eq!(taken_back["params"]["requestId"], question["id"]);
+    assert_eq!(wait.outcome().await, json!([{"a": {"action": "decline"}}]));
+}
+
+#[tokio::test]
+async fn t_26t_6_who_knows_the_tasks_of_sessions_alone_may_read_and_cancel_those() {
+    let (_host, session, client) = both().await;
+    let ours = session.create("wait", json!({"ms": 600_000})).await;
+    let theirs = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
+    let old = Client::new(client.port()).declaring(json!({"tasks": {"cancel": {}}})).bearing(&token("alice"));
+    assert_eq!(old.task(&ours).await["status"], "working");
+    assert_eq!(old.ask("tasks/get", json!({"taskId": theirs})).await.refusal(), (400, -32021));
+    assert_eq!(old.ask("tasks/cancel", json!({"taskId": theirs})).await.refusal(), (400, -32021));
+    let update = json!({"taskId": ours, "inputResponses": {}});
+    assert_eq!(old.ask("tasks/update", update).await.refusal(), (400, -32021));
+    old.cancel(&ours).await;
+    session.until(&ours, "cancelled").await;
+    assert_eq!(client.task(&theirs).await["status"], "working");
+}
+
+#[tokio::test]
+async fn b_26b_8_both_agree_after_a_crash() {
+    let (mut host, session, client) = both().await;
+    let done = client.create("batch", json!({"steps": 1, "ms": 1})).await;
+    let completed = client.until(&done, "completed").await;
+    let failed = session.create("fail", json!({"message": "no luck"})).await;
+    session.until(&failed, "failed").await;
+    let running = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
+    let asking = client.create("script", json!({"steps": [{"begin": null}, {"ask": [form("a")]}]})).await;
+    client.until(&asking, "input_required").await;
+    host.kill().await;
+    let host = host.another().await;
+    let (session, client) = (session.at(host.port()), client.at(host.port()));
+    for (id, status) in
+        [(&done, "completed"), (&failed, "completed"), (&running, "failed"), (&asking, "failed")]
+    {
+        let (_, new) = agree(&session, &client, id).await;
+        assert_eq!(new["status"], status, "{new}");
+    }
+    assert_eq!(client.task(&done).await, completed, "26J-3: nothing of a connection is in it");
+}
+
+#[tokio::test]
+async fn b_26b_9_on_a_pipe_both_are_one_user() {
+    let mut stdio = Stdio::start(patient(scripted()).with(&[guests::plugin("probe")]));
+    stdio.initialize_as(LATEST, everything()).await;
+    let capabilities = everything();
+    let alone = |params: Value| stateless::enveloped(params, &capabilities);
+    // Made in the session, read, answered and cancelled by requests that stand alone.
+    let ask = json!({"name": "script", "arguments": {"steps": [{"ask": [form("a")]}]}, "task": {}});
+    let created = stdio.request("tools/call", ask).await;
+    let id = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
+    let asked = loop {
+        let task = stdio.request("tasks/get", alone(json!({"taskId": id}))).await["result"].take();
+        if task["status"] == "input_required" {
+            break task["inputRequests"].as_object().expect("requests").clone();
+        }
+    };
+    let key = asked.keys().next().expect("a question");
+    stdio.request("tasks/update", alone(json!({"taskId": id, "inputResponses": {key: accepted()}}))).await;
+    let result = stdio.request("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(outcome(&result["result"]), json!([{"a": accepted()}]));
+    let spin = json!({"name": "spin", "arguments": {"ms": 600_000}, "task": {}});
+    let created = stdio.request("tools/call", spin).await;
+    let id = created["result"]["task"]["taskId"].clone();
+    let acknowledged = stdio.request("tasks/cancel", alone(json!({"taskId": id}))).await;
+    assert_eq!(acknowledged["result"]["resultType"], "complete");
+    assert_eq!(stdio.request("tasks/get", json!({"taskId": id})).await["result"]["status"], "cancelled");
+    // And the other way round.
+    let batch = json!({"name": "batch", "arguments": {"steps": 1, "ms": 600_000}});
+    let created = stdio.request("tools/call", alone(batch)).await;
+    let id = created["result"]["taskId"].clone();
+    assert_eq!(stdio.request("tasks/get", json!({"taskId": id})).await["result"]["status"], "working");
+    let listed = stdio.request("tasks/list", json!({})).await;
+    assert!(listed["result"]["tasks"].as_array().expect("tasks").iter().any(|task| task["taskId"] == id));
+    assert_eq!(stdio.request("tasks/cancel", json!({"taskId": id})).await["result"]["status"], "cancelled");
+    let task = stdio.request("tasks/get", alone(json!({"taskId": id}))).await;
+    assert_eq!(task["result"]["status"], "cancelled");
+}
+
+/// What a guest is told of its call is the same, and so is what it does.
+#[tokio::test]
+async fn b_26b_8_a_guest_notices_nothing() {
+    let (host, client) = script().await;
+    let session = Session::open_as(host.port(), LATEST, everything()).await.session;
+    let steps =
+        json!({"steps": [{"info": null}, {"log": {"level": "info", "data": 1}}, {"changed": "tools"}]});
+    let strip = |mut came: Value| {
+        came[0].as_object_mut().expect("an object").remove("deadline");
+        came
+    };
+    let within = strip(outcome(&session.call("script", steps.clone()).await));
+    let alone = strip(outcome(&client.call("script", steps).await));
+    assert_eq!(within, alone);
+}
+
+/// 26S-3: nothing of what a task is depends on the process that serves it.
+#[tokio::test]
+async fn s_26s_3_two_hosts_on_one_folder_serve_both_generations_of_one_user() {
+    let (host, session, client) = both().await;
+    let beside = host.another().await;
+    let (session_beside, client_beside) = (
+        session.at(beside.port()),
+        Client::new(beside.port()).declaring(everything()).bearing(&token("alice")),
+    );
+    let id = client.create("batch", json!({"steps": 1, "ms": 600_000})).await;
+    assert_eq!(session_beside.task(&id).await["status"], "working", "a neighbour's task is left alone");
+    client_beside.cancel(&id).await;
+    eventually("the host that runs it to know", || async {
+        (session.task(&id).await["status"] == "cancelled").then_some(())
+    })
+    .await;
+    let (_quiet, _) = probe().await;
+}

@@ -1,0 +1,217 @@
+//! Headers that repeat what is in the body (26H-3 to 26H-7, 26XH).
+
+use super::{patient, probe};
+use crate::questions::scripted;
+use hyper::Method;
+use serde_json::{Value, json};
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::Connection;
+use toolyard_tests::stateless::{Client, VERSION, in_base64, key};
+use toolyard_tests::{Host, Session, guests};
+
+#[tokio::test]
+async fn h_26h_3_h_26h_4_headers_must_be_there_and_be_what_the_body_says() {
+    let (_host, client) = probe().await;
+    let call = || client.request("tools/call", json!({"name": "echo", "arguments": {"text": "x"}}));
+    let list = || client.request("tools/list", json!({}));
+    for (request, code) in [
+        (call(), 0),
+        // Names in any case, values in theirs, with blanks around them.
+        (call().without("mcp-method").header("MCP-METHOD", "tools/call"), 0),
+        (call().header("mcp-method", " tools/call\t "), 0),
+        (call().header("mcp-name", "\techo "), 0),
+        (call().header("mcp-protocol-version", "  2026-07-28 "), 0),
+        (call().without("mcp-method"), -32020),
+        (call().header("mcp-method", ""), -32020),
+        (call().header("mcp-method", "tools/list"), -32020),
+        (call().header("mcp-method", "Tools/Call"), -32020),
+        (call().without("mcp-name"), -32020),
+        (call().header("mcp-name", ""), -32020),
+        (call().header("mcp-name", "Echo"), -32020),
+        (call().header("mcp-name", "wait"), -32020),
+        // 26H-6: of a body with an envelope, it is not guessed.
+        (call().without("mcp-protocol-version"), -32020),
+        (call().header("mcp-protocol-version", "2025-11-25"), -32020),
+        (call().header("mcp-protocol-version", "1900-01-01"), -32020),
+        (call().meta(key::VERSION, json!("1900-01-01")), -32020),
+        // Twice is malformed, even if both are right.
+        (call().and_header("mcp-method", "tools/call"), -32020),
+        (call().and_header("mcp-name", "echo"), -32020),
+        (call().and_header("mcp-protocol-version", VERSION), -32020),
+        (list(), 0),
+        (list().without("mcp-method"), -32020),
+        // It has no name to repeat.
+        (list().header("mcp-name", "whatever"), 0),
+    ] {
+        let reply = client.reply(&request).await;
+        let expected = if code == 0 { (200, 0) } else { (400, code) };
+        assert_eq!(reply.refusal(), expected, "{:?}", request.headers());
+        assert_eq!(reply.message["id"], request.message()["id"], "26H-15: clients go by it");
+    }
+}
+
+#[tokio::test]
+async fn t_26t_26_h_26h_3_every_method_with_a_name_repeats_it() {
+    let host = patient(scripted()).with(&[guests::fixture("library")]).start().await;
+    let client = Client::with_tasks(host.port());
+    let id = client.create("script", json!({"steps": [{"begin": null}, {"sleep": 600_000}]})).await;
+    for (method, params) in [
+        ("resources/read", json!({"uri": "book:/1"})),
+        ("prompts/get", json!({"name": "recommend", "arguments": {"genre": "x"}})),
+        ("tasks/get", json!({"taskId": id})),
+        ("tasks/update", json!({"taskId": id, "inputResponses": {}})),
+        ("tasks/cancel", json!({"taskId": id})),
+    ] {
+        let request = client.request(method, params);
+        for wrong in [request.clone().without("mcp-name"), request.clone().header("mcp-name", "other")] {
+            assert_eq!(client.reply(&wrong).await.refusal(), (400, -32020), "{method}");
+        }
+        assert_eq!(client.reply(&request).await.refusal(), (200, 0), "{method}");
+    }
+    // 26H-7: a name in the header alone is a mismatch; in neither, a matter of the params.
+    let nameless = client.request("tools/call", json!({"arguments": {}}));
+    assert_eq!(client.reply(&nameless.clone().header("mcp-name", "x")).await.refusal(), (400, -32020));
+    assert_eq!(client.reply(&nameless).await.refusal(), (200, -32602));
+}
+
+#[tokio::test]
+async fn h_26h_5_what_a_header_cannot_hold_comes_in_base64() {
+    let (_host, client) = probe().await;
+    let named = |name: &str, header: &str| {
+        let request = client.request("tools/call", json!({"name": name, "arguments": {"text": "x"}}));
+        request.header("mcp-name", header)
+    };
+    for (name, header, code) in [
+        // The name is known, or else it is the params that are wrong.
+        ("echo", in_base64("echo"), 0),
+        ("größe", in_base64("größe"), -32602),
+        (" echo", in_base64(" echo"), -32602),
+        ("", "=?base64??=".to_owned(), -32602),
+        ("echo", "=?base64?ZWNobw?=".to_owned(), -32020),
+        ("echo", "=?base64?Z*Nobw==?=".to_owned(), -32020),
+        ("echo", "=?base64?ZWNobw===?=".to_owned(), -32020),
+        ("echo", in_base64("wait"), -32020),
+        // No UTF-8.
+        ("echo", "=?base64?/w==?=".to_owned(), -32020),
+        // In capitals, or without its end, it is not that form, but what it says.
+        ("echo", "=?BASE64?ZWNobw==?=".to_owned(), -32020),
+        ("=?base64?x", "=?base64?x".to_owned(), -32602),
+        ("=?BASE64?ZWNobw==?=", "=?BASE64?ZWNobw==?=".to_owned(), -32602),
+    ] {
+        let (status, said) = client.reply(&named(name, &header)).await.refusal();
+        assert_eq!(said, code, "{name:?} {header:?}");
+        assert_eq!(status == 400, code == -32020, "{name:?} {header:?}");
+    }
+}
+
+async fn headed() -> (Host, Client) {
+    let host = Setup::new().with(&[guests::fixture("headed")]).start().await;
+    let client = Client::new(host.port());
+    (host, client)
+}
+
+/// The arguments, the headers `Mcp-Param-…`, and whether they agree.
+type Case = (Value, &'static [(&'static str, &'static str)], bool);
+
+#[tokio::test]
+async fn xh_26xh_2_arguments_that_are_repeated_are_held_against_their_headers() {
+    let (_host, client) = headed().await;
+    let cases: [Case; 26] = [
+        (json!({}), &[], true),
+        (json!({"plain": "x"}), &[], true),
+        (json!({"region": "north"}), &[("region", "north")], true),
+        (json!({"region": "north"}), &[("REGION", " north ")], true),
+        (json!({"region": "north"}), &[], false),
+        (json!({"region": "north"}), &[("region", "North")], false),
+        (json!({"region": "north"}), &[("region", "north"), ("region", "north")], false),
+        (json!({"region": "nörd"}), &[("region", "=?base64?bsO2cmQ=?=")], true),
+        (json!({"region": "nörd"}), &[("region", "=?base64?bsO2cmQ?=")], false),
+        (json!({"region": ""}), &[("region", "")], true),
+        (json!({"region": ""}), &[], false),
+        // What is not there, or is nothing, has no header.
+        (json!({"region": null}), &[], true),
+        (json!({"region": null}), &[("region", "null")], false),
+        (json!({}), &[("region", "north")], false),
+        (json!({"count": 5}), &[("count", "5")], true),
+        (json!({"count": 5}), &[("count", "5.0")], true),
+        (json!({"count": 5}), &[("count", "6")], false),
+        (json!({"count": -7}), &[("count", "-7")], true),
+        (json!({"count": 5}), &[("count", "five")], false),
+        (json!({"count": 9_007_199_254_740_991_i64}), &[("count", "9007199254740990")], false),
+        (json!({"dry": true}), &[("dry", "true")], true),
+        (json!({"dry": false}), &[("dry", "true")], false),
+        (json!({"dry": true}), &[("dry", "TRUE")], false),
+        (json!({"where": {"city": "Bonn"}}), &[("city", "Bonn")], true),
+        (json!({"where": {"city": "Bonn"}}), &[("city", "Köln")], false),
+        // A header that no annotation speaks of is none of ours.
+        (json!({}), &[("other", "x")], true),
+    ];
+    for (arguments, headers, agree) in cases {
+        let mut request = client.request("tools/call", json!({"name": "headed", "arguments": arguments}));
+        // A header of HTTP is bytes; one that is not ASCII is wrong in any case.
+        for (name, value) in headers.iter().filter(|(_, value)| value.is_ascii()) {
+            request = request.and_header(&format!("mcp-param-{name}"), value);
+        }
+        let (status, code) = client.reply(&request).await.refusal();
+        match agree {
+            // What does not fit the schema is a result.
+            true => assert_eq!((status, code), (200, 0), "{arguments} {headers:?}"),
+            false => assert_eq!((status, code), (400, -32020), "{arguments} {headers:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn xh_26xh_1_tools_are_listed_with_their_annotations_and_wrong_ones_do_no_harm() {
+    let (host, client) = headed().await;
+    let tools = client.result("tools/list", json!({})).await["tools"].take();
+    let tools = tools.as_array().expect("tools");
+    assert_eq!(tools.len(), 2, "a tool that HTTP clients will drop is still there for others");
+    assert!(
+        tools.iter().any(|tool| { tool["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region" })
+    );
+    // What cannot be held against anything is not.
+    let wrong =
+        client.request("tools/call", json!({"name": "wrongly_headed", "arguments": {"list": [{"a": "x"}]}}));
+    assert_eq!(client.reply(&wrong).await.refusal(), (200, 0));
+    // Sessions know no such headers.
+    let session = Session::open(host.port()).await;
+    let result = session.call("headed", json!({"region": "north"})).await;
+    assert_eq!(result["isError"], false, "{result}");
+    let mut headers = session.headers();
+    headers.push(("mcp-param-region", "south"));
+    headers.push(("mcp-method", "no/such"));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "headed", "arguments": {"region": "north"}}});
+    let answer =
+        Connection::open(host.port()).await.send(Method::POST, "/mcp", &headers, call.to_string()).await;
+    assert_eq!(answer.json().await["result"]["isError"], false);
+}
+
+#[tokio::test]
+async fn h_26h_2_a_26a_1_a_26a_3_strangers_and_what_they_accept_come_before_all() {
+    let config = toolyard_tests::tokens::stanza("alice", &["tools"]);
+    let host = Setup::new().with(&[guests::plugin("probe")]).config(&config).start().await;
+    let anonymous = Client::new(host.port());
+    let alice = Client::new(host.port()).bearing(&toolyard_tests::tokens::token("alice"));
+    let request = || alice.request("no/such", json!({}));
+    for (request, status) in [
+        (request().header("origin", "https://evil.example"), 403),
+        (request().header("host", "evil.example"), 403),
+        (request().without("authorization"), 401),
+        (request().header("authorization", "Bearer nonsense"), 401),
+        (request().header("authorization", "Basic nonsense"), 401),
+        (request().header("accept", "application/json"), 406),
+        (request().header("accept", "text/html"), 406),
+        (request().header("content-type", "text/plain"), 415),
+        (request(), 404),
+    ] {
+        let answer = anonymous.send(&request).await;
+        assert_eq!(answer.status, status, "{:?}", request.headers());
+        // 26A-2: and how to do better.
+        assert_eq!(answer.header("www-authenticate").starts_with("Bearer"), status == 401);
+    }
+    // With each request anew: nothing is remembered of the last (26J-2).
+    assert_eq!(alice.ask("tools/list", json!({})).await.status, 200);
+    assert_eq!(anonymous.send(&anonymous.request("tools/list", json!({}))).await.status, 401);
+}

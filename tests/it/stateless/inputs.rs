@@ -1,0 +1,224 @@
+//! Questions of tasks (26T-14, 26T-17 to 26T-22): all that are open are in the task, and
+//! are answered in any order, in any number of pieces.
+
+use super::rounds::{roots, url};
+use super::{patient, script};
+use crate::questions::{accepted, form, sampling, scripted};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use toolyard_tests::exchange::outcome;
+use toolyard_tests::stateless::{Client, TASKS, everything, key};
+use toolyard_tests::{Host, eventually};
+
+fn asking(questions: Value) -> Value {
+    json!({"steps": [{"begin": null}, {"ask": questions}]})
+}
+
+/// What is open in a task that waits for it.
+async fn open(client: &Client, id: &str) -> Map<String, Value> {
+    let task = client.until(id, "input_required").await;
+    task["inputRequests"].as_object().expect("requests").clone()
+}
+
+/// The key under which something is asked, by what it is.
+fn key_of(open: &Map<String, Value>, method: &str) -> String {
+    let found = open.iter().find(|(_, request)| request["method"] == method);
+    found.unwrap_or_else(|| panic!("{method} in {open:?}")).0.clone()
+}
+
+#[tokio::test]
+async fn t_26t_14_t_26t_17_all_that_is_open_is_there_and_is_answered_piece_by_piece() {
+    let (_host, client) = script().await;
+    let id = client.create("script", asking(json!([form("f"), sampling("s"), roots("r")]))).await;
+    let all = open(&client, &id).await;
+    assert_eq!(all.len(), 3);
+    let (f, s, r) = (
+        key_of(&all, "elicitation/create"),
+        key_of(&all, "sampling/createMessage"),
+        key_of(&all, "roots/list"),
+    );
+    assert_eq!(all[&f]["params"], form("f")["params"]);
+    let acknowledged = client
+        .update(
+            &id,
+            json!({&s: {"role": "assistant", "model": "m", "content": {"type": "text", "text": "x"}}}),
+        )
+        .await;
+    assert_eq!(acknowledged["resultType"], "complete");
+    // It is on its way once it is acknowledged; until it counts, the question is there.
+    let rest = eventually("the answered question to be gone", || async {
+        let rest = open(&client, &id).await;
+        (!rest.contains_key(&s)).then_some(rest)
+    })
+    .await;
+    assert_eq!(rest.keys().collect::<BTreeSet<_>>(), [&f, &r].into_iter().collect());
+    client.update(&id, json!({&f: {"action": "decline"}, &r: {"roots": []}})).await;
+    let came = outcome(&client.until(&id, "completed").await["result"]);
+    assert_eq!(came[1]["f"], json!({"action": "decline"}));
+    assert_eq!(came[1]["s"]["content"]["text"], "x");
+    assert_eq!(came[1]["r"], json!({"roots": []}));
+}
+
+#[tokio::test]
+async fn t_26t_17_x_26x_6_what_is_not_open_is_passed_over() {
+    let (_host, client) = script().await;
+    let id = client.create("script", asking(json!([form("a"), form("b")]))).await;
+    let all = open(&client, &id).await;
+    let keys: Vec<_> = all.keys().cloned().collect();
+    for odd in [json!({}), json!({"unknown-key": {"ignored": true}}), json!({"": null, "x": 5})] {
+        assert_eq!(client.update(&id, odd).await["resultType"], "complete");
+        assert_eq!(open(&client, &id).await, all);
+    }
+    client.update(&id, json!({&keys[0]: accepted(), "other": accepted()})).await;
+    eventually("one to be answered", || async { (open(&client, &id).await.len() == 1).then_some(()) }).await;
+    // What was answered stays as it was answered.
+    client.update(&id, json!({&keys[0]: {"action": "cancel"}})).await;
+    client.update(&id, json!({&keys[1]: accepted()})).await;
+    let task = client.until(&id, "completed").await;
+    assert_eq!(outcome(&task["result"])[1], json!({"a": accepted(), "b": accepted()}));
+    // And to what is over, an answer is acknowledged too.
+    client.update(&id, json!({&keys[1]: accepted()})).await;
+    assert_eq!(client.task(&id).await, task);
+    // What is no map of answers is no answer.
+    for params in [
+        json!({"taskId": id}),
+        json!({"taskId": id, "inputResponses": null}),
+        json!({"taskId": id, "inputResponses": []}),
+    ] {
+        assert_eq!(client.ask("tasks/update", params.clone()).await.refusal(), (200, -32602), "{params}");
+    }
+}
+
+#[tokio::test]
+async fn t_26t_22_t_26t_18_an_answer_that_does_not_fit_is_asked_for_again_under_another_key() {
+    let (_host, client) = script().await;
+    let id = client.create("script", asking(json!([form("a"), form("b")]))).await;
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut all = open(&client, &id).await;
+    for wrong in [
+        json!({"action": "accept", "content": {"ok": "perhaps"}}),
+        json!({"action": "accept", "content": {}}),
+        json!({"action": "accept"}),
+        json!({"action": "shrug"}),
+        json!({}),
+        json!(5),
+    ] {
+        seen.extend(all.keys().cloned());
+        // Whichever is asked for again, its key is new.
+        let old = all.keys().next().expect("something is asked").clone();
+        assert_eq!(client.update(&id, json!({&old: wrong})).await["resultType"], "complete");
+        all = eventually("it to be asked for again", || async {
+            let all = open(&client, &id).await;
+            (!all.contains_key(&old)).then_some(all)
+        })
+        .await;
+        assert_eq!(all.len(), 2, "{wrong}: {all:?}");
+        let fresh: Vec<_> = all.keys().filter(|key| !seen.contains(*key)).collect();
+        assert_eq!(fresh.len(), 1, "26T-18: no key is used twice: {all:?}, {seen:?}");
+        assert!(all.values().all(|request| request["params"] == form("a")["params"]));
+        // The old key is good for nothing now.
+        client.update(&id, json!({&old: accepted()})).await;
+        assert_eq!(open(&client, &id).await, all);
+    }
+    let answers: Map<_, _> = all.keys().map(|key| (key.clone(), accepted())).collect();
+    client.update(&id, Value::Object(answers)).await;
+    let task = client.until(&id, "completed").await;
+    assert_eq!(outcome(&task["result"])[1], json!({"a": accepted(), "b": accepted()}));
+}
+
+#[tokio::test]
+async fn t_26t_18_later_questions_have_keys_of_their_own() {
+    let (_host, client) = script().await;
+    let steps =
+        json!([{"begin": null}, {"ask": [form("a")]}, {"ask": [form("b")]}, {"ask": [form("c"), form("d")]}]);
+    let id = client.create("script", json!({"steps": steps})).await;
+    let mut seen = BTreeSet::new();
+    for count in [1, 1, 2] {
+        let all = eventually("the next questions", || async {
+            let all = open(&client, &id).await;
+            (all.len() == count && all.keys().all(|key| !seen.contains(key))).then_some(all)
+        })
+        .await;
+        seen.extend(all.keys().cloned());
+        let answers: Map<_, _> = all.keys().map(|key| (key.clone(), accepted())).collect();
+        client.update(&id, Value::Object(answers)).await;
+    }
+    assert_eq!(seen.len(), 4);
+    client.until(&id, "completed").await;
+}
+
+#[tokio::test]
+async fn t_26t_19_what_is_asked_is_asked_of_who_could_be_asked_and_read_by_who_can_be() {
+    let (host, client) = script().await;
+    // The call itself decides what the guest may ask.
+    let can = |capabilities: Value| {
+        let mut capabilities = capabilities;
+        capabilities["extensions"] = json!({TASKS: {}});
+        Client::new(host.port()).declaring(capabilities)
+    };
+    let deaf = can(json!({}));
+    let id = deaf.create("script", asking(json!([form("a")]))).await;
+    let task = deaf.until(&id, "completed").await;
+    assert!(outcome(&task["result"])[1]["nothing"]["unsupported"].is_string(), "it goes on without");
+    // Another request, which cannot show all that is open, is told what it would take.
+    let id = client.create("script", asking(json!([form("a"), sampling("b")]))).await;
+    open(&client, &id).await;
+    for (capabilities, missing) in [
+        (json!({}), json!({"elicitation": {"form": {}}, "sampling": {}})),
+        (json!({"elicitation": {}}), json!({"sampling": {}})),
+        (json!({"sampling": {}, "elicitation": {"url": {}}}), json!({"elicitation": {"form": {}}})),
+    ] {
+        let reply = can(capabilities.clone()).ask("tasks/get", json!({"taskId": id})).await;
+        assert_eq!(reply.refusal(), (400, -32021), "{capabilities}");
+        let required = &reply.message["error"]["data"]["requiredCapabilities"];
+        for (name, member) in missing.as_object().expect("an object") {
+            assert_eq!(&required[name], member, "{capabilities}: {required}");
+        }
+    }
+    // It can cancel, and read what is over.
+    can(json!({})).cancel(&id).await;
+    can(json!({})).until(&id, "cancelled").await;
+}
+
+#[tokio::test]
+async fn t_26t_21_a_question_is_given_up_when_its_time_is_over() {
+    let host: Host = patient(scripted()).set("questions.wait", "300ms").start().await;
+    let client = Client::new(host.port()).declaring(everything());
+    let id = client.create("script", asking(json!([form("a")]))).await;
+    let task = client.until(&id, "completed").await;
+    assert_eq!(outcome(&task["result"])[1], json!({"a": "timed-out"}));
+}
+
+#[tokio::test]
+async fn m_26m_8_t_26t_14_a_page_to_open_is_asked_for_without_an_id() {
+    let (_host, client) = script().await;
+    let id = client.create("script", asking(json!([url("u")]))).await;
+    let all = open(&client, &id).await;
+    let (key, request) = all.iter().next().expect("a question");
+    assert_eq!(request["params"], url("u")["params"]);
+    client.update(&id, json!({key: {"action": "accept"}})).await;
+    let task = client.until(&id, "completed").await;
+    assert_eq!(outcome(&task["result"])[1], json!({"u": {"action": "accept"}}));
+}
+
+/// 26T-10, 26S-3: a task that asks is found after a restart of its host, with its end.
+#[tokio::test]
+async fn t_26t_17_an_answer_that_was_acknowledged_is_not_lost() {
+    let (mut host, client) = script().await;
+    let steps = json!([{"begin": null}, {"ask": [form("a"), form("b")]}]);
+    let id = client.create("script", json!({"steps": steps})).await;
+    let all = open(&client, &id).await;
+    let first = all.keys().next().expect("a question").clone();
+    client.update(&id, json!({first: accepted()})).await;
+    host.kill().await;
+    let host = host.another().await;
+    let client = client.at(host.port());
+    let task = client.task(&id).await;
+    assert_eq!(task["status"], "failed", "its run died with the host: {task}");
+    assert!(task.get("inputRequests").is_none());
+    assert_eq!(client.update(&id, json!({})).await["resultType"], "complete");
+    let request = client
+        .request("tasks/get", json!({"taskId": id}))
+        .meta(key::CAPABILITIES, toolyard_tests::stateless::tasks());
+    assert_eq!(client.reply(&request).await.status, 200, "nothing is asked any more");
+}

@@ -1,0 +1,130 @@
+//! What a client carries from round to round is not trusted (26M-6): whatever was done to
+//! it, whoever brings it, for whatever else, or too late, it is refused.
+
+use super::rounds::{asked, next};
+use super::{patient, script, steps};
+use crate::questions::{accepted, form, scripted};
+use serde_json::{Value, json};
+use toolyard_tests::exchange::outcome;
+use toolyard_tests::stateless::{Client, everything};
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{eventually, guests};
+
+fn call() -> Value {
+    steps(json!([{"ask": [form("a")]}]))
+}
+
+async fn refused(client: &Client, params: Value, what: &str) {
+    let reply = client.ask("tools/call", params).await;
+    assert_eq!(reply.refusal(), (200, -32602), "{what}: {}", reply.message);
+}
+
+#[tokio::test]
+async fn m_26m_6_a_state_that_was_changed_is_refused() {
+    let (_host, client) = script().await;
+    let first = client.result("tools/call", call()).await;
+    let state = first["requestState"].as_str().expect("a state").to_owned();
+    assert!(!state.contains("elicitation") && !state.contains("Deploy"), "it does not show what was asked");
+    let with = |state: String| {
+        let mut params = next(&call(), &first, json!({"a": accepted()}));
+        params["requestState"] = json!(state);
+        params
+    };
+    for at in (0..state.len()).step_by((state.len() / 40).max(1)).chain([state.len() - 1]) {
+        let mut bytes = state.clone().into_bytes();
+        // Base64 has bits to spare at its end; this changes what is said.
+        bytes[at] = if bytes[at] == b'B' { b'g' } else { b'B' };
+        refused(&client, with(String::from_utf8(bytes).expect("ASCII")), &format!("changed at {at}")).await;
+    }
+    for (what, state) in [
+        ("nothing", String::new()),
+        ("cut short", state[..state.len() - 1].to_owned()),
+        ("half", state[..state.len() / 2].to_owned()),
+        ("longer", format!("{state}A")),
+        ("twice", format!("{state}{state}")),
+        ("nonsense", "nonsense".to_owned()),
+        ("long", "A".repeat(1 << 20)),
+        ("another's text", json!({"answers": {"a": accepted()}}).to_string()),
+        ("no ASCII", "größe\u{0}".to_owned()),
+    ] {
+        refused(&client, with(state), what).await;
+    }
+    let last = client.result("tools/call", with(state)).await;
+    assert_eq!(outcome(&last), json!([{"a": accepted()}]), "as it was given, it is good");
+}
+
+#[tokio::test]
+async fn m_26m_6_a_state_is_good_for_its_own_request_only() {
+    let setup = patient(scripted()).with(&[guests::plugin("probe")]);
+    let host = super::scripted_as(setup, "twin", "").start().await;
+    let client = Client::new(host.port()).declaring(everything());
+    let first = client.result("tools/call", call()).await;
+    let answers = json!({"a": accepted()});
+    for (what, other) in [
+        ("other arguments", steps(json!([{"ask": [form("a")]}, {"info": null}]))),
+        ("fewer arguments", json!({"name": "script"})),
+        ("another tool", json!({"name": "twin_script", "arguments": call()["arguments"]})),
+        ("another tool that asks", json!({"name": "ask", "arguments": {"question": "?"}})),
+    ] {
+        refused(&client, next(&other, &first, answers.clone()), what).await;
+    }
+    let read = next(&json!({"uri": "script:ask"}), &first, answers.clone());
+    assert_eq!(client.ask("resources/read", read).await.refusal(), (200, -32602), "another method");
+    // Others' answers of the same request are no answers to this.
+    let second = client.result("tools/call", steps(json!([{"ask": [form("b")]}]))).await;
+    refused(&client, next(&call(), &second, answers), "of another request").await;
+}
+
+#[tokio::test]
+async fn m_26m_6_a_state_is_good_for_who_was_given_it_only() {
+    let config = [stanza("alice", &[]), stanza("bob", &[])].concat();
+    let host = patient(scripted()).config(&config).start().await;
+    let of = |name: &str| Client::new(host.port()).declaring(everything()).bearing(&token(name));
+    let first = of("alice").result("tools/call", call()).await;
+    let retry = next(&call(), &first, json!({"a": accepted()}));
+    refused(&of("bob"), retry.clone(), "another's").await;
+    let last = of("alice").result("tools/call", retry).await;
+    assert_eq!(outcome(&last), json!([{"a": accepted()}]));
+}
+
+#[tokio::test]
+async fn m_26m_6_a_state_ends() {
+    let host = patient(scripted()).set("questions.state", "1s").start().await;
+    let client = Client::new(host.port()).declaring(everything());
+    let first = client.result("tools/call", call()).await;
+    let retry = next(&call(), &first, json!({"a": accepted()}));
+    eventually("the state to end", || async {
+        let reply = client.ask("tools/call", retry.clone()).await;
+        let ended = reply.refusal() == (200, -32602);
+        assert!(
+            ended || outcome(&reply.message["result"]) == json!([{"a": accepted()}]),
+            "{}",
+            reply.message
+        );
+        ended.then_some(())
+    })
+    .await;
+    // What was said in it is gone with it; the request begins anew.
+    assert_eq!(asked(&client.result("tools/call", call()).await), ["a"]);
+}
+
+#[tokio::test]
+async fn m_26m_6_s_26s_3_a_state_outlives_the_host_and_no_other_folder_knows_it() {
+    let (mut host, client) = script().await;
+    let two = steps(json!([{"ask": [form("a")]}, {"ask": [form("b")]}]));
+    let first = client.result("tools/call", two.clone()).await;
+    host.kill().await;
+    let mut host = host.another().await;
+    let client = client.at(host.port());
+    let second = client.result("tools/call", next(&two, &first, json!({"a": accepted()}))).await;
+    assert_eq!(asked(&second), ["b"]);
+    host.signal(rustix::process::Signal::TERM);
+    host.ended().await;
+    let host = host.another().await;
+    let client = client.at(host.port());
+    let retry = next(&two, &second, json!({"b": accepted()}));
+    let last = client.result("tools/call", retry.clone()).await;
+    assert_eq!(outcome(&last), json!([{"a": accepted()}, {"b": accepted()}]));
+    let (_stranger, client) = script().await;
+    refused(&client, retry, "of another host").await;
+}

@@ -1,0 +1,153 @@
+//! What a person knows of their tasks, and what must not change.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What was seen of the tasks of one person.
+#[derive(Default)]
+pub(super) struct Book {
+    tasks: BTreeMap<String, Seen>,
+}
+
+/// How a task looked when it was over, to either generation.
+#[derive(Default)]
+struct Seen {
+    within: Option<Value>,
+    alone: Option<Value>,
+}
+
+fn is_over(task: &Value) -> bool {
+    matches!(task["status"].as_str(), Some("completed" | "failed" | "cancelled"))
+}
+
+impl Book {
+    /// A task was created.
+    pub fn created(&mut self, id: &str) {
+        self.tasks.entry(id.to_owned()).or_default();
+    }
+
+    /// The ids of all.
+    pub fn ids(&self) -> Vec<String> {
+        self.tasks.keys().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// The `n`th, counted round.
+    pub fn nth(&self, n: u64) -> Option<String> {
+        let count = self.tasks.len().max(1) as u64;
+        self.tasks.keys().nth((n % count) as usize).cloned()
+    }
+
+    /// A session was told this of a task.
+    ///
+    /// # Panics
+    /// If it was over, and was another.
+    pub fn saw_within(&mut self, task: &Value) {
+        let seen = self.of(task);
+        settle(&mut seen.within, task);
+    }
+
+    /// A request that stood alone was told this of a task.
+    ///
+    /// # Panics
+    /// If it was over, and was another.
+    pub fn saw_alone(&mut self, task: &Value) {
+        let seen = self.of(task);
+        settle(&mut seen.alone, task);
+        if let (Some(old), Some(new)) = (&seen.within, &seen.alone) {
+            agreement(old, new).unwrap_or_else(|what| panic!("{what}: {old} and {new}"));
+        }
+    }
+
+    fn of(&mut self, task: &Value) -> &mut Seen {
+        self.tasks.entry(task["taskId"].as_str().expect("an id").to_owned()).or_default()
+    }
+}
+
+/// What is over stays as it is.
+fn settle(known: &mut Option<Value>, task: &Value) {
+    match known {
+        Some(known) => assert_eq!(known, task, "it was over"),
+        None if is_over(task) => *known = Some(task.clone()),
+        None => {}
+    }
+}
+
+/// Whether what `tasks/get` says in a session and without one is of one and the same task
+/// in the same state (26B-8).
+///
+/// # Errors
+/// What they disagree about.
+pub fn agreement(within: &Value, alone: &Value) -> Result<(), String> {
+    for (old, new) in [
+        ("taskId", "taskId"),
+        ("createdAt", "createdAt"),
+        ("lastUpdatedAt", "lastUpdatedAt"),
+        ("ttl", "ttlMs"),
+        ("pollInterval", "pollIntervalMs"),
+    ] {
+        if within[old] != alone[new] {
+            return Err(format!("`{old}` is not `{new}`"));
+        }
+    }
+    // T-18 and 26T-13: of a tool that failed, one says so and the other that it is done.
+    let expected = match (&alone["status"], &alone["result"]["isError"]) {
+        (status, Value::Bool(true)) if *status == "completed" => json!("failed"),
+        (status, _) => status.clone(),
+    };
+    (within["status"] == expected).then_some(()).ok_or_else(|| format!("it should be {expected}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_agree_is_named() {
+        let within = |status: &str| {
+            json!({
+                "taskId": "t", "createdAt": "1", "lastUpdatedAt": "2", "ttl": 5, "pollInterval": 1,
+                "status": status,
+            })
+        };
+        let alone = |status: &str, is_error: bool| {
+            json!({
+                "taskId": "t", "createdAt": "1", "lastUpdatedAt": "2", "ttlMs": 5, "pollIntervalMs": 1,
+                "status": status, "result": {"isError": is_error},
+            })
+        };
+        assert_eq!(agreement(&within("completed"), &alone("completed", false)), Ok(()));
+        assert_eq!(agreement(&within("failed"), &alone("completed", true)), Ok(()));
+        assert_eq!(agreement(&within("cancelled"), &alone("cancelled", false)), Ok(()));
+        for (old, new) in [
+            (within("completed"), alone("completed", true)),
+            (within("failed"), alone("completed", false)),
+            (within("working"), alone("cancelled", false)),
+        ] {
+            assert!(agreement(&old, &new).is_err(), "{old} {new}");
+        }
+        for key in ["taskId", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"] {
+            let mut other = alone("completed", false);
+            other[key] = json!("other");
+            assert!(agreement(&within("completed"), &other).is_err(), "{key}");
+        }
+    }
+
+    #[test]
+    fn what_is_over_does_not_change() {
+        let task =
+            |status: &str, updated: &str| json!({"taskId": "t", "status": status, "lastUpdatedAt": updated});
+        let mut book = Book::default();
+        book.saw_within(&task("working", "1"));
+        book.saw_within(&task("failed", "2"));
+        book.saw_within(&task("failed", "2"));
+        for other in [task("failed", "3"), task("working", "2"), task("completed", "2")] {
+            let changed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| book.saw_within(&other)));
+            assert!(changed.is_err(), "{other}");
+        }
+    }
+}
