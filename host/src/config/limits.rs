@@ -172,7 +172,7 @@ limits! {
     batch: u32 = "wire.batch", "100",
         "Messages in one batch (2025-03-26 only).";
     requests_per_session: u32 = "wire.requests-per-session", "512",
-        "Requests of one session under way at once.";
+        "Requests of one session under way at once, and over stdio as many without one. Over HTTP, what is without a session is bounded by connections, rates and slots alone.";
     subscriptions: u32 = "wire.subscriptions", "1000",
         "Resources that one session may be subscribed to; also resources and tasks together that one `subscriptions/listen` may name.";
     cache: Duration = "wire.cache", "10s",

@@ -85,12 +85,14 @@ impl Offer {
 
 impl Dispatch {
     /// The parameters of this tool that HTTP clients repeat in headers (26XH-2); none
-    /// of one that there is not.
+    /// of one that there is not, or that the caller is not to know of.
     #[must_use]
-    pub fn param_headers(&self, tool: &str) -> Arc<[ParamHeader]> {
+    pub fn param_headers(&self, caller: &Caller, tool: &str) -> Arc<[ParamHeader]> {
         let offer = self.offer.load();
         let found = offer.entries.binary_search_by(|entry| entry.name.as_str().cmp(tool));
-        found.map_or_else(|_| Arc::default(), |place| offer.entries[place].param_headers.clone())
+        let wanted =
+            found.map_or_else(|_| Arc::default(), |place| offer.entries[place].param_headers.clone());
+        if wanted.is_empty() || self.shows(caller, Object::Tool(tool)) { wanted } else { Arc::default() }
     }
 
     /// The result of `tools/list` (TL-2, N-1): what the caller may use. No tasks are offered to clients

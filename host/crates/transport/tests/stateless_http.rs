@@ -14,6 +14,7 @@ use request::{able, request};
 use serde_json::{Value, json};
 use server::{catalog, server, tool};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use toolyard_dispatch::{RawJson, TaskSupport};
 use toolyard_protocol::stateless::{META_SERVER_INFO, META_SUBSCRIPTION};
@@ -232,6 +233,69 @@ async fn t_26h_13_who_hangs_up_has_cancelled() {
     assert_eq!(tells.recv().await, Some("begun"));
     answer.hang_up();
     assert_eq!(tells.recv().await, Some("gone"), "nobody let it go on");
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26h_13_who_hangs_up_before_anything_was_sent_has_cancelled_too() {
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let mut server = server(vec![waiting(TaskSupport::Optional, go, told)]);
+    let settings = &mut Arc::get_mut(&mut server).expect("nobody else has it yet").settings;
+    settings.stream_after = Duration::from_secs(3600);
+    let served = serve(server).await;
+    // Without progress, which would begin a stream.
+    let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able()).to_string();
+    let headers =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "waiting")];
+    let mut posting = Box::pin(served.post_text(&headers, &call));
+    tokio::select! {
+        _ = &mut posting => panic!("it is not answered yet"),
+        begun = tells.recv() => assert_eq!(begun, Some("begun")),
+    }
+    drop(posting);
+    assert_eq!(tells.recv().await, Some("gone"), "nobody let it go on");
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn t_26t_10_26h_13_a_call_that_becomes_a_task_in_its_stream_outlives_the_stream() {
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let (begin, goes) = (Arc::new(Notify::new()), go.clone());
+    let begins = begin.clone();
+    let late = tool("late", TaskSupport::Optional, move |context| {
+        let (begin, go, told) = (begins.clone(), goes.clone(), told.clone());
+        async move {
+            let gone = Gone(told);
+            begin.notified().await;
+            context.begin_task().await.expect("it may become one");
+            gone.0.send("begun").expect("the test listens");
+            go.notified().await;
+            done("x")
+        }
+        .boxed()
+    });
+    let served = serve(server(vec![late])).await;
+    let call = request(json!(1), "tools/call", json!({"name": "late"}), &able());
+    let mut answer = served.post(&call).await;
+    assert_eq!(answer.headers["content-type"], "text/event-stream");
+    begin.notify_one();
+    let created = answer.message().await.expect("the handle");
+    assert_eq!(created["result"]["resultType"], "task");
+    assert_eq!(answer.event().await, None);
+    answer.hang_up();
+    assert_eq!(tells.recv().await, Some("begun"));
+    let get = request(json!(2), "tasks/get", json!({"taskId": created["result"]["taskId"]}), &able());
+    let got = served.post(&get).await.json().await;
+    assert_eq!(got["result"]["status"], "working", "it was handed out");
+    let wanted = json!({"notifications": {"taskIds": [created["result"]["taskId"]]}});
+    let mut listening = served.post(&request(json!("L"), "subscriptions/listen", wanted, &able())).await;
+    for method in ["notifications/subscriptions/acknowledged", "notifications/tasks"] {
+        assert_eq!(listening.message().await.expect("a notification")["method"], method);
+    }
+    go.notify_one();
+    let over = listening.message().await.expect("the end of the task");
+    assert_eq!(over["params"]["status"], "completed");
+    assert_eq!(tells.recv().await, Some("gone"));
     served.stopped().await;
 }
 

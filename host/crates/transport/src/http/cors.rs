@@ -4,16 +4,18 @@
 use super::reply::{self, Reply};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderMap,
-    HeaderValue, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, HeaderValue, ORIGIN, VARY,
 };
 use http::{Method, StatusCode};
 
 /// What a page may send.
-const HEADERS: HeaderValue = HeaderValue::from_static(
-    "Authorization, Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, \
-     Mcp-Name",
-);
+const HEADERS: &str = "Authorization, Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, \
+                       Last-Event-ID, Mcp-Method, Mcp-Name";
+/// The headers that repeat arguments, which each tool names for itself (26XH-1).
+const PARAMS: &str = "mcp-param-";
+/// How many of those are allowed at once.
+const MOST_PARAMS: usize = 32;
 /// What a page may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
 /// Seconds that a browser may remember the answer to a preflight.
@@ -26,14 +28,25 @@ pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to a preflight for these methods.
-pub(crate) fn preflight(methods: &'static str) -> Reply {
+/// The answer to a preflight with these headers, for these methods.
+pub(crate) fn preflight(methods: &'static str, asked: &HeaderMap) -> Reply {
     let mut reply = reply::empty(StatusCode::NO_CONTENT);
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed(asked));
     headers.insert(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
     reply
+}
+
+/// What a page may send that asks with these headers.
+fn allowed(asked: &HeaderMap) -> HeaderValue {
+    let asked = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|names| names.to_str().ok());
+    let params = asked
+        .flat_map(|names| names.split(','))
+        .filter_map(|name| HeaderName::try_from(name.trim()).ok())
+        .filter(|name| name.as_str().starts_with(PARAMS));
+    let all = params.take(MOST_PARAMS).fold(HEADERS.to_owned(), |all, name| all + ", " + name.as_str());
+    HeaderValue::try_from(all).unwrap_or(HeaderValue::from_static(HEADERS))
 }
 
 /// Lets a page of this origin, which has passed the door, read the answer.
@@ -47,4 +60,19 @@ pub(crate) fn allow(reply: &mut Reply, origin: HeaderValue) {
 /// Lets every page read the answer, which is the same for all.
 pub(crate) fn allow_all(reply: &mut Reply) {
     reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_26xh_1_a_page_may_repeat_arguments_in_headers_and_add_nothing_else() {
+        let mut asked = HeaderMap::new();
+        let names = "content-type, Mcp-Param-Region,x-other, mcp-param-a b,mcp-param-id";
+        asked.insert(ACCESS_CONTROL_REQUEST_HEADERS, HeaderValue::from_static(names));
+        let allowed = allowed(&asked);
+        assert_eq!(allowed, format!("{HEADERS}, mcp-param-region, mcp-param-id"));
+        assert_eq!(super::allowed(&HeaderMap::new()), HEADERS);
+    }
 }

@@ -78,7 +78,7 @@ impl Endpoint {
         let document = self.server.auth.metadata_at(request.uri().path())?;
         let mut reply = match *request.method() {
             Method::GET | Method::HEAD => reply::json(document),
-            Method::OPTIONS => cors::preflight(reply::METADATA_METHODS),
+            Method::OPTIONS => cors::preflight(reply::METADATA_METHODS, request.headers()),
             _ => reply::not_allowed(reply::METADATA_METHODS),
         };
         cors::allow_all(&mut reply);
@@ -94,7 +94,7 @@ impl Endpoint {
             return reply::refuse(StatusCode::NOT_FOUND, &error);
         }
         if cors::is_preflight(request.method(), request.headers()) {
-            return cors::preflight(reply::METHODS);
+            return cors::preflight(reply::METHODS, request.headers());
         }
         let visitor = match self.visitor(&request, peer).await {
             Ok(visitor) => visitor,

@@ -65,7 +65,7 @@ impl Endpoint {
         if request.method == "tools/call"
             && let Ok(call) = CallParams::decode(request.params.as_ref())
         {
-            let wanted = server.dispatch.param_headers(&call.name);
+            let wanted = server.dispatch.param_headers(&request.caller, &call.name);
             mirrored::check_params(headers, &wanted, &call.arguments).map_err(bad)?;
         }
         Ok(request)

@@ -37,7 +37,16 @@ pub struct Answer {
     body: Incoming,
     events: VecDeque<String>,
     rest: String,
-    connection: JoinHandle<()>,
+    connection: Connection,
+}
+
+/// A connection; closed with it.
+struct Connection(JoinHandle<()>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Served {
@@ -46,7 +55,7 @@ impl Served {
         let stream = TcpStream::connect(self.address).await.expect("the server listens");
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("a connection");
-        let connection = tokio::spawn(async move { drop(connection.await) });
+        let connection = Connection(tokio::spawn(async move { drop(connection.await) }));
         let mut request = Request::post("/mcp")
             .header("host", self.address.to_string())
             .header("content-type", "application/json")
@@ -122,6 +131,6 @@ impl Answer {
 
     /// Closes the connection.
     pub fn hang_up(self) {
-        self.connection.abort();
+        drop(self.connection);
     }
 }
