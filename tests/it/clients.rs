@@ -97,6 +97,15 @@ pub fn folder() -> PathBuf {
     guests::root().join("tests/clients")
 }
 
+/// Compiles what is in the plugin folder, so that a host answers its first line as soon
+/// as it reads it: clients that find out what it speaks wait ten seconds, and take
+/// silence for the older revision.
+pub async fn compile(folder: &Path, settings: &[String]) {
+    let tools = toolyard_tests::host::command("tools", folder, settings).output().await;
+    let tools = tools.expect("the binary starts");
+    assert!(tools.status.success(), "{}", String::from_utf8_lossy(&tools.stderr));
+}
+
 /// The command that starts a host at the other end of a pipe, with a tap on the
 /// pipe that writes down what it finds.
 pub fn tapped_stdio(folder: &Path, settings: &[String]) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! The Inspector's command line: one command, one request.
 
 use crate::clients::second::beginning;
-use crate::clients::{expect_clean, expect_clean_since, finished, folder, tapped_stdio};
+use crate::clients::{compile, expect_clean, expect_clean_since, finished, folder, tapped_stdio};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use toolyard_tests::host::Setup;
@@ -121,6 +121,7 @@ async fn the_inspector_speaks_either_revision_over_stdio() {
     }
     for (era, stateless) in ERAS {
         let (folder, settings) = setup().into_parts();
+        compile(folder.path(), &settings).await;
         let command = tapped_stdio(folder.path(), &settings);
         let command: Vec<_> = command.iter().map(String::as_str).collect();
         echoes(&command, era, stateless).await;

@@ -3,7 +3,7 @@
 //! by itself which of the two it can do.
 
 use crate::clients::second::{beginning, setup};
-use crate::clients::{expect_clean_since, tapped_stdio};
+use crate::clients::{compile, expect_clean_since, tapped_stdio};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientConfig,
     ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, GetTaskResult,
@@ -103,8 +103,9 @@ struct Piped {
 }
 
 impl Piped {
-    fn start() -> (Self, (ChildStdout, ChildStdin)) {
+    async fn start() -> (Self, (ChildStdout, ChildStdin)) {
         let (folder, settings) = setup().into_parts();
+        compile(folder.path(), &settings).await;
         let command = tapped_stdio(folder.path(), &settings);
         let mut child = Command::new(&command[0])
             .args(&command[1..])
@@ -263,7 +264,7 @@ async fn rmcp_discovers_calls_and_minds_tasks_over_http() {
 
 #[tokio::test]
 async fn rmcp_discovers_calls_and_minds_tasks_over_stdio() {
-    let (host, pipe) = Piped::start();
+    let (host, pipe) = Piped::start().await;
     let person = Person::who_knows_tasks();
     let client = person.clone().serve_with_lifecycle(pipe, discover()).await.expect("it connects");
     calls_in_line(&client, &person).await;
@@ -337,7 +338,7 @@ async fn rmcp_initializes_and_calls_over_http() {
 
 #[tokio::test]
 async fn rmcp_initializes_and_calls_over_stdio() {
-    let (host, pipe) = Piped::start();
+    let (host, pipe) = Piped::start().await;
     let person = Person::who_knows_tasks();
     let client = person.clone().serve(pipe).await.expect("it connects");
     in_a_session(&client, &person).await;
@@ -355,7 +356,7 @@ async fn rmcp_left_to_itself_discovers() {
     client.cancel().await.expect("it ends");
     proxy.tap().expect_clean();
 
-    let (host, pipe) = Piped::start();
+    let (host, pipe) = Piped::start().await;
     let person = Person::who_knows_tasks();
     let client = person.clone().serve_with_lifecycle(pipe, auto()).await.expect("it connects");
     calls_in_line(&client, &person).await;

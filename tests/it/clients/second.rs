@@ -2,7 +2,7 @@
 //! revisions before it, and find out which (26B). What they do is in
 //! `tests/clients/v2/`; the Rust client, which needs no other language, is in `rmcp.rs`.
 
-use super::{Client, expect_clean_since, finished, folder, tapped_stdio};
+use super::{Client, compile, expect_clean_since, finished, folder, tapped_stdio};
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 use toolyard_tests::guests;
@@ -64,6 +64,7 @@ async fn over_stdio(client: &Client, mode: &str) {
         return;
     }
     let (folder, settings) = setup().into_parts();
+    compile(folder.path(), &settings).await;
     let host = tapped_stdio(folder.path(), &settings);
     let mut args = vec![mode, "stdio"];
     args.extend(host.iter().map(String::as_str));
@@ -130,12 +131,15 @@ async fn a_process_that_is_only_probed_takes_no_place_among_the_hosts() {
     if !TYPESCRIPT.is_installed() {
         return;
     }
-    let (folder, _) = setup().into_parts();
+    let (folder, settings) = setup().into_parts();
+    compile(folder.path(), &settings).await;
     let wrapper = folder.path().join("wrapper.sh");
     let binary = guests::binary();
     // As pipes end, so does the host; the process keeps its number.
+    // What was compiled is in `data`, and goes along.
     let text = format!(
-        "cd '{}' && echo $$ >>started && exec '{}' stdio --plugins plugins --data data-$$\n",
+        "cd '{}' && echo $$ >>started && mkdir -m 700 data-$$ && cp -Rp data/compiled data-$$ && \
+         exec '{}' stdio --plugins plugins --data data-$$\n",
         folder.path().display(),
         binary.display()
     );

@@ -5,7 +5,7 @@ use crate::metrics::Measured;
 use crate::observe::{CallEvent, Observation};
 use crate::outlet::{Notice, Outlet};
 use crate::permission::Permissions;
-use crate::promote::Prospect;
+use crate::promote::{NotPromoted, Prospect};
 use crate::reports::{MayLog, Reports};
 use crate::rounds::Rounds;
 use crate::runs::Work;
@@ -428,7 +428,11 @@ impl RunContext for Run {
         if self.rounds.is_none() {
             return Ok(());
         }
-        self.become_task().await.map_err(|why| why.to_string())
+        match self.become_task().await {
+            // What cannot be a task goes on as it is; `call-info` tells the guest.
+            Ok(()) | Err(NotPromoted::MayNot) => Ok(()),
+            Err(why) => Err(why.to_string()),
+        }
     }
 
     async fn effects(&self) -> Result<(), AskError> {
