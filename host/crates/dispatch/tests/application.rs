@@ -1,6 +1,8 @@
 //! The application over the memory store, with tools written in Rust: what must
 //! hold whatever the engine, the store and the client do.
 
+#[path = "kit/calls.rs"]
+mod calls;
 #[path = "kit/faulty.rs"]
 mod faulty;
 #[path = "kit/native.rs"]
@@ -8,9 +10,10 @@ mod native;
 #[path = "kit/settings.rs"]
 mod settings;
 
+use calls::{call, create};
 use faulty::faulty;
 use futures_util::FutureExt as _;
-use native::{call, create, dispatch, eventually, memory, tool};
+use native::{dispatch, eventually, memory, tool};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

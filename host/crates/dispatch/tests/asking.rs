@@ -1,5 +1,7 @@
 //! A task's question between the store and its client, where the store fails.
 
+#[path = "kit/calls.rs"]
+mod calls;
 #[path = "kit/faulty.rs"]
 mod faulty;
 #[path = "kit/native.rs"]
@@ -7,10 +9,11 @@ mod native;
 #[path = "kit/settings.rs"]
 mod settings;
 
+use calls::create;
 use faulty::faulty;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use native::{create, dispatch, eventually, tool};
+use native::{dispatch, eventually, tool};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! The audit log of the application (T-43), and what a foreign task looks like
 //! (T-40, T-23), over a store that can fail.
 
+#[path = "kit/calls.rs"]
+mod calls;
 #[path = "kit/faulty.rs"]
 mod faulty;
 #[path = "kit/native.rs"]
@@ -8,9 +10,10 @@ mod native;
 #[path = "kit/settings.rs"]
 mod settings;
 
+use calls::{call, create};
 use faulty::{Faulty, faulty};
 use futures_util::FutureExt as _;
-use native::{call, create, dispatch, eventually, tool};
+use native::{dispatch, eventually, tool};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -6,13 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use toolyard_dispatch::{
-    CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Ids, Outlet, RawJson, Stop, Stores, TaskSupport,
-    Terms, Timestamp, ToolCall,
-};
+use toolyard_dispatch::{Catalog, Clock, Dispatch, Ids, RawJson, Stores, TaskSupport, Timestamp};
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{ReportBounds, ToolSpec};
-use toolyard_task::wire::{RequestedTtl, ToolDescription};
+use toolyard_task::wire::ToolDescription;
 use toolyard_task::{Digest, Room, RunContext, RunEnd, TaskStore, Tool};
 
 pub struct TestClock(AtomicI64);
@@ -63,6 +60,15 @@ pub fn tool(
     name: &str,
     body: impl Fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync + 'static,
 ) -> Arc<dyn Tool> {
+    tool_waited_for(None, name, body)
+}
+
+/// A tool whose calls are waited for so long before they become tasks.
+pub fn tool_waited_for(
+    inline_for: Option<Duration>,
+    name: &str,
+    body: impl Fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync + 'static,
+) -> Arc<dyn Tool> {
     let description = ToolDescription {
         name: name.to_owned(),
         title: None,
@@ -82,7 +88,7 @@ pub fn tool(
             plugin: "native".into(),
             poll_interval_ms: None,
             immediate_response: None,
-            inline_for: None,
+            inline_for,
             concurrency: None,
             queue: None,
             rate: None,
@@ -114,34 +120,6 @@ pub fn dispatch(
 
 pub fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(Arc::new(TestClock(AtomicI64::new(1_000_000)))).audited())
-}
-
-pub fn call(name: &str, task: bool, outlet: Arc<dyn Outlet>) -> ToolCall {
-    ToolCall {
-        params: CallParams {
-            name: name.to_owned(),
-            arguments: RawJson::empty_object(),
-            task: task.then_some(Ok(RequestedTtl::Absent)),
-            progress_token: Some(RawJson::trusted("1")),
-            trace: None,
-        },
-        terms: Terms::Sessions { has_tasks: true },
-        stop: Arc::new(Stop::default()),
-        outlet: outlet.clone(),
-        task_outlet: outlet,
-    }
-}
-
-/// Calls a tool as a task, and gives the task's id.
-pub async fn create(
-    dispatch: &Arc<Dispatch>,
-    caller: &Caller,
-    name: &str,
-    outlet: Arc<dyn Outlet>,
-) -> String {
-    let reply = dispatch.call(caller, call(name, true, outlet)).await.expect("created");
-    let CallReply::Created(created) = reply else { panic!("{reply:?}") };
-    created.view.id
 }
 
 pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {

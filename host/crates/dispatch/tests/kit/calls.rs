@@ -1,0 +1,33 @@
+//! Calls as clients with sessions make them.
+
+use std::sync::Arc;
+use toolyard_dispatch::{CallParams, CallReply, Caller, Dispatch, Outlet, RawJson, Stop, Terms, ToolCall};
+use toolyard_task::wire::RequestedTtl;
+
+pub fn call(name: &str, task: bool, outlet: Arc<dyn Outlet>) -> ToolCall {
+    ToolCall {
+        params: CallParams {
+            name: name.to_owned(),
+            arguments: RawJson::empty_object(),
+            task: task.then_some(Ok(RequestedTtl::Absent)),
+            progress_token: Some(RawJson::trusted("1")),
+            trace: None,
+        },
+        terms: Terms::Sessions { has_tasks: true },
+        stop: Arc::new(Stop::default()),
+        outlet: outlet.clone(),
+        task_outlet: outlet,
+    }
+}
+
+/// Calls a tool as a task, and gives the task's id.
+pub async fn create(
+    dispatch: &Arc<Dispatch>,
+    caller: &Caller,
+    name: &str,
+    outlet: Arc<dyn Outlet>,
+) -> String {
+    let reply = dispatch.call(caller, call(name, true, outlet)).await.expect("created");
+    let CallReply::Created(created) = reply else { panic!("{reply:?}") };
+    created.view.id
+}
