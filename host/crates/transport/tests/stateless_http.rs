@@ -12,7 +12,8 @@ use client::{Served, serve};
 use futures_util::FutureExt as _;
 use request::{able, request};
 use serde_json::{Value, json};
-use server::{catalog, server, tool};
+use server::{catalog, clock, nobody_is_asked, server, tool};
+use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
@@ -22,6 +23,8 @@ use toolyard_protocol::tools::text_result;
 use toolyard_task::tool::Report;
 use toolyard_task::wire::Progress;
 use toolyard_task::{RunEnd, Tool};
+use toolyard_transport::Server;
+use toolyard_transport::auth::{self, Auth, TokenSettings};
 
 fn done(text: &str) -> RunEnd {
     RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
@@ -80,6 +83,51 @@ async fn t_26d_1_26j_5_26c_5_discover_is_answered_without_a_session() {
     assert_eq!(result["supportedVersions"], json!(["2026-07-28"]));
     assert_eq!(result["_meta"][META_SERVER_INFO], json!({"name": "test", "version": "1"}));
     assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(10_000), &json!("public")));
+    served.stopped().await;
+}
+
+/// A server with two tokens, whose bearers are one subject each.
+fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
+    let mut server = server(tools);
+    let token = |name: &str| TokenSettings {
+        name: name.to_owned(),
+        sha256: Sha256::digest(name).into(),
+        scopes: Vec::new(),
+        expires: None,
+    };
+    let settings = auth::Settings { tokens: vec![token("alice"), token("bob")], ..nobody_is_asked() };
+    let auth = Auth::new(settings, clock(), "test");
+    Arc::get_mut(&mut server).expect("nobody else has it yet").auth = auth;
+    server
+}
+
+#[tokio::test]
+async fn t_26c_5_26t_25_26a_1_where_people_are_told_apart_lists_and_tasks_are_their_own() {
+    let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+    let served = serve(guarded(vec![waiting(TaskSupport::Required, go.clone(), told)])).await;
+    let list = request(json!(1), "tools/list", json!({}), &able());
+    assert_eq!(served.post(&list).await.status, 401);
+    let listed = served.post_as("alice", &list).await.json().await;
+    assert_eq!(listed["result"]["cacheScope"], "private");
+    let call = request(json!(1), "tools/call", json!({"name": "waiting"}), &able());
+    let created = served.post_as("alice", &call).await.json().await;
+    assert_eq!(tells.recv().await, Some("begun"));
+    let id = json!({"taskId": created["result"]["taskId"]});
+    let get = request(json!(2), "tasks/get", id.clone(), &able());
+    assert_eq!(served.post_as("alice", &get).await.json().await["result"]["status"], "working");
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let mut params = id.clone();
+        params["inputResponses"] = json!({});
+        let foreign = served.post_as("bob", &request(json!(2), method, params, &able())).await;
+        assert_eq!(foreign.json().await["error"]["code"], -32602, "{method}");
+    }
+    let wanted = json!({"notifications": {"taskIds": [id["taskId"]]}});
+    let listen = request(json!("L"), "subscriptions/listen", wanted, &able());
+    let mut listening = served.post_as("bob", &listen).await;
+    let acknowledged = listening.message().await.expect("an acknowledgement");
+    assert_eq!(acknowledged["params"]["notifications"], json!({}), "26T-24");
+    go.notify_one();
+    assert_eq!(tells.recv().await, Some("gone"));
     served.stopped().await;
 }
 

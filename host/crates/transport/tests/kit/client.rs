@@ -71,6 +71,15 @@ impl Served {
 
     /// Posts a request with the headers that repeat it.
     pub async fn post(&self, request: &Value) -> Answer {
+        self.post_with(&[], request).await
+    }
+
+    /// Posts it as the bearer of this token.
+    pub async fn post_as(&self, token: &str, request: &Value) -> Answer {
+        self.post_with(&[("authorization", &format!("Bearer {token}"))], request).await
+    }
+
+    async fn post_with(&self, more: &[(&str, &str)], request: &Value) -> Answer {
         let params = &request["params"];
         let name = ["name", "uri", "taskId"].iter().find_map(|member| params[member].as_str());
         let mut headers = vec![
@@ -78,6 +87,7 @@ impl Served {
             ("mcp-method", request["method"].as_str().expect("a method")),
         ];
         headers.extend(name.map(|name| ("mcp-name", name)));
+        headers.extend(more);
         self.post_text(&headers, &request.to_string()).await
     }
 

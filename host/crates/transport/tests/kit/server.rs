@@ -26,6 +26,11 @@ impl Clock for TestClock {
     }
 }
 
+/// A clock that begins long after the beginning.
+pub fn clock() -> Arc<dyn Clock> {
+    Arc::new(TestClock(AtomicI64::new(1_000_000)))
+}
+
 struct TestIds(AtomicU32);
 
 impl Ids for TestIds {
@@ -101,7 +106,7 @@ pub fn catalog(tools: Vec<Arc<dyn Tool>>) -> Arc<Catalog> {
 
 /// A server of these tools, for everybody.
 pub fn server(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
-    let clock: Arc<dyn Clock> = Arc::new(TestClock(AtomicI64::new(1_000_000)));
+    let clock = clock();
     let store = Arc::new(MemoryStore::new(clock.clone()));
     let stores = Stores {
         tasks: store.clone(),
@@ -176,7 +181,8 @@ fn wire() -> Settings {
     }
 }
 
-fn nobody_is_asked() -> auth::Settings {
+/// The settings of a server that is open to everybody.
+pub fn nobody_is_asked() -> auth::Settings {
     let never = Duration::from_secs(3600);
     auth::Settings {
         resource: None,
