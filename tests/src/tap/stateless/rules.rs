@@ -64,10 +64,12 @@ pub(super) fn is_granted(granted: &Value, method: &str, params: &Value) -> bool 
 }
 
 /// What is wrong with a result of whichever request.
-pub(super) fn of_any_result(result: &Value) -> Vec<String> {
+pub(super) fn of_any_result(definition: &str, result: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let server = &result["_meta"][key::SERVER];
-    if !(server["name"].is_string() && server["version"].is_string()) {
+    // 26T-17, 26T-20: an acknowledgement has its type and nothing else.
+    let may_be_bare = is_acknowledgement(definition) && result.get("_meta").is_none();
+    if !(may_be_bare || server["name"].is_string() && server["version"].is_string()) {
         problems.push("26J-5: the result does not say whose it is".to_owned());
     }
     if result.get("serverInfo").is_some() {
@@ -105,7 +107,7 @@ pub(super) fn of_result(schema: &Schema, definition: &str, params: &Value, resul
             }
             problems.extend(of_detailed_task(schema, result, &params["_meta"]));
         }
-        "UpdateTaskResult" | "CancelTaskResult" => {
+        definition if is_acknowledgement(definition) => {
             let others = result.as_object().into_iter().flatten().map(|(key, _)| key);
             let others = others.filter(|key| !matches!(key.as_str(), "resultType" | "_meta"));
             problems.extend(others.map(|key| format!("26T-17: an acknowledgement has no `{key}`")));
@@ -113,6 +115,10 @@ pub(super) fn of_result(schema: &Schema, definition: &str, params: &Value, resul
         _ => {}
     }
     problems
+}
+
+fn is_acknowledgement(definition: &str) -> bool {
+    matches!(definition, "UpdateTaskResult" | "CancelTaskResult")
 }
 
 fn of_discovery(result: &Value) -> Vec<String> {
