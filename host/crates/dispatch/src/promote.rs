@@ -235,7 +235,7 @@ pub(crate) enum EndOrTask {
     /// It ended as a plain call.
     End(RunEnd),
     /// It goes on as this task.
-    Task(Task),
+    Task(Box<Task>),
 }
 
 impl Dispatch {
@@ -289,7 +289,7 @@ impl Dispatch {
         loop {
             tokio::select! {
                 biased;
-                Ok(task) = &mut became => return EndOrTask::Task(task),
+                Ok(task) = &mut became => return EndOrTask::Task(Box::new(task)),
                 end = &mut told => return EndOrTask::End(end.unwrap_or(RunEnd::Stopped)),
                 () = stop.wait(), if !stopping => {
                     stopping = true;
