@@ -67,8 +67,10 @@ pub(super) fn is_granted(granted: &Value, method: &str, params: &Value) -> bool 
 pub(super) fn of_any_result(definition: &str, result: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let server = &result["_meta"][key::SERVER];
-    // 26T-17, 26T-20: an acknowledgement has its type and nothing else.
-    let may_be_bare = is_acknowledgement(definition) && result.get("_meta").is_none();
+    // 26T-17, 26T-20: an acknowledgement has its type and nothing else. 26SUB-5: what ends a
+    // subscription says which, and nothing else.
+    let may_be_bare = is_acknowledgement(definition) && result.get("_meta").is_none()
+        || definition == "SubscriptionsListenResult";
     if !(may_be_bare || server["name"].is_string() && server["version"].is_string()) {
         problems.push("26J-5: the result does not say whose it is".to_owned());
     }
