@@ -124,6 +124,19 @@ impl Run {
     /// Questions of a task: durable first (IR-1), then out, then answered.
     pub(crate) async fn ask_in_task(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
         let (id, fence) = self.task().ok_or(AskError::Cancelled)?;
+        // What was answered before this was a task is not asked again, stored or not.
+        let (known, posed): (Vec<_>, Vec<_>) = match self.prospect {
+            Some(_) => posed.into_iter().partition(|posed| self.asked().answer(&posed.key).is_some()),
+            None => (Vec::new(), posed),
+        };
+        let known = known.into_iter().filter_map(|Posed { key, .. }| {
+            let outcome = self.asked().answer(&key)?;
+            Some(GivenAnswer { key, outcome })
+        });
+        let known: Vec<GivenAnswer> = known.collect();
+        if posed.is_empty() {
+            return Ok(known);
+        }
         let mut checked = Vec::with_capacity(posed.len());
         let mut keys = Vec::with_capacity(posed.len());
         for Posed { key, question, check } in posed {
@@ -146,7 +159,7 @@ impl Run {
         };
         loop {
             match wait.step().await {
-                Ok(Step::Answered(answers)) => return Ok(answers),
+                Ok(Step::Answered(answers)) => return Ok([known, answers].concat()),
                 // The guest is being stopped.
                 Ok(Step::Over) => return Err(AskError::Cancelled),
                 Ok(Step::Again) => {}

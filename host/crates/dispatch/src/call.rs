@@ -7,9 +7,9 @@ use crate::metrics::Measured;
 use crate::observe::Observation;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
-use crate::promote::{Course, Created, EndOrTask, Handover, Prospect};
+use crate::promote::Created;
 use crate::query::Caller;
-use crate::rounds::{About, InputRequired, Rounds};
+use crate::rounds::{InputRequired, Rounds};
 use crate::run::{AsTask, Client, Run};
 use crate::runs::{RunGuard, Runs, Work};
 use crate::stop::Stop;
@@ -73,11 +73,21 @@ pub enum CallReply {
     InputRequired(InputRequired),
 }
 
+/// A call that its caller may make.
+pub(crate) struct Permitted {
+    pub params: CallParams,
+    pub stop: Arc<Stop>,
+    pub outlet: Arc<dyn Outlet>,
+    pub task_outlet: Arc<dyn Outlet>,
+    pub observation: Option<Arc<Observation>>,
+    _permit: Permit,
+}
+
 /// How a call is a task from its beginning.
-struct Origin {
-    era: Era,
-    ttl: RequestedTtl,
-    rounds: Option<Rounds>,
+pub(crate) struct Origin {
+    pub era: Era,
+    pub ttl: RequestedTtl,
+    pub rounds: Option<Rounds>,
 }
 
 /// How a task comes by its slot.
@@ -119,18 +129,21 @@ impl Dispatch {
         let permit = self.permit_call(caller, name, &call.params.arguments)?;
         offer.pace(name)?;
         drop(offer);
-        let has_tasks = match &call.terms {
-            Terms::Sessions { has_tasks } => *has_tasks,
-            Terms::Stateless { .. } => {
-                return self.call_statelessly((permit, observation), caller, tool, call).await;
+        let ToolCall { params, terms, stop, outlet, task_outlet } = call;
+        let call = Permitted { params, stop, outlet, task_outlet, observation, _permit: permit };
+        let has_tasks = match terms {
+            Terms::Sessions { has_tasks } => has_tasks,
+            Terms::Stateless { tasks, retry } => {
+                return self.call_statelessly(caller, tool, call, (tasks, retry)).await;
             }
         };
+        let name = || call.params.name.clone();
         let tasks = self.settings.tasks && has_tasks;
         // T-2: who was not offered tasks has the augmentation ignored.
         let augmented = if tasks { call.params.task.clone() } else { None };
         match (augmented, tool.spec().task_support) {
-            (Some(_), TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name.clone())),
-            (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name.clone())),
+            (Some(_), TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name())),
+            (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name())),
             (Some(ttl), _) => {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
                 // T-14: what is wrong with the call is said before a task exists.
@@ -139,18 +152,17 @@ impl Dispatch {
                     Fault::InvalidParams(wrong)
                 })?;
                 let origin = Origin { era: Era::Sessions, ttl, rounds: None };
-                self.call_as_task((permit, observation), caller, tool, call, origin).await
+                self.call_as_task(caller, tool, call, origin).await
             }
-            (None, _) => self.call_plainly((permit, observation), caller, tool, call).await,
+            (None, _) => self.call_plainly(caller, tool, call).await,
         }
     }
 
     async fn call_plainly(
         self: &Arc<Self>,
-        (_permit, observation): (Permit, Option<Arc<Observation>>),
         caller: &Caller,
         tool: Arc<Measured>,
-        call: ToolCall,
+        call: Permitted,
     ) -> Result<CallReply, Fault> {
         if let Err(wrong) = tool.check(&call.params.arguments) {
             tool.misfit();
@@ -164,7 +176,7 @@ impl Dispatch {
         let client = client(caller, share, call.outlet, call.params.progress_token);
         let mut run = Run::new(self.clone(), work, call.stop, client);
         (run.trace, run.recording) = self.trace(call.params.trace, &tool);
-        run.observation = observation;
+        run.observation = call.observation;
         let run = Arc::new(run);
         let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
         let end = self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped);
@@ -177,95 +189,6 @@ impl Dispatch {
             RunEnd::Stopped if self.closing.is_set() => Err(Fault::Closing),
             RunEnd::Stopped => Err(Fault::Cancelled),
         }
-    }
-
-    /// A call by the rules of a stateless revision (26T-3, 26T-4).
-    async fn call_statelessly(
-        self: &Arc<Self>,
-        (permit, observation): (Permit, Option<Arc<Observation>>),
-        caller: &Caller,
-        tool: Arc<Measured>,
-        mut call: ToolCall,
-    ) -> Result<CallReply, Fault> {
-        let Terms::Stateless { tasks, retry } =
-            std::mem::replace(&mut call.terms, Terms::Sessions { has_tasks: false })
-        else {
-            unreachable!("looked at by who called");
-        };
-        let support = tool.spec().task_support;
-        if self.settings.tasks && !tasks && support == TaskSupport::Required {
-            return Err(Fault::TaskExtensionRequired);
-        }
-        if let Err(wrong) = tool.check(&call.params.arguments) {
-            tool.misfit();
-            return Ok(CallReply::Result(text_result(&wrong, true)));
-        }
-        let CallParams { name, arguments, .. } = &call.params;
-        let about = About::of(caller, "tools/call", name.clone(), arguments.clone());
-        let rounds = Rounds::begin(self, about, retry).await?;
-        let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
-        let inline_for = tool.spec().inline_for.unwrap_or(match support {
-            TaskSupport::Required => Duration::ZERO,
-            _ => Duration::from_millis(self.settings.inline_for_ms),
-        });
-        if may_be_task && inline_for.is_zero() {
-            let origin = Origin { era: Era::Stateless, ttl: RequestedTtl::Absent, rounds: Some(rounds) };
-            return self.call_as_task((permit, observation), caller, tool, call, origin).await;
-        }
-        let work = Work::Tool(tool.clone());
-        let share = self.share(caller);
-        let claim = Claim { owner: share.account.clone(), work: work.clone() };
-        let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
-        let client = client(caller, share, call.outlet, call.params.progress_token.clone());
-        // What cancels the request must not stop the task that it may become (26H-13).
-        let stop = if may_be_task { Arc::new(Stop::default()) } else { call.stop.clone() };
-        let mut run = Run::new(self.clone(), work, stop, client);
-        (run.trace, run.recording) = self.trace(call.params.trace.clone(), &tool);
-        run.observation = observation;
-        run.rounds = Some(rounds);
-        let became = may_be_task.then(|| {
-            let (prospect, became) = Prospect::new(caller, &tool, &call.params);
-            run.prospect = Some(prospect);
-            became
-        });
-        let run = Arc::new(run);
-        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
-        let end = match became {
-            None => self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped),
-            Some(became) => {
-                let course = Course { run: &run, became, stop: &call.stop, inline_for };
-                match self.to_end_or_task(course, slot, drive).await {
-                    EndOrTask::End(end) => end,
-                    EndOrTask::Task(task) => return self.created(&task, &call.stop),
-                }
-            }
-        };
-        if call.stop.is_set() {
-            return Err(if self.closing.is_set() { Fault::Closing } else { Fault::Cancelled });
-        }
-        match (end, &run.rounds) {
-            (RunEnd::Result { result, .. }, _) => Ok(CallReply::Result(result)),
-            (RunEnd::Error(error), _) => Ok(CallReply::Error(error)),
-            (RunEnd::Stopped, Some(rounds)) if rounds.are_suspended() => {
-                Ok(CallReply::InputRequired(rounds.outcome(self).await?))
-            }
-            (RunEnd::Stopped, _) if self.closing.is_set() => Err(Fault::Closing),
-            (RunEnd::Stopped, _) => Err(Fault::Cancelled),
-        }
-    }
-
-    /// The reply for a task of a stateless client, which learns of it in no other way.
-    fn created(self: &Arc<Self>, task: &Task, stop: &Stop) -> Result<CallReply, Fault> {
-        let handover = Handover::of(self, task.id);
-        if stop.is_set() {
-            // 26S-2: it hears nothing more of its request.
-            drop(handover);
-            return Err(Fault::Cancelled);
-        }
-        let offer = self.offer.load();
-        let immediate_response =
-            offer.tool(&task.tool).and_then(|tool| tool.spec().immediate_response.clone());
-        Ok(CallReply::Created(Created { view: task.view(), immediate_response, handover: Some(handover) }))
     }
 
     /// Drives work that is no task to its end. Most of it ends in its first poll,
@@ -297,12 +220,11 @@ impl Dispatch {
         told.await.ok()
     }
 
-    async fn call_as_task(
+    pub(crate) async fn call_as_task(
         self: &Arc<Self>,
-        (_permit, observation): (Permit, Option<Arc<Observation>>),
         caller: &Caller,
         tool: Arc<Measured>,
-        call: ToolCall,
+        call: Permitted,
         origin: Origin,
     ) -> Result<CallReply, Fault> {
         if caller.creates_for().is_none() {
@@ -329,7 +251,7 @@ impl Dispatch {
         let stop = Arc::new(Stop::default());
         let mut run = Run::new(self.clone(), work, stop, client);
         (run.trace, run.recording) = self.trace(call.params.trace, &tool);
-        run.observation = observation.clone();
+        run.observation = call.observation.clone();
         run.rounds = rounds;
         run.is_task(&task);
         let run = Arc::new(run);
@@ -341,7 +263,7 @@ impl Dispatch {
         let task = created.map_err(|error| self.not_created(error))?;
         guard.stored();
         self.metrics.task_created();
-        if let Some(observation) = observation {
+        if let Some(observation) = call.observation {
             observation.is_task(task.id);
         }
         tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");

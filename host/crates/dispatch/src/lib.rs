@@ -38,6 +38,7 @@ mod run;
 mod runs;
 mod sessions;
 mod settings;
+mod stateless;
 mod stop;
 mod task_list;
 mod trace;

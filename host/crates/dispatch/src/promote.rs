@@ -13,7 +13,7 @@ use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use toolyard_protocol::tasks::TaskView;
 use toolyard_protocol::tools::{CallParams, RequestedTtl};
 use toolyard_task::audit::{By, Entry, name_of};
@@ -134,7 +134,7 @@ impl Prospect {
     }
 
     /// Waits for the right to decide what becomes of the call.
-    pub async fn turn(&self) -> tokio::sync::SemaphorePermit<'_> {
+    pub async fn turn(&self) -> SemaphorePermit<'_> {
         self.turn.acquire().await.expect("it is never closed")
     }
 
@@ -151,6 +151,15 @@ impl Prospect {
 }
 
 impl Run {
+    /// Waits for the right to decide what becomes of the call; there is nothing to
+    /// decide of one that cannot become a task.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        match &self.prospect {
+            Some(prospect) => Some(prospect.turn().await),
+            None => None,
+        }
+    }
+
     /// Makes the call a task, durably, if it is none yet. What it asked and was
     /// answered so far is the task's (26T-11).
     pub(crate) async fn become_task(&self) -> Result<(), NotPromoted> {
@@ -160,7 +169,9 @@ impl Run {
         if self.task().is_some() {
             return Ok(());
         }
-        if prospect.over.get().is_some() || self.stop.is_set() || dispatch.closing.is_set() {
+        // A run whose client is to be asked in another round ends, and is no task's.
+        let ends = prospect.over.get().is_some() || self.is_suspended();
+        if ends || self.stop.is_set() || dispatch.closing.is_set() {
             return Err(NotPromoted::Over);
         }
         let task = self.make_task(prospect).await.map_err(NotPromoted::Fault)?;
@@ -319,10 +330,7 @@ impl Run {
 
     /// Its request is cancelled, which does nothing to a task (26H-13).
     async fn cancel_unless_task(&self) {
-        let _turn = match &self.prospect {
-            Some(prospect) => Some(prospect.turn().await),
-            None => None,
-        };
+        let _turn = self.turn().await;
         if self.task().is_none() {
             self.stop.set();
             // After the flag: the guest must see it when it looks.

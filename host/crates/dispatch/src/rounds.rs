@@ -249,7 +249,18 @@ impl Run {
                 }
             };
         }
-        rounds.suspend(open);
+        {
+            // It must not become a task while it is being ended for another round.
+            let _turn = self.turn().await;
+            if self.task().is_none() {
+                rounds.suspend(open);
+                open = Vec::new();
+            }
+        }
+        if !open.is_empty() {
+            self.asked().note(&answers);
+            return self.ask_in_task(posed).await;
+        }
         // Whoever drives the run drops it now.
         std::future::pending().await
     }

@@ -437,10 +437,7 @@ impl RunContext for Run {
 
     async fn effects(&self) -> Result<(), AskError> {
         // Between here and there it must not become a task that knows nothing of it.
-        let _turn = match &self.prospect {
-            Some(prospect) => Some(prospect.turn().await),
-            None => None,
-        };
+        let _turn = self.turn().await;
         let Some((id, fence)) = self.task() else {
             if let Some(rounds) = &self.rounds {
                 rounds.use_up(&self.dispatch).await?;

@@ -210,6 +210,47 @@ async fn the_end_and_the_clock_never_both_answer() {
     }
 }
 
+/// A guest that asks at about the time at which its call would become a task asks in a
+/// round or as a task, and no task is left behind that nobody works on.
+#[tokio::test]
+async fn asking_and_the_clock_never_both_decide() {
+    let store = memory();
+    let pause = Arc::new(AtomicU32::new(0));
+    let body = pause.clone();
+    let asks = tool_waited_for(Some(SOON), "t", move |context: Arc<dyn RunContext>| {
+        let time = Duration::from_micros(u64::from(body.load(Ordering::SeqCst)));
+        async move {
+            tokio::time::sleep(time).await;
+            match context.ask(vec![question("a")]).await {
+                Ok(_) => says("done"),
+                Err(error) => says(&format!("{error:?}")),
+            }
+        }
+        .boxed()
+    });
+    let dispatch = dispatch(&store, store.clone(), vec![asks]);
+    let mut tasks = 0;
+    for time in (15_000..25_000).step_by(250) {
+        pause.store(time, Ordering::SeqCst);
+        match calls(&dispatch, Retry::default()).await.expect("a reply") {
+            CallReply::InputRequired(_) => {}
+            CallReply::Created(created) => {
+                let id = created.view.id.clone();
+                created.handover.expect("a duty").delivered();
+                eventually_asks(&dispatch, &id, "a").await;
+                let answers = HashMap::from([("a".to_owned(), RawJson::trusted(YES))]);
+                dispatch.update_task(&client(), &id, answers).await.expect("acknowledged");
+                assert!(matches!(outcome(&dispatch, &id).await, Outcome::Result { .. }));
+                tasks += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+        let stored = dispatch.summaries(&client(), None, 1000).await.expect("lists");
+        assert_eq!(stored.len(), tasks, "a task for each reply that named one");
+        assert!(stored.iter().all(|task| task.status == TaskStatus::Completed));
+    }
+}
+
 /// If nobody can be told of a task, it ends, and its guest with it.
 #[tokio::test]
 async fn a_handle_that_is_not_delivered_takes_its_task_along() {

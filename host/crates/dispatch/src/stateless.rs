@@ -1,0 +1,105 @@
+//! `tools/call` by the rules of a stateless revision: the host decides what becomes a
+//! task, and the client is asked by the answer to its request.
+
+use crate::admit::Claim;
+use crate::call::{CallReply, Origin, Permitted, client};
+use crate::metrics::Measured;
+use crate::promote::{Course, Created, EndOrTask, Handover, Prospect};
+use crate::query::Caller;
+use crate::rounds::{About, Rounds};
+use crate::run::Run;
+use crate::runs::Work;
+use crate::stop::Stop;
+use crate::{Dispatch, Fault};
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
+use toolyard_task::task::Era;
+use toolyard_task::{RunEnd, Task};
+
+impl Dispatch {
+    /// A call by the rules of a stateless revision (26T-3, 26T-4).
+    pub(crate) async fn call_statelessly(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<Measured>,
+        call: Permitted,
+        (tasks, retry): (bool, Retry),
+    ) -> Result<CallReply, Fault> {
+        let support = tool.spec().task_support;
+        if self.settings.tasks && !tasks && support == TaskSupport::Required {
+            return Err(Fault::TaskExtensionRequired);
+        }
+        if let Err(wrong) = tool.check(&call.params.arguments) {
+            tool.misfit();
+            return Ok(CallReply::Result(text_result(&wrong, true)));
+        }
+        let CallParams { name, arguments, .. } = &call.params;
+        let about = About::of(caller, "tools/call", name.clone(), arguments.clone());
+        let rounds = Rounds::begin(self, about, retry).await?;
+        let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
+        let inline_for = tool.spec().inline_for.unwrap_or(match support {
+            TaskSupport::Required => Duration::ZERO,
+            _ => Duration::from_millis(self.settings.inline_for_ms),
+        });
+        if may_be_task && inline_for.is_zero() {
+            let origin = Origin { era: Era::Stateless, ttl: RequestedTtl::Absent, rounds: Some(rounds) };
+            return self.call_as_task(caller, tool, call, origin).await;
+        }
+        let work = Work::Tool(tool.clone());
+        let share = self.share(caller);
+        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
+        let client = client(caller, share, call.outlet, call.params.progress_token.clone());
+        // What cancels the request must not stop the task that it may become (26H-13).
+        let stop = if may_be_task { Arc::new(Stop::default()) } else { call.stop.clone() };
+        let mut run = Run::new(self.clone(), work, stop, client);
+        (run.trace, run.recording) = self.trace(call.params.trace.clone(), &tool);
+        run.observation = call.observation;
+        run.rounds = Some(rounds);
+        let became = may_be_task.then(|| {
+            let (prospect, became) = Prospect::new(caller, &tool, &call.params);
+            run.prospect = Some(prospect);
+            became
+        });
+        let run = Arc::new(run);
+        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
+        let end = match became {
+            None => self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped),
+            Some(became) => {
+                let course = Course { run: &run, became, stop: &call.stop, inline_for };
+                match self.to_end_or_task(course, slot, drive).await {
+                    EndOrTask::End(end) => end,
+                    EndOrTask::Task(task) => return self.created(&task, &call.stop),
+                }
+            }
+        };
+        if call.stop.is_set() {
+            return Err(if self.closing.is_set() { Fault::Closing } else { Fault::Cancelled });
+        }
+        match (end, &run.rounds) {
+            (RunEnd::Result { result, .. }, _) => Ok(CallReply::Result(result)),
+            (RunEnd::Error(error), _) => Ok(CallReply::Error(error)),
+            (RunEnd::Stopped, Some(rounds)) if rounds.are_suspended() => {
+                Ok(CallReply::InputRequired(rounds.outcome(self).await?))
+            }
+            (RunEnd::Stopped, _) if self.closing.is_set() => Err(Fault::Closing),
+            (RunEnd::Stopped, _) => Err(Fault::Cancelled),
+        }
+    }
+
+    /// The reply for a task of a stateless client, which learns of it in no other way.
+    pub(crate) fn created(self: &Arc<Self>, task: &Task, stop: &Stop) -> Result<CallReply, Fault> {
+        let handover = Handover::of(self, task.id);
+        if stop.is_set() {
+            // 26S-2: it hears nothing more of its request.
+            drop(handover);
+            return Err(Fault::Cancelled);
+        }
+        let offer = self.offer.load();
+        let immediate_response =
+            offer.tool(&task.tool).and_then(|tool| tool.spec().immediate_response.clone());
+        Ok(CallReply::Created(Created { view: task.view(), immediate_response, handover: Some(handover) }))
+    }
+}
