@@ -186,7 +186,7 @@ impl Call {
         };
         let mut problems = schema.stateless.problems("JSONRPCResultResponse", message);
         problems.extend(definition.problems(schema, result));
-        problems.extend(rules::of_any_result(result));
+        problems.extend(rules::of_any_result(definition.name, result));
         problems.extend(rules::of_result(schema, definition.name, &self.params, result));
         if self.method == "subscriptions/listen" {
             if self.granted.is_none() {
