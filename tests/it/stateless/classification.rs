@@ -119,7 +119,7 @@ async fn b_26b_3_a_request_without_the_claim_is_told_what_is_missing_if_its_head
     let host = Host::with_probe().await;
     let modern = [(HEADER, VERSION), ("mcp-method", "server/discover")];
     for (message, says) in [
-        (json!({"jsonrpc": "2.0", "id": "m", "method": "server/discover"}), "_meta"),
+        (json!({"jsonrpc": "2.0", "id": "m", "method": "server/discover"}), "params"),
         (message("server/discover", json!({})), "_meta"),
         (message("server/discover", json!({"_meta": {}})), key::VERSION),
         (message("server/discover", json!({"_meta": {key::CAPABILITIES: {}}})), key::VERSION),

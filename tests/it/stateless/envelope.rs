@@ -23,8 +23,8 @@ async fn r_26r_1_r_26r_2_what_the_envelope_lacks_is_named() {
         (request().member("params", json!({})), "_meta"),
         (request().member("params", json!({"_meta": []})), "_meta"),
         // 26C-4: a level that there is not.
-        (request().meta(key::LOG_LEVEL, json!("loud")), key::LOG_LEVEL),
-        (request().meta(key::LOG_LEVEL, json!(3)), key::LOG_LEVEL),
+        (request().meta(key::LOG_LEVEL, json!("loud")), "log level"),
+        (request().meta(key::LOG_LEVEL, json!(3)), "log level"),
     ] {
         let reply = client.reply(&request).await;
         assert_eq!(reply.refusal(), (400, -32602), "{}", request.message());
@@ -156,7 +156,6 @@ async fn j_26j_7_codes_that_belong_to_the_specification_are_not_a_guests() {
         (-31999, -31999),
         (-32769, -32769),
         (-32002, -32602),
-        (-32042, -32603),
         (-32000, -32603),
         (-32020, -32603),
         (-32022, -32603),
@@ -171,10 +170,16 @@ async fn j_26j_7_codes_that_belong_to_the_specification_are_not_a_guests() {
         if code != shown && code != -32002 {
             assert_eq!(error["data"]["guestCode"], code, "{error}");
         }
-        if code != -32042 {
-            assert_eq!(session.error("tools/call", params).await["code"], code, "as ever");
-        }
+        assert_eq!(session.error("tools/call", params).await["code"], code, "as ever");
     }
+    // 26M-8: nor is a client sent to a page by an error.
+    let (_host, client) = script().await;
+    let data = json!({"elicitations": [
+        {"mode": "url", "message": "m", "url": "https://e.com", "elicitationId": "x"},
+    ]});
+    let first = steps(json!([{"fail": {"code": -32042, "message": "Sign in first", "data": data}}]));
+    let error = client.error("tools/call", first).await;
+    assert_eq!((&error["code"], &error["data"]["guestCode"]), (&json!(-32603), &json!(-32042)), "{error}");
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn h_26h_11_a_short_answer_is_an_object_and_a_long_one_a_stream_that_ends_
     let answer = client.send(&long).await;
     assert!(answer.is_events(), "after `wire.stream-after`");
     assert_eq!(answer.header("x-accel-buffering"), "no");
-    assert_eq!(answer.header("cache-control"), "no-cache");
+    assert!(answer.header("cache-control").starts_with("no-cache"));
     let mut events = answer.events();
     let response = events.message().await.expect("the response");
     assert_eq!(outcome(&response["result"]), json!([null]));

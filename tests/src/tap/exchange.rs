@@ -102,7 +102,8 @@ impl Exchange {
             "text/event-stream" => Kind::Events,
             _ => Kind::Nothing,
         };
-        if let Some(conversation) = &self.conversation {
+        // The status of a stream has gone out before what is on it.
+        if let (Some(conversation), Kind::Json) = (&self.conversation, self.kind) {
             lock(conversation).under(status.as_u16());
         }
         if let (Some(id), Some(conversation)) = (session_of(headers), &self.conversation) {
