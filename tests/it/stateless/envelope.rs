@@ -24,7 +24,7 @@ async fn r_26r_1_r_26r_2_what_the_envelope_lacks_is_named() {
         (request().member("params", json!({"_meta": []})), "_meta"),
         // 26C-4: a level that there is not.
         (request().meta(key::LOG_LEVEL, json!("loud")), "log level"),
-        (request().meta(key::LOG_LEVEL, json!(3)), "log level"),
+        (request().meta(key::LOG_LEVEL, json!(3)), key::LOG_LEVEL),
     ] {
         let reply = client.reply(&request).await;
         assert_eq!(reply.refusal(), (400, -32602), "{}", request.message());

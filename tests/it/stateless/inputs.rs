@@ -109,10 +109,10 @@ async fn t_26t_22_t_26t_18_an_answer_that_does_not_fit_is_asked_for_again_under_
         assert_eq!(client.update(&id, json!({&old: wrong})).await["resultType"], "complete");
         all = eventually("it to be asked for again", || async {
             let all = open(&client, &id).await;
-            (!all.contains_key(&old)).then_some(all)
+            // Between its end and the next there may be a moment.
+            (!all.contains_key(&old) && all.len() == 2).then_some(all)
         })
         .await;
-        assert_eq!(all.len(), 2, "{wrong}: {all:?}");
         let fresh: Vec<_> = all.keys().filter(|key| !seen.contains(*key)).collect();
         assert_eq!(fresh.len(), 1, "26T-18: no key is used twice: {all:?}, {seen:?}");
         assert!(all.values().all(|request| request["params"] == form("a")["params"]));
