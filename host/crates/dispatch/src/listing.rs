@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use toolyard_protocol::page::page;
 use toolyard_protocol::stateless::param_headers::{ParamHeader, param_headers};
+use toolyard_protocol::tools::TaskSupport;
 use toolyard_protocol::{RawJson, Revision};
 use toolyard_task::{Catalog, Rate};
 
@@ -85,10 +86,16 @@ impl Offer {
 
 impl Dispatch {
     /// The parameters of this tool that HTTP clients repeat in headers (26XH-2); none
-    /// of one that there is not, or that the caller is not to know of.
+    /// of one that there is not, that the caller is not to know of, or that is refused
+    /// to a client without tasks in any case, which is said first (26H-14).
     #[must_use]
-    pub fn param_headers(&self, caller: &Caller, tool: &str) -> Arc<[ParamHeader]> {
+    pub fn param_headers(&self, caller: &Caller, tool: &str, has_tasks: bool) -> Arc<[ParamHeader]> {
         let offer = self.offer.load();
+        let lacks_tasks = self.settings.tasks && !has_tasks;
+        let needs_tasks = |tool: &Measured| tool.spec().task_support == TaskSupport::Required;
+        if lacks_tasks && offer.measured.get(tool).is_some_and(|tool| needs_tasks(tool)) {
+            return Arc::default();
+        }
         let found = offer.entries.binary_search_by(|entry| entry.name.as_str().cmp(tool));
         let wanted =
             found.map_or_else(|_| Arc::default(), |place| offer.entries[place].param_headers.clone());

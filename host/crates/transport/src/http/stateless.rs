@@ -65,7 +65,8 @@ impl Endpoint {
         if request.method == "tools/call"
             && let Ok(call) = CallParams::decode(request.params.as_ref())
         {
-            let wanted = server.dispatch.param_headers(&request.caller, &call.name);
+            let has_tasks = request.envelope.tasks;
+            let wanted = server.dispatch.param_headers(&request.caller, &call.name, has_tasks);
             mirrored::check_params(headers, &wanted, &call.arguments).map_err(bad)?;
         }
         Ok(request)
