@@ -60,7 +60,7 @@ mutants: build fixtures ## Show that tests fail when what they test is broken; l
 bench: build fixtures examples ## The benchmarks, in minutes
 	./tests/load/bench.sh
 
-soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES); fails if anything grows
+soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES), then both revisions at once for 5 (MIXED_MINUTES)
 	$(CARGO) build --release --locked --workspace
 	target/release/soak
 
