@@ -86,3 +86,18 @@ fn scripted_as(setup: Setup, name: &str, manifest: &str) -> Setup {
     toolyard_tests::host::install_as(&guests::fixture("script"), &setup.plugins(), &file);
     setup.manifest(name, &format!("prefix = \"{name}\"\n{manifest}"))
 }
+
+/// What the operator sees of the tasks in the folder of a host.
+async fn stored(folder: &std::path::Path) -> Vec<Value> {
+    let listed = tokio::process::Command::new(guests::binary())
+        .args(["tasks", "list", "--json", "--plugins"])
+        .arg(folder.join("plugins"))
+        .arg("--data")
+        .arg(folder.join("data"))
+        .output()
+        .await
+        .expect("the command runs");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let text = String::from_utf8(listed.stdout).expect("text");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}

@@ -1,7 +1,7 @@
 //! Decided late: a call that takes long becomes a task while it runs, without being
 //! started again (26T-3, 26T-10).
 
-use super::{idle, scripted_as, steps};
+use super::{idle, scripted_as, steps, stored};
 use crate::questions::scripted;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -47,9 +47,7 @@ async fn t_26t_3_what_ends_in_time_is_answered_in_line_and_leaves_no_task() {
     let result = client.result("tools/call", steps(json!([{"sleep": 600}, {"info": null}]))).await;
     assert_eq!(result["resultType"], "complete");
     assert!(outcome(&result)[1].get("taskId").is_none(), "{result}");
-    let listed = host.command(&["tasks", "list", "--json"]).await;
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    assert!(!listed.contains("\"taskId\""), "{listed}");
+    assert!(stored(host.folder()).await.is_empty());
 }
 
 #[tokio::test]
@@ -138,9 +136,9 @@ async fn t_26t_10_a_task_whose_handle_cannot_be_handed_over_is_cancelled() {
         drop(socket);
         idle(&client).await;
     }
-    let listed = host.command(&["tasks", "list", "--json"]).await;
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    assert!(!listed.contains("working"), "{listed}");
+    for task in stored(host.folder()).await {
+        assert_eq!(task["status"], "cancelled", "{task}");
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
 //! Over stdin and stdout (26S), and how processes are started and ended there (26B-7).
 
-use super::{patient, steps};
+use super::{patient, steps, stored};
 use crate::questions::{accepted, form, scripted};
 use serde_json::{Value, json};
 use toolyard_tests::exchange::outcome;
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::initialize;
 use toolyard_tests::stateless::{VERSION, enveloped, everything, key, tasks};
-use toolyard_tests::{Stdio, guests};
+use toolyard_tests::{Stdio, eventually, guests};
 
 fn alone(params: Value) -> Value {
     enveloped(params, &everything())
@@ -125,4 +125,31 @@ async fn s_26s_3_at_the_end_of_input_what_is_under_way_is_let_finish_for_a_momen
     stdio.send("tools/call", alone(steps(json!([{"sleep": 600_000}])))).await;
     let (status, _) = stdio.close().await;
     assert!(status.success(), "and no longer");
+}
+
+#[tokio::test]
+async fn t_26t_10_a_task_whose_handle_cannot_be_written_is_cancelled() {
+    let (folder, args) = patient(scripted()).set("shutdown.eof-grace", "10min").into_parts();
+    let mut host = toolyard_tests::host::command("stdio", folder.path(), &args)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the host starts");
+    // Whoever should read is gone; whoever writes is not.
+    drop(host.stdout.take());
+    let mut input = host.stdin.take().expect("piped");
+    let work = steps(json!([{"begin": null}, {"sleep": 600_000}]));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": alone(work)});
+    tokio::io::AsyncWriteExt::write_all(&mut input, format!("{call}\n").as_bytes())
+        .await
+        .expect("the host reads");
+    let told = eventually("the task to be cancelled", || async {
+        // Before anything was called there is no folder to look into.
+        let tasks =
+            if folder.path().join("data").exists() { stored(folder.path()).await } else { Vec::new() };
+        tasks.first().filter(|task| task["status"] != "working").cloned()
+    })
+    .await;
+    assert_eq!(told["status"], "cancelled", "{told}");
 }
