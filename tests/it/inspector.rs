@@ -72,6 +72,7 @@ async fn the_inspector_over_stdio() {
         return;
     }
     let (folder, settings) = setup().into_parts();
+    compile(folder.path(), &settings).await;
     let command = tapped_stdio(folder.path(), &settings);
     let command: Vec<_> = command.iter().map(String::as_str).collect();
     let over = |args: &'static [&'static str]| {
