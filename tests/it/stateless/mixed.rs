@@ -19,6 +19,7 @@ async fn b_26b_1_b_26b_8_b_26b_9_many_clients_of_both_share_one_endpoint_and_the
         "a session cancelled",
         "a request alone cancelled",
         "a request alone answered",
+        "a session answered",
         "the host was killed",
         "a plugin was replaced",
     ] {

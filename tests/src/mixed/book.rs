@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Book {
     tasks: BTreeMap<String, Seen>,
+    /// The ids in the order in which they became known.
+    order: Vec<String>,
 }
 
 /// How a task looked when it was over, to either generation.
@@ -24,6 +26,7 @@ impl Book {
     /// A task was created.
     pub fn created(&mut self, id: &str) {
         self.tasks.entry(id.to_owned()).or_default();
+        self.order.push(id.to_owned());
     }
 
     /// The ids of all.
@@ -36,10 +39,10 @@ impl Book {
         self.tasks.len()
     }
 
-    /// The `n`th, counted round.
-    pub fn nth(&self, n: u64) -> Option<String> {
-        let count = self.tasks.len().max(1) as u64;
-        self.tasks.keys().nth((n % count) as usize).cloned()
+    /// The `n`th of the last so many, counted round.
+    pub fn nth(&self, n: u64, last: usize) -> Option<String> {
+        let from = &self.order[self.order.len().saturating_sub(last)..];
+        from.get(n as usize % from.len().max(1)).cloned()
     }
 
     /// A session was told this of a task.

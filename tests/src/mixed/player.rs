@@ -78,7 +78,7 @@ impl Player {
     /// One thing; `None` if the host died over it.
     async fn step(&mut self) -> Option<()> {
         let ms = self.dice.roll(300);
-        match self.dice.roll(12) {
+        match self.dice.roll(14) {
             0 | 1 => self.create("wait", json!({"ms": ms})).await,
             2 => self.create("fail", json!({"message": "no luck"})).await,
             3 => self.create("protocol_error", json!({"code": -7, "message": "odd"})).await,
@@ -132,10 +132,12 @@ impl Player {
         Some(())
     }
 
-    /// One task of the person, whoever made it.
+    /// One task of the person, whoever made it; every other time one of the latest,
+    /// which may still be going on.
     fn any(&mut self) -> Option<String> {
         let n = self.dice.roll(1 << 32);
-        self.stage.book(self.person, |book| book.nth(n))
+        let last = self.dice.pick(&[8, usize::MAX]);
+        self.stage.book(self.person, |book| book.nth(n, last))
     }
 
     async fn look(&mut self) -> Option<()> {
