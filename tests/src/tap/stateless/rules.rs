@@ -63,15 +63,16 @@ pub(super) fn is_granted(granted: &Value, method: &str, params: &Value) -> bool 
     }
 }
 
-/// The results that say nothing but that something is done (26T-17, 26T-20, 26SUB-5).
-const BARE: [&str; 3] = ["UpdateTaskResult", "CancelTaskResult", "SubscriptionsListenResult"];
-
 /// What is wrong with a result of whichever request.
 pub(super) fn of_any_result(definition: &str, result: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     let server = &result["_meta"][key::SERVER];
+    // 26T-17, 26T-20: an acknowledgement has its type and nothing else. 26SUB-5: what ends a
+    // subscription says which, and nothing else.
+    let may_be_bare = is_acknowledgement(definition) && result.get("_meta").is_none()
+        || definition == "SubscriptionsListenResult" && server.is_null();
     let signed = server["name"].is_string() && server["version"].is_string();
-    if !signed && !(BARE.contains(&definition) && server.is_null()) {
+    if !signed && !may_be_bare {
         problems.push("26J-5: the result does not say whose it is".to_owned());
     }
     if result.get("serverInfo").is_some() {
