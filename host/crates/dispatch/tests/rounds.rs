@@ -1,0 +1,286 @@
+//! Questions of plain calls whose client is stateless: round after round, by what the
+//! client carries alone.
+
+#[path = "kit/native.rs"]
+mod native;
+#[path = "kit/settings.rs"]
+mod settings;
+#[path = "kit/stateless.rs"]
+mod stateless;
+
+use futures_util::FutureExt as _;
+use native::{dispatch, eventually, memory, tool};
+use stateless::{
+    YES, call, calls, client, created, eventually_asks, outcome, question, says, signed_in, text,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use toolyard_dispatch::{
+    CallReply, Caller, Created, Dispatch, Fault, InputRequired, Outcome, RawJson, Terms,
+};
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_store::MemoryStore;
+use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, RunContext};
+use toolyard_task::{TaskStore, Tool, Wanted};
+
+/// The same without the tasks extension.
+async fn calls_without_tasks(dispatch: &Arc<Dispatch>, caller: &Caller, retry: Retry) -> CallReply {
+    let mut call = call("t", Retry::default(), &Arc::default());
+    call.terms = Terms::Stateless { tasks: false, retry };
+    dispatch.call(caller, call).await.expect("a reply")
+}
+
+fn retry(state: Option<&str>, answers: &[(&str, &'static str)]) -> Retry {
+    Retry {
+        responses: answers.iter().map(|(key, text)| ((*key).to_owned(), RawJson::trusted(*text))).collect(),
+        state: state.map(str::to_owned),
+    }
+}
+
+fn input_required(reply: CallReply) -> InputRequired {
+    match reply {
+        CallReply::InputRequired(wanted) => wanted,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Asks `a`, then `b`, and says what it got.
+fn asks_twice(runs: &Arc<AtomicU32>) -> Arc<dyn Tool> {
+    let runs = runs.clone();
+    tool("t", move |context: Arc<dyn RunContext>| {
+        runs.fetch_add(1, Ordering::SeqCst);
+        async move {
+            let mut got = Vec::new();
+            for key in ["a", "b"] {
+                match context.ask(vec![question(key)]).await {
+                    Ok(answers) => got.extend(answers),
+                    Err(error) => return says(&format!("{error:?}")),
+                }
+            }
+            says(&format!("{} answers", got.len()))
+        }
+        .boxed()
+    })
+}
+
+/// 26M-2 to 26M-6: each round runs the guest from the start, and a state is good for
+/// what it was given for and nothing else.
+#[tokio::test]
+async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
+    let (store, runs) = (memory(), Arc::new(AtomicU32::new(0)));
+    let first = dispatch(&store, store.clone(), vec![asks_twice(&runs)]);
+    let alice = signed_in("alice");
+    let one = input_required(calls_without_tasks(&first, &alice, Retry::default()).await);
+    assert_eq!(one.questions.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["a"]);
+    // Another host with the same store takes the next round.
+    let second = dispatch(&store, store.clone(), vec![asks_twice(&runs)]);
+    let two =
+        input_required(calls_without_tasks(&second, &alice, retry(Some(&one.state), &[("a", YES)])).await);
+    assert_eq!(two.questions[0].0, "b");
+    assert_ne!(one.state, two.state);
+    let done = calls_without_tasks(&first, &alice, retry(Some(&two.state), &[("b", YES)])).await;
+    assert!(text(&done).contains("2 answers"));
+    eventually("three runs and no more", || runs.load(Ordering::SeqCst) == 3).await;
+
+    // 26M-5: a key that nobody asked for, and an answer that is none.
+    let strange = retry(Some(&one.state), &[("c", YES), ("a", "5")]);
+    let again = input_required(calls_without_tasks(&first, &alice, strange).await);
+    assert_eq!(again.questions[0].0, "a");
+
+    let refused = async |caller: &Caller, state: &str| {
+        let mut call = call("t", Retry::default(), &Arc::default());
+        call.terms = Terms::Stateless { tasks: false, retry: retry(Some(state), &[("b", YES)]) };
+        match first.call(caller, call).await {
+            Err(fault) => fault.rpc().code == -32602,
+            Ok(_) => false,
+        }
+    };
+    assert!(!refused(&alice, &two.state).await, "hers");
+    assert!(refused(&signed_in("bob"), &two.state).await, "somebody else's");
+    for place in (0..two.state.len()).step_by(7) {
+        let mut letters: Vec<char> = two.state.chars().collect();
+        letters[place] = if letters[place] == 'A' { 'B' } else { 'A' };
+        assert!(refused(&alice, &letters.into_iter().collect::<String>()).await, "changed at {place}");
+    }
+    assert!(refused(&alice, "").await && refused(&alice, "%").await);
+    let mut other = call("t", Retry::default(), &Arc::default());
+    other.params.arguments = RawJson::trusted(r#"{"n":1}"#);
+    other.terms = Terms::Stateless { tasks: false, retry: retry(Some(&two.state), &[("b", YES)]) };
+    assert!(first.call(&alice, other).await.is_err(), "other arguments");
+}
+
+/// What the host asks a person counts only if it was asked; what a guest asks its client
+/// may be said without.
+#[tokio::test]
+async fn an_answer_without_a_state_permits_nothing() {
+    let store = memory();
+    let runs = Arc::new(AtomicU32::new(0));
+    let guests = dispatch(&store, store.clone(), vec![asks_twice(&runs)]);
+    let said = retry(None, &[("a", YES), ("b", YES)]);
+    assert!(text(&calls_without_tasks(&guests, &client(), said).await).contains("2 answers"));
+
+    let sends = tool("t", |context: Arc<dyn RunContext>| {
+        async move {
+            let permitted = context.permission(vec![Wanted::host("https", "example.com", 443)]).await;
+            says(if permitted.is_ok() { "sent" } else { "not sent" })
+        }
+        .boxed()
+    });
+    let dispatch = dispatch(&store, store.clone(), vec![sends]);
+    let once = r#"{"action":"accept","content":{"decision":"once"}}"#;
+    let asked = input_required(calls_without_tasks(&dispatch, &client(), Retry::default()).await);
+    let (key, _) = &asked.questions[0];
+    assert!(key.starts_with("host:"), "{key}");
+    let unasked = calls_without_tasks(&dispatch, &client(), retry(None, &[(key, once)])).await;
+    assert_eq!(&input_required(unasked).questions[0].0, key, "asked all the same");
+    let answered = calls_without_tasks(&dispatch, &client(), retry(Some(&asked.state), &[(key, once)])).await;
+    assert!(text(&answered).contains("sent") && !text(&answered).contains("not sent"));
+}
+
+/// 26M-6: of all that use one state, one has effects.
+#[tokio::test]
+async fn a_state_leads_to_effects_once() {
+    let (store, done) = (memory(), Arc::new(AtomicU32::new(0)));
+    let body = done.clone();
+    let affects = tool("t", move |context: Arc<dyn RunContext>| {
+        let done = body.clone();
+        async move {
+            if let Err(error) = context.ask(vec![question("a")]).await {
+                return says(&format!("{error:?}"));
+            }
+            context.effects().await.expect("nothing stands against it");
+            done.fetch_add(1, Ordering::SeqCst);
+            match context.ask(vec![question("b")]).await {
+                Err(AskError::TooLate) => says("too late"),
+                other => says(&format!("{other:?}")),
+            }
+        }
+        .boxed()
+    });
+    let dispatch = dispatch(&store, store.clone(), vec![affects]);
+    let asked = input_required(calls_without_tasks(&dispatch, &client(), Retry::default()).await);
+    let attempts = (0..8).map(|_| {
+        let mut call = call("t", Retry::default(), &Arc::default());
+        let retry = retry(Some(&asked.state), &[("a", YES)]);
+        call.terms = Terms::Stateless { tasks: false, retry };
+        let dispatch = dispatch.clone();
+        async move { dispatch.call(&client(), call).await }
+    });
+    let replies = futures_util::future::join_all(attempts).await;
+    assert_eq!(done.load(Ordering::SeqCst), 1);
+    let well = replies.iter().filter(|reply| reply.is_ok()).count();
+    let used = |reply: &&Result<CallReply, Fault>| {
+        reply.as_ref().err().is_some_and(|fault| fault.rpc().code == -32602)
+    };
+    assert_eq!((well, replies.iter().filter(used).count()), (1, 7));
+    assert!(text(replies.iter().flatten().next().expect("one")).contains("too late"));
+
+    // With tasks, who has to ask after effects is a task and waits.
+    let asked = match calls(&dispatch, Retry::default()).await {
+        Ok(reply) => input_required(reply),
+        Err(fault) => panic!("{fault}"),
+    };
+    let Created { view, handover, .. } =
+        created(calls(&dispatch, retry(Some(&asked.state), &[("a", YES)])).await);
+    handover.expect("a duty").delivered();
+    let task = dispatch.task(&client(), &view.id).await.expect("there");
+    assert!(task.effects);
+    let keys = |open: bool| {
+        let meant = task.questions.iter().filter(|question| question.answer.is_none() == open);
+        meant.map(|question| question.key.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(false), ["a"], "answered before it was a task");
+    eventually_asks(&dispatch, &view.id, "b").await;
+    let answers = HashMap::from([("b".to_owned(), RawJson::trusted(YES))]);
+    dispatch.update_task(&client(), &view.id, answers).await.expect("acknowledged");
+    let Outcome::Result { result, .. } = outcome(&dispatch, &view.id).await else { panic!("a result") };
+    assert!(result.as_str().contains("Ok("), "{}", result.as_str());
+}
+
+/// Takes what says `yes`.
+struct SaysYes;
+
+impl AnswerCheck for SaysYes {
+    fn check(&self, result: &RawJson) -> Result<(), String> {
+        if result.as_str().contains("yes") { Ok(()) } else { Err("say yes".into()) }
+    }
+}
+
+fn asks_for_yes() -> Arc<dyn Tool> {
+    tool("t", |context: Arc<dyn RunContext>| {
+        async move {
+            let question = AskedQuestion { check: Some(Arc::new(SaysYes)), ..question("a") };
+            match context.ask(vec![question]).await {
+                Ok(answers) => says(&format!("{:?}", answers[0].outcome)),
+                Err(error) => says(&format!("{error:?}")),
+            }
+        }
+        .boxed()
+    })
+}
+
+/// 26M-5, 26T-22: an answer that does not fit is asked for again, in a call and in a
+/// task, and so often only.
+#[tokio::test]
+async fn what_does_not_fit_is_asked_again() {
+    const NO: &str = r#"{"action":"accept","content":{"x":"no"}}"#;
+    const SURE: &str = r#"{"action":"accept","content":{"x":"yes"}}"#;
+    let store = memory();
+    let dispatch = dispatch(&store, store.clone(), vec![asks_for_yes()]);
+    let asked = input_required(calls_without_tasks(&dispatch, &client(), Retry::default()).await);
+    let again = retry(Some(&asked.state), &[("a", NO)]);
+    let asked = input_required(calls_without_tasks(&dispatch, &client(), again).await);
+    let done = calls_without_tasks(&dispatch, &client(), retry(Some(&asked.state), &[("a", SURE)])).await;
+    assert!(text(&done).contains("yes"));
+
+    let (dispatch, id) = begun(&store).await;
+    let mut keys = Vec::new();
+    for answer in ["5", NO, "{}", NO, SURE] {
+        let key = next_key(&dispatch, &id, &keys).await;
+        let answers =
+            HashMap::from([(key.clone(), RawJson::trusted(answer)), ("a".into(), RawJson::trusted("5"))]);
+        dispatch.update_task(&client(), &id, answers).await.expect("26T-17: acknowledged");
+        keys.push(key);
+    }
+    assert_eq!(&keys[..2], ["a", "a (2)"]);
+    let Outcome::Result { result, .. } = outcome(&dispatch, &id).await else { panic!("a result") };
+    assert!(result.as_str().contains("yes"), "{}", result.as_str());
+}
+
+/// A task of a tool that begins one and then asks for a yes.
+async fn begun(store: &Arc<MemoryStore>) -> (Arc<Dispatch>, String) {
+    let asks = tool("t", |context: Arc<dyn RunContext>| {
+        async move {
+            context.begin_task().await.expect("a task");
+            let question = AskedQuestion { check: Some(Arc::new(SaysYes)), ..question("a") };
+            match context.ask(vec![question]).await {
+                Ok(answers) => says(&format!("{:?}", answers[0].outcome)),
+                Err(error) => says(&format!("{error:?}")),
+            }
+        }
+        .boxed()
+    });
+    let tasks: Arc<dyn TaskStore> = store.clone();
+    let dispatch = dispatch(store, tasks, vec![asks]);
+    let Created { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
+    handover.expect("a duty").delivered();
+    (dispatch, view.id)
+}
+
+/// The key of the open question, once it is none of those before.
+async fn next_key(dispatch: &Arc<Dispatch>, id: &str, before: &[String]) -> String {
+    loop {
+        let task = dispatch.task(&client(), id).await.expect("there");
+        assert!(task.is_live(), "{:?}", task.outcome);
+        let open: Vec<String> =
+            task.open_questions().map(|question| question.wire_key().into_owned()).collect();
+        if let [key] = &open[..]
+            && !before.contains(key)
+        {
+            return key.clone();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
