@@ -71,7 +71,7 @@ pub(crate) struct Rounds {
     responses: HashMap<String, RawJson>,
     /// What came with earlier ones; nothing if this is the first.
     state: Option<State>,
-    /// When a state that is made now ends.
+    /// When the last of its rounds has to begin.
     until: Timestamp,
     given: Mutex<Progress>,
     /// Set when the run has to end, because its client is asked.
@@ -91,9 +91,10 @@ struct Progress {
 /// What a client carries for us.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
-    /// Its own name: what must happen once is done for one name.
+    /// The name of the whole call, the same in all its rounds: what must happen once is
+    /// done for one name, whichever of its states is brought again.
     id: Uuid,
-    /// When it ends.
+    /// When it ends, the same in all rounds.
     until: Timestamp,
     /// What was answered.
     answers: BTreeMap<String, Kept>,
@@ -134,8 +135,8 @@ impl Rounds {
         Ok(Self {
             about,
             responses: retry.responses,
+            until: state.as_ref().map_or_else(|| now.plus(dispatch.settings.state_ms), |state| state.until),
             state,
-            until: now.plus(dispatch.settings.state_ms),
             given: Mutex::new(Progress { answers, ..Progress::default() }),
             asked: Stop::default(),
         })
@@ -192,7 +193,8 @@ impl Rounds {
             (std::mem::take(&mut given.open), std::mem::take(&mut given.answers))
         };
         let open = questions.iter().map(|(key, question)| (key.clone(), fingerprint(question))).collect();
-        let state = State { id: dispatch.random_id(), until: self.until, answers, open };
+        let id = self.state.as_ref().map_or_else(|| dispatch.random_id(), |state| state.id);
+        let state = State { id, until: self.until, answers, open };
         let keys = dispatch.stores.keys.keys(KeyUse::RequestState).await?;
         let key = keys.first().expect("a key store has a key for every use");
         let state = seal(key, &self.about.scope(), RawJson::of(&state).as_str());
@@ -200,7 +202,7 @@ impl Rounds {
     }
 
     /// The run is about to have effects, so nothing may be run again with the state
-    /// that led here (26M-6).
+    /// that led here, or with one that led to it (26M-6).
     pub async fn use_up(&self, dispatch: &Dispatch) -> Result<(), AskError> {
         let Some(state) = &self.state else { return Ok(()) };
         let used = dispatch.stores.keys.use_up(state.id, state.until).await;

@@ -199,6 +199,44 @@ async fn a_state_leads_to_effects_once() {
     assert!(result.as_str().contains("Ok("), "{}", result.as_str());
 }
 
+/// 26M-6: whichever round is made again, the call has its effects once.
+#[tokio::test]
+async fn a_call_has_effects_once_from_whichever_round_it_goes_on() {
+    let (store, done) = (memory(), Arc::new(AtomicU32::new(0)));
+    let body = done.clone();
+    let affects = tool("t", move |context: Arc<dyn RunContext>| {
+        let done = body.clone();
+        async move {
+            for key in ["a", "b"] {
+                if let Err(error) = context.ask(vec![question(key)]).await {
+                    return says(&format!("{error:?}"));
+                }
+            }
+            context.effects().await.expect("nothing stands against it");
+            done.fetch_add(1, Ordering::SeqCst);
+            says("done")
+        }
+        .boxed()
+    });
+    let dispatch = dispatch(&store, store.clone(), vec![affects]);
+    let round = async |state: Option<&str>, key: &str| {
+        let mut call = call("t", Retry::default(), &Arc::default());
+        call.terms = Terms::Stateless { tasks: false, retry: retry(state, &[(key, YES)]) };
+        dispatch.call(&client(), call).await
+    };
+    let first = input_required(round(None, "").await.expect("asks"));
+    let second = input_required(round(Some(&first.state), "a").await.expect("asks"));
+    let again = input_required(round(Some(&first.state), "a").await.expect("asks the same"));
+    assert!(text(&round(Some(&second.state), "b").await.expect("is done")).contains("done"));
+    for state in [&second.state, &again.state] {
+        let refused = round(Some(state), "b").await.expect_err("was used");
+        assert_eq!(refused.rpc().code, -32602);
+    }
+    let anew = input_required(round(Some(&first.state), "a").await.expect("harmless so far"));
+    assert!(round(Some(&anew.state), "b").await.is_err());
+    assert_eq!(done.load(Ordering::SeqCst), 1);
+}
+
 /// Takes what says `yes`.
 struct SaysYes;
 

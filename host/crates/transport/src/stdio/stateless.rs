@@ -57,9 +57,14 @@ impl Stateless {
             return None;
         }
         let outlet = OwnOutlet::new(request.envelope.log_level, {
-            let outbox = self.outbox.clone();
-            // A client that does not read loses notices, and gets every answer.
-            move |message| drop(outbox.try_send(Outgoing::line(message)))
+            let (outbox, stop) = (self.outbox.clone(), taken.stop.clone());
+            // A client that does not read loses notices, and gets every answer; who has
+            // cancelled hears nothing more (26S-2).
+            move |message| {
+                if !stop.is_set() {
+                    drop(outbox.try_send(Outgoing::line(message)));
+                }
+            }
         });
         let mut answering = Box::pin(stateless::answer(request, outlet.clone(), taken.stop.clone()));
         let answer = match (&mut answering).now_or_never() {
