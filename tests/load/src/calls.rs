@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
+use toolyard_tests::stateless::{Client as StatelessClient, enveloped, tasks};
 
 const CONNECTIONS: [usize; 2] = [2, 64];
 /// Of the rate of bare hyper, at the most connections.
@@ -23,16 +24,19 @@ const AIM: f64 = 0.45;
 enum Target {
     Hyper,
     Tool,
+    /// The same tool called without a session.
+    Stateless,
     Ping,
 }
 
 impl Target {
-    const ALL: [Self; 3] = [Self::Hyper, Self::Tool, Self::Ping];
+    const ALL: [Self; 4] = [Self::Hyper, Self::Tool, Self::Stateless, Self::Ping];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Hyper => "bare hyper, serde_json",
             Self::Tool => "toolyard, wasm `add`",
+            Self::Stateless => "toolyard, the same without a session",
             Self::Ping => "toolyard, `ping`",
         }
     }
@@ -81,11 +85,18 @@ async fn callers(
     connections: usize,
 ) -> anyhow::Result<Vec<Caller>> {
     let headers = session.headers();
+    let arguments = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
     let (template, expected): (_, &'static [u8]) = match target {
         Target::Ping => (Template::new(&headers, "ping", "{}"), b"\"result\":{}"),
         Target::Hyper | Target::Tool => {
-            let params = r#"{"name":"add","arguments":{"a":19,"b":23}}"#;
-            (Template::new(&headers, "tools/call", params), b"\"text\":\"42\"")
+            (Template::new(&headers, "tools/call", &arguments.to_string()), b"\"text\":\"42\"")
+        }
+        Target::Stateless => {
+            let params = enveloped(arguments, &tasks());
+            let request = StatelessClient::with_tasks(port).request("tools/call", params.clone());
+            let headers: Vec<_> =
+                request.headers().iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            (Template::new(&headers, "tools/call", &params.to_string()), b"\"text\":\"42\"")
         }
     };
     let mut callers = Vec::new();
@@ -99,7 +110,7 @@ async fn callers(
 fn section(rounds: &[(Target, usize, Measured)]) -> Section {
     let mut section = Section::new(
         "Plain tools/call",
-        "JSON answers, HTTP/1.1 kept alive, one session; the load generator has one thread on the same cores. \
+        "JSON answers, HTTP/1.1 kept alive, one session, or none (2026-07-28, with the tasks extension declared); the load generator has one thread on the same cores. \
          Median of the rounds. CPU is that of the server's process.",
         &[
             "server",

@@ -115,7 +115,7 @@ pub(crate) fn answer(
 }
 
 /// What a method counts as. A call counts as what it asks for, once that is known.
-fn operation(method: &str) -> Option<Operation> {
+pub(crate) fn operation(method: &str) -> Option<Operation> {
     match method {
         "resources/list"
         | "resources/templates/list"

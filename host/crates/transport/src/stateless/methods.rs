@@ -4,7 +4,7 @@
 use super::answer::{Answer, Given};
 use super::{LISTEN, Request};
 use crate::Server;
-use crate::methods::Failure;
+use crate::methods::{self, Failure};
 use std::sync::Arc;
 use toolyard_dispatch::{
     CallReply, Created, Fault, Fetched, InputRequired, ListFor, NoOutlet, Operation, Outlet,
@@ -35,17 +35,9 @@ pub(super) fn exists(server: &Server, method: &str) -> bool {
 }
 
 /// What a method counts as; a request of any kind was counted before it was read.
+/// What a call becomes is not the client's to say, so it is a call.
 fn operation(method: &str) -> Option<Operation> {
-    match method {
-        "tools/call"
-        | "resources/list"
-        | "resources/templates/list"
-        | "resources/read"
-        | "prompts/get"
-        | "completion/complete" => Some(Operation::Call),
-        method if method.starts_with("tasks/") => Some(Operation::Polling),
-        _ => None,
-    }
+    if method == "tools/call" { Some(Operation::Call) } else { methods::operation(method) }
 }
 
 /// The answer to a request that was admitted; none if its sender takes no answer any
