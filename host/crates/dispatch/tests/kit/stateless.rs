@@ -83,9 +83,12 @@ pub async fn outcome(dispatch: &Arc<Dispatch>, id: &str) -> Outcome {
     let id = TaskId::parse(id).expect("an id");
     let mut states = std::pin::pin!(dispatch.follow_task(client(), id));
     let mut last = None;
-    while let Some(task) = states.next().await {
-        last = task.outcome;
-    }
+    let end = async {
+        while let Some(task) = states.next().await {
+            last = task.outcome;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), end).await.expect("the task ends");
     last.expect("it came to something")
 }
 
