@@ -125,23 +125,19 @@ impl Run {
     pub(crate) async fn ask_in_task(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
         let (id, fence) = self.task().ok_or(AskError::Cancelled)?;
         // What was answered before this was a task is not asked again, stored or not.
-        let (known, posed): (Vec<_>, Vec<_>) = match self.prospect {
-            Some(_) => posed.into_iter().partition(|posed| self.asked().answer(&posed.key).is_some()),
-            None => (Vec::new(), posed),
-        };
-        let known = known.into_iter().filter_map(|Posed { key, .. }| {
-            let outcome = self.asked().answer(&key)?;
-            Some(GivenAnswer { key, outcome })
-        });
-        let known: Vec<GivenAnswer> = known.collect();
-        if posed.is_empty() {
-            return Ok(known);
-        }
-        let mut checked = Vec::with_capacity(posed.len());
-        let mut keys = Vec::with_capacity(posed.len());
+        let was_call = self.prospect.is_some();
+        let (mut known, mut checked, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         for Posed { key, question, check } in posed {
-            keys.push((key.clone(), check));
-            checked.push((key, question));
+            let answer = if was_call { self.asked().answer(&key) } else { None };
+            if let Some(outcome) = answer {
+                known.push(GivenAnswer { key, outcome });
+            } else {
+                keys.push((key.clone(), check));
+                checked.push((key, question));
+            }
+        }
+        if checked.is_empty() {
+            return Ok(known);
         }
         self.store_questions(id, fence, checked).await?;
         let settle = Duration::from_millis(self.dispatch.settings.question_settle_ms);

@@ -258,7 +258,7 @@ impl Dispatch {
         slot: Slot,
         drive: impl Future<Output = RunEnd> + Send + 'static,
     ) -> EndOrTask {
-        let Course { run, became, stop, inline_for } = course;
+        let run = course.run;
         let mut drive = Box::pin(drive);
         if run.work.is_quick()
             && let Some(end) = (&mut drive).now_or_never()
@@ -269,9 +269,9 @@ impl Dispatch {
             // It became a task and ended in its first poll; the end is written like
             // any other.
             let drive = std::future::ready(end);
-            return self.to_end_elsewhere(Course { run, became, stop, inline_for }, slot, drive).await;
+            return self.to_end_elsewhere(course, slot, drive).await;
         }
-        self.to_end_elsewhere(Course { run, became, stop, inline_for }, slot, drive).await
+        self.to_end_elsewhere(course, slot, drive).await
     }
 
     async fn to_end_elsewhere(
