@@ -4,9 +4,11 @@
 CARGO ?= cargo
 PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
+# Not --locked: what the crates of the host depend on changes with them, and Cargo.lock there follows.
+SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host plugins fixtures examples serve test lint clients published conformance bench bench-full soak fuzz mutants fmt clean
+.PHONY: help build host plugins fixtures examples serve test lint clients published conformance bench bench-full soak chaos failpoints fuzz simulate mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,11 +31,17 @@ serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:74
 	exec $(BIN) serve --plugins $(PLUGINS_DIST)
 
 # One profile for the build and the tests, so that wasmtime is compiled once.
-test: build fixtures examples clients published ## Build everything, then run all tests and the conformance suites
+test: build fixtures examples clients published failpoints ## Build everything, then run all tests and the conformance suites
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
 	$(CARGO) test --release --locked --workspace
+	$(SIMULATION) -- --nocapture
 	./tests/conformance/run.sh
+
+# The program with places at which tests have it stopped: `toolyard` and its store are
+# compiled once more, and nothing else.
+failpoints:
+	$(CARGO) build --release --locked --workspace --bin toolyard-failpoints --features toolyard/failpoints
 
 clients:
 	./tests/clients/install.sh
@@ -47,12 +55,17 @@ published: ## Fetch the published components that tests run
 
 lint: ## Formatting and clippy, warnings refused
 	$(CARGO) fmt --all --check
+	cd tests/simulation && $(CARGO) fmt --check
 	cd plugins && $(CARGO) fmt --all --check
 	cd plugins && $(CARGO) clippy --locked --all-targets --target-dir ../target/plugins-native -- -D warnings
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked --workspace --bin toolyard-failpoints --features toolyard/failpoints -- -D warnings
 
 fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
 	./tests/fuzz/run.sh
+
+simulate: ## A hundred thousand (SIMULATE_SEEDS) runs of several hosts on one store, each with its own faults; SEED replays one
+	SIMULATE_SEEDS=$${SIMULATE_SEEDS:-100000} $(SIMULATION) --test seeds -- --nocapture
 
 mutants: build fixtures ## Show that tests fail when what they test is broken; long
 	./tests/mutations/run.sh
@@ -64,11 +77,16 @@ soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES), 
 	$(CARGO) build --release --locked --workspace
 	target/release/soak
 
+chaos: build fixtures ## Kill a host under load 1,000 times (CHAOS_KILLS), then 100,000 races (CHAOS_RACES)
+	$(CARGO) build --release --locked --workspace
+	target/release/chaos
+
 bench-full: build fixtures examples ## The benchmarks, longer
 	BENCH_FULL=1 ./tests/load/bench.sh
 
 fmt:
 	$(CARGO) fmt --all
+	cd tests/simulation && $(CARGO) fmt
 	cd plugins && $(CARGO) fmt --all
 	cd examples/plugins/rust && $(CARGO) fmt --all
 	cd tests/fixtures && $(CARGO) fmt --all

@@ -3,7 +3,7 @@
 
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
-use crate::config::{Config, StoreChoice};
+use crate::config::{Config, StoreChoice, encryption};
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
 use anyhow::Context as _;
@@ -14,7 +14,9 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolyard_dispatch::authority::Authority;
-use toolyard_dispatch::{Bounds, Clock, Dispatch, Observer, Policy, Rates, Settings, Stores, Weights};
+use toolyard_dispatch::{
+    Bounds, Departure, Dispatch, Drained, Observer, Parting, Policy, Rates, Settings, Stores, Weights,
+};
 use toolyard_engine::{Compiler, Engine, Limits, Outsiders, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
@@ -75,7 +77,17 @@ impl Assembled {
     /// turns true or [`Assembled::shut_down`] is called, which must be called in
     /// any case.
     pub async fn start(config: &Config, guests: Handle, stop: watch::Receiver<bool>) -> anyhow::Result<Self> {
-        Self::start_before(config, guests, stop, None).await
+        Self::start_as(config, guests, stop, None, true).await
+    }
+
+    /// The same, as the relay before a background host: tasks that a host left are taken
+    /// over there, and never here.
+    pub async fn start_relay(
+        config: &Config,
+        guests: Handle,
+        stop: watch::Receiver<bool>,
+    ) -> anyhow::Result<Self> {
+        Self::start_as(config, guests, stop, None, false).await
     }
 
     /// The same, before somebody who looks on.
@@ -85,12 +97,22 @@ impl Assembled {
         stop: watch::Receiver<bool>,
         onlooker: Option<Arc<dyn Onlooker>>,
     ) -> anyhow::Result<Self> {
+        Self::start_as(config, guests, stop, onlooker, true).await
+    }
+
+    async fn start_as(
+        config: &Config,
+        guests: Handle,
+        stop: watch::Receiver<bool>,
+        onlooker: Option<Arc<dyn Onlooker>>,
+        adopts: bool,
+    ) -> anyhow::Result<Self> {
         let engine = start_engine(config)?;
         let capacity = engine.capacity();
         let (stores, close) = open_store(config)?;
         let exporter = exporter(config, &stores);
         let dispatch = Dispatch::new(
-            dispatch_settings(config, capacity),
+            Settings { adopts, ..dispatch_settings(config, capacity) },
             stores,
             Arc::new(SystemClock),
             Arc::new(RandomIds),
@@ -138,6 +160,7 @@ impl Assembled {
         };
         let services = vec![
             tokio::spawn(dispatch.clone().keep_time(stopped.clone())),
+            tokio::spawn(dispatch.clone().keep_lease(stopped.clone())),
             tokio::spawn(plugins.watch(stopped, publish)),
         ];
         let exporter = exporter.map(|exporter| {
@@ -170,14 +193,23 @@ impl Assembled {
         Ok(Self { server, plugins, registry, traces, services, exporter, stop_services, close, capacity })
     }
 
-    /// Lets runs go on for `grace`, ends what is left, and closes the store last:
-    /// the end of every task is in it by then.
-    pub async fn shut_down(self, grace: Duration) {
+    /// Takes no more calls, lets runs go on for `grace`, and ends what is left or hands
+    /// it over. Says what was left unfinished.
+    pub async fn drain(&self, grace: Duration, parting: Parting) -> Drained {
         let running = self.server.dispatch.running();
         if running > 0 && !grace.is_zero() {
             tracing::info!(running, ?grace, "waiting for calls to end; a second signal ends at once");
         }
-        self.server.dispatch.drain(grace).await;
+        #[cfg(feature = "failpoints")]
+        toolyard_store::failpoint::reach("drain.begun");
+        // Nobody finds what is only in memory.
+        let parting = if self.close.0.is_some() { parting } else { Parting::End(Departure::ShutDown) };
+        self.server.dispatch.drain(grace, parting).await
+    }
+
+    /// Ends the services, and closes the store last: the end of every task is in it by
+    /// then, for [`Assembled::drain`] comes before.
+    pub async fn close(self) {
         self.stop_services.send_replace(true);
         for service in self.services {
             if tokio::time::timeout(SERVICES_END, service).await.is_err() {
@@ -195,6 +227,13 @@ impl Assembled {
             traces.end().await;
         }
         self.close.close().await;
+    }
+
+    /// Both at once, for whoever serves nobody any more.
+    pub async fn shut_down(self, grace: Duration, parting: Parting) -> Drained {
+        let drained = self.drain(grace, parting).await;
+        self.close().await;
+        drained
     }
 
     /// The store in a file, if there is one.
@@ -276,7 +315,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let settings = toolyard_engine::Settings {
         cache: Some(config.data.join("compiled")),
         compiler: Compiler::Child { program, args: vec!["compile-component".to_owned()] },
-        variable: |name| std::env::var_os(name),
+        variable: crate::system::variable,
         limits: Limits {
             memory: limits.memory.as_u64(),
             cpu: limits.cpu,
@@ -348,10 +387,9 @@ fn make_private_folder(path: &std::path::Path) -> anyhow::Result<()> {
 /// Opens the store that was chosen. An unusable data folder ends the start;
 /// nothing falls back to memory by itself.
 pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     match config.store {
         StoreChoice::Memory => {
-            let store = MemoryStore::new(clock);
+            let store = MemoryStore::new(Arc::new(SystemClock));
             let store = Arc::new(if audited(config) { store.audited() } else { store });
             let stores = Stores {
                 tasks: store.clone(),
@@ -364,20 +402,31 @@ pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
             Ok((stores, CloseStore(None)))
         }
         StoreChoice::Sqlite => {
-            let options = SqliteOptions { audit: audited(config), ..SqliteOptions::new(clock) };
-            let store = SqliteStore::open(&config.data, options).with_context(|| {
-                format!("the data folder {} cannot be used; --data names another", config.data.display())
-            })?;
-            let stores = Stores {
-                tasks: store.clone(),
-                nodes: store.clone(),
-                sessions: store.clone(),
-                keys: store.clone(),
-                grants: store.clone(),
-                audit: store.clone(),
-            };
-            Ok((stores, CloseStore(Some(store))))
+            let store = open_sqlite(config)?;
+            Ok((stores_in(&store), CloseStore(Some(store))))
         }
+    }
+}
+
+/// Opens the store in the data folder.
+pub fn open_sqlite(config: &Config) -> anyhow::Result<Arc<SqliteStore>> {
+    let keys = encryption::keys(config.key_file.as_deref())?;
+    let clock = Arc::new(SystemClock);
+    let options = SqliteOptions { audit: audited(config), keys, ..SqliteOptions::new(clock) };
+    SqliteStore::open(&config.data, options).with_context(|| {
+        format!("the data folder {} cannot be used; --data names another", config.data.display())
+    })
+}
+
+/// The ports of this store.
+pub fn stores_in(store: &Arc<SqliteStore>) -> Stores {
+    Stores {
+        tasks: store.clone(),
+        nodes: store.clone(),
+        sessions: store.clone(),
+        keys: store.clone(),
+        grants: store.clone(),
+        audit: store.clone(),
     }
 }
 
@@ -431,6 +480,9 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         question_settle_ms: milliseconds(limits.question_settle),
         state_ms: milliseconds(limits.question_state),
         inline_for_ms: milliseconds(limits.inline_for),
+        attempts: limits.attempts,
+        rerun_after_ms: milliseconds(limits.rerun_after),
+        adopts: true,
         related_task: limits.question_related_task,
         retry_after_ms: milliseconds(limits.retry_after),
         page: limits.page,
@@ -461,9 +513,10 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
     let count = |number: u32| number as usize;
     toolyard_transport::Settings {
         message_bytes: limits.message.as_u64() as usize,
-        connections: count(limits.connections),
+        connections: connections(limits.connections),
         head_time: limits.head_time,
         body_time: limits.body_time,
+        write_time: limits.write_time,
         batch: count(limits.batch),
         requests_per_session: count(limits.requests_per_session),
         subscriptions: count(limits.subscriptions),
@@ -479,6 +532,20 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
         sessions_in_memory: count(limits.sessions_in_memory),
         eof_grace: limits.eof_grace,
     }
+}
+
+/// Half of the descriptors at most are for clients: without any the host could open
+/// neither its store nor a plugin.
+fn connections(wanted: u32) -> usize {
+    let wanted = wanted as usize;
+    let half = crate::system::descriptor_limit().and_then(|most| usize::try_from(most / 2).ok());
+    let most = half.unwrap_or(wanted);
+    if most < wanted {
+        tracing::warn!(
+            "`wire.connections` is {most} instead of {wanted}: this process may have no more than twice as many descriptors"
+        );
+    }
+    wanted.min(most)
 }
 
 fn milliseconds(duration: Duration) -> u64 {

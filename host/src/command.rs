@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "this is where the program talks to its user")]
 
+pub mod background;
 pub mod build;
 pub mod call;
 pub mod check;
@@ -28,6 +29,10 @@ mod terminal;
 
 use crate::config::{Config, Flags};
 use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use toolyard_dispatch::Drained;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 /// The command was used in a way that cannot work; exit code 2.
 #[derive(Debug)]
@@ -48,13 +53,38 @@ fn configure(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Config> {
 
 /// Logs to stderr, by the configuration's filter or else `default`.
 fn start_log(config: &Config, default: &str) -> anyhow::Result<()> {
-    let filter = config.log.as_deref().unwrap_or(default);
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .map_err(|error| WrongUsage(format!("`log`: {error}")))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?);
+    log.with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
     Ok(())
+}
+
+/// The same, to another place.
+fn start_log_to(
+    config: &Config,
+    default: &str,
+    to: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
+) -> anyhow::Result<()> {
+    let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?);
+    log.with_writer(to).with_ansi(false).init();
+    Ok(())
+}
+
+fn filter(config: &Config, default: &str) -> anyhow::Result<EnvFilter> {
+    let filter = config.log.as_deref().unwrap_or(default);
+    EnvFilter::try_new(filter).map_err(|error| WrongUsage(format!("`log`: {error}")).into())
+}
+
+/// The exit code of a host that was told to stop: whether it had to cut anything. Says on
+/// stderr what was left.
+fn left_code(left: Drained) -> ExitCode {
+    let Drained { cut, handed_over } = left;
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    if handed_over > 0 {
+        eprintln!("toolyard: {} left to the next host", counted(handed_over, "task"));
+    }
+    if cut == 0 {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("toolyard: {} had to be cut", counted(cut, "call"));
+    ExitCode::FAILURE
 }

@@ -2,6 +2,7 @@
 //! means. The conversion between the two refuses what does not fit, by name.
 
 pub mod auth;
+pub mod encryption;
 pub mod http;
 pub mod limits;
 pub mod value;
@@ -13,6 +14,7 @@ use http::Http;
 use limits::{Limits, TABLE};
 use serde::Deserialize;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toolyard_dispatch::authority::{Authority, RuleSpec};
@@ -55,6 +57,26 @@ pub struct Flags {
     pub set: Vec<String>,
 }
 
+impl Flags {
+    /// The same flags, to be given to another process of this program in the same folder
+    /// and with the same environment.
+    pub fn to_args(&self) -> Vec<OsString> {
+        let Self { config, plugins, data, store, log, set } = self;
+        let flag = |name: &str, value: &Option<OsString>| {
+            value.iter().flat_map(|value| [OsString::from(name), value.clone()]).collect::<Vec<_>>()
+        };
+        let path = |path: &Option<PathBuf>| path.clone().map(PathBuf::into_os_string);
+        let text = |text: &Option<String>| text.clone().map(OsString::from);
+        let mut args = flag("--config", &path(config));
+        args.extend(flag("--plugins", &path(plugins)));
+        args.extend(flag("--data", &path(data)));
+        args.extend(flag("--store", &text(store)));
+        args.extend(flag("--log", &text(log)));
+        args.extend(set.iter().flat_map(|pair| [OsString::from("--set"), pair.into()]));
+        args
+    }
+}
+
 /// Where tasks are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreChoice {
@@ -73,6 +95,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where tasks are kept.
     pub store: StoreChoice,
+    /// The file with the keys that tasks are encrypted with.
+    pub key_file: Option<PathBuf>,
     /// Where HTTP is served.
     pub listen: SocketAddr,
     /// What to log.
@@ -123,12 +147,13 @@ pub struct Trace {
 const DEFAULT_FILE: &str = "toolyard.toml";
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 14] = [
+const PLAIN_KEYS: [&str; 15] = [
     "plugins",
     "plugins.folder",
     "plugins.require-digest",
     "data",
     "store",
+    "encryption.key-file",
     "listen",
     "log",
     "server.name",
@@ -236,7 +261,7 @@ impl Written {
             }
         }
         for key in PLAIN_KEYS {
-            let variable = format!("TOOLYARD_{}", key.to_uppercase().replace('.', "_"));
+            let variable = format!("TOOLYARD_{}", key.to_uppercase().replace(['.', '-'], "_"));
             if let Ok(value) = std::env::var(variable) {
                 self.plain.insert(key.to_owned(), value);
             }
@@ -265,6 +290,7 @@ impl Written {
             .or_else(|| text("plugins.folder").or_else(|| text("plugins")).map(from_file));
         let data = flags.data.clone().or_else(|| text("data").map(from_file));
         let store = flags.store.clone().or_else(|| text("store"));
+        let key_file = text("encryption.key-file").filter(|path| !path.is_empty()).map(from_file);
         let address = listen.map(str::to_owned).or_else(|| text("listen"));
         let log = flags.log.clone().or_else(|| text("log"));
         let name = text("server.name").unwrap_or_else(|| "toolyard".to_owned());
@@ -290,6 +316,7 @@ impl Written {
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,
             store: parse_store(store.as_deref())?,
+            key_file,
             listen,
             log,
             name,

@@ -7,6 +7,7 @@ mod assemble;
 mod audit;
 mod command;
 mod config;
+mod detach;
 mod project;
 mod replace;
 mod signals;
@@ -34,7 +35,8 @@ Examples:
   toolyard dev hello                            serve it, reload it on change, show its calls
   toolyard tasks list                           what clients have under way
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.
+Exit codes: 0 done, 1 failed (of a server: calls had to be cut at its end),
+2 wrong usage, 128 + n ended by signal n (130: Ctrl-C).
 Every setting stands in host/docs/settings.md.";
 
 /// A folder of WebAssembly tools, each sandboxed, served over MCP as plain calls
@@ -53,7 +55,7 @@ enum Command {
     /// Serve the plugin folder over Streamable HTTP, at /mcp.
     Serve(command::serve::Options),
     /// Serve the plugin folder over stdin and stdout.
-    Stdio,
+    Stdio(command::stdio::Options),
     /// Validate a plugin: its tools, its imports, what it would need granted.
     Check(command::check::Options),
     /// Make a component of a core module.
@@ -72,7 +74,7 @@ enum Command {
     Test(command::test::Options),
     /// Write the contract with plugins into a folder: WIT, or bindings for C.
     Wit(command::wit::Options),
-    /// Look at the stored tasks, and cancel them.
+    /// Look at the stored tasks, cancel them, and carry them from store to store.
     Tasks(command::tasks::Options),
     /// Look at the permissions that people gave when asked, and take them back.
     Grants(command::grants::Options),
@@ -83,13 +85,20 @@ enum Command {
     /// Compile a component (used by the host itself).
     #[command(hide = true)]
     CompileComponent(command::compile::Options),
+    /// Run the tasks of `stdio --detach` (used by the host itself).
+    #[command(hide = true)]
+    BackgroundHost(command::background::Options),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    #[cfg(feature = "failpoints")]
+    if let Ok(text) = std::env::var("TOOLYARD_FAILPOINT") {
+        toolyard_store::failpoint::arm(&text).expect("TOOLYARD_FAILPOINT");
+    }
     let done = match &cli.command {
         Command::Serve(options) => command::serve::run(&cli.flags, options),
-        Command::Stdio => command::stdio::run(&cli.flags),
+        Command::Stdio(options) => command::stdio::run(&cli.flags, options),
         Command::Check(options) => command::check::run(&cli.flags, options),
         Command::Componentize(options) => command::componentize::run(options),
         Command::Tools(options) => command::tools::run(&cli.flags, options),
@@ -104,6 +113,7 @@ fn main() -> ExitCode {
         Command::Rules(options) => command::rules::run(&cli.flags, options),
         Command::Token(options) => command::token::run(options),
         Command::CompileComponent(options) => Ok(command::compile::run(options)),
+        Command::BackgroundHost(options) => command::background::run(&cli.flags, options),
     };
     match done {
         Ok(code) => code,

@@ -229,7 +229,9 @@ async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
     let (other, second) = made(&["other", "--expires", "2999-01-01T00:00:00+01:00"]).await;
     let (former, third) = made(&["former", "--expires", "2001-01-01T00:00:00Z"]).await;
     assert!(ci.len() > 40 && ci != other);
-    let config = format!("{first}{second}{third}");
+    let (_, me) = made(&["me", "--local"]).await;
+    assert!(me.contains("local = true"), "{me}");
+    let config = format!("{first}{second}{third}{me}");
     let host = Setup::new().with(&[guests::plugin("probe")]).config(&config).start().await;
     let session = Session::open_with(host.port(), &ci).await;
     let task = session.create("wait", json!({"ms": 1})).await;
@@ -254,6 +256,7 @@ async fn a_3_tokens_of_the_configuration_are_made_by_the_command_and_expire() {
         &["token", "a b"],
         &["token", "a", "--scope", "b c"],
         &["token", "a", "--expires", "x"],
+        &["token", "a", "--local", "--scope", "b"],
     ] {
         let output = tokio::process::Command::new(guests::binary()).args(args).output().await.expect("runs");
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -7,10 +7,14 @@ mod authority;
 mod backtraces;
 mod book;
 mod call_answers;
+mod chaos;
 mod clients;
 mod command_line;
+mod crash;
+mod detached;
 mod examples;
 mod fetching;
+mod flushes;
 mod granted;
 mod grants;
 mod hostile;
@@ -21,10 +25,12 @@ mod languages;
 mod lifecycle;
 mod limits;
 mod logging;
+mod neighbours;
 mod network;
 mod notices;
 mod observed;
 mod offered;
+mod overload;
 mod ownership;
 mod permissions;
 mod project_dev;
@@ -42,12 +48,21 @@ mod requestor;
 mod rmcp;
 mod secrets;
 mod shipped;
+mod shutdown;
 mod soak;
 mod sockets;
 mod stateless;
 mod stdio;
+mod store;
 mod streams;
 mod tasks;
 mod tools;
 mod traced;
 mod typed;
+
+/// Says something that is seen whether the test passes or not: the harness only keeps
+/// back what the macros print.
+fn say(what: &str) {
+    use std::io::Write as _;
+    writeln!(std::io::stderr(), "{what}").expect("stderr is open");
+}

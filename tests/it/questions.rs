@@ -314,10 +314,8 @@ async fn ir_7_after_a_lost_stream_the_next_wait_asks_anew_and_the_first_answer_t
         // begins at once may find the question still out; then another one begins.
         let (mut wait, second) = eventually("the question to be asked anew", || async {
             let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
-            let second = tokio::time::timeout(
-                std::time::Duration::from_millis(500),
-                wait.next_of("elicitation/create"),
-            );
+            let second =
+                tokio::time::timeout(std::time::Duration::from_secs(5), wait.next_of("elicitation/create"));
             second.await.ok().map(|second| (wait, second))
         })
         .await;

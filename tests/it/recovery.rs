@@ -1,9 +1,9 @@
 //! What survives: a restart, a crash, a neighbour.
 
+use crate::say;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ async fn a_restart_loses_neither_session_nor_task() {
 }
 
 #[tokio::test]
-async fn an_orderly_stop_waits_for_runs_then_ends_what_is_left_honestly() {
+async fn an_orderly_stop_waits_for_runs_then_ends_or_hands_over_what_is_left() {
     let setup = Setup::new().with(&[guests::plugin("probe")]).set("shutdown.drain", "4s");
     let mut host = setup.set("calls.running-per-principal", "2").start().await;
     let session = Session::open(host.port()).await;
@@ -47,14 +47,44 @@ async fn an_orderly_stop_waits_for_runs_then_ends_what_is_left_honestly() {
     let waiting = session.create("wait", json!({"ms": 1})).await;
     host.signal(Signal::TERM);
     let status = host.ended().await;
-    assert!(status.success(), "{status}");
+    assert_eq!(status.code(), Some(1), "something was cut");
     let host = host.another().await;
     let session = session.at(host.port());
     assert_eq!(session.task(&quick).await["status"], "completed", "it was let finish");
-    for (id, says) in [(&long, "may have had effects"), (&waiting, "had not begun")] {
-        let task = session.task(id).await;
-        assert_eq!(task["status"], "failed");
-        assert!(task["statusMessage"].as_str().expect("a message").contains(says), "{task}");
+    let cut = session.task(&long).await;
+    assert_eq!(cut["status"], "failed");
+    let message = cut["statusMessage"].as_str().expect("a message");
+    assert!(message.contains("was shut down") && message.contains("may have had effects"), "{message}");
+    // It had not begun, so the next host runs it.
+    session.until(&waiting, "completed").await;
+}
+
+/// A5: by the operator's word, not the guest's, and with the number of its attempt.
+#[tokio::test]
+async fn a_task_of_a_tool_that_may_be_run_again_is_run_again() {
+    let declared = [
+        "[task]\ndurability = \"rerun\"\n",
+        "[tools.wait]\ndurability = \"rerun\"\n",
+        "[tools.wait]\nannotations = { idempotentHint = true }\n",
+    ];
+    for manifest in declared {
+        let mut host =
+            Setup::new().with(&[guests::plugin("probe")]).manifest("probe", manifest).start().await;
+        let session = Session::open(host.port()).await;
+        let id = session.create("wait", json!({"ms": 1500})).await;
+        let attempt = async |host: &Host| {
+            let shown = host.command(&["tasks", "show", &id, "--json"]).await.stdout;
+            serde_json::from_slice::<Value>(&shown).expect("JSON")["attempt"].clone()
+        };
+        assert_eq!(attempt(&host).await, 1);
+        host.kill().await;
+        // Nobody asks for it: the next host begins by itself.
+        let host = host.another().await;
+        let taken = || async { host.log().contains("task taken over").then_some(()) };
+        eventually("the task to be taken over", taken).await;
+        let session = session.at(host.port());
+        session.until(&id, "completed").await;
+        assert_eq!(attempt(&host).await, 2, "{manifest}");
     }
 }
 
@@ -132,12 +162,6 @@ async fn an_unusable_data_folder_stops_the_start_and_says_why() {
     assert!(said.contains("data folder") && said.contains("database"), "{said}");
     let kept = std::fs::read_to_string(database).expect("still there");
     assert!(kept.starts_with("this is not"), "it was left as it was");
-}
-
-/// Says something that is seen whether the test passes or not: the harness only
-/// keeps back what the macros print.
-fn say(what: &str) {
-    writeln!(std::io::stderr(), "{what}").expect("stderr is open");
 }
 
 /// The ledger of what the host has acknowledged.

@@ -43,7 +43,7 @@ if [[ " $* " != *" --only "* ]]; then
     }
     # The store's own benchmarks print tables instead of criterion's figures.
     printf '\n## Store: durable transitions by SQLite\n\n'
-    grep -A 7 'fdatasync: .* a second' "$out/criterion.log" || true
+    grep -A 10 'fdatasync: .* a second' "$out/criterion.log" || true
     printf '\n## Store: pages of tasks in SQLite\n\n'
     sed -n '/^| .* tasks | p50/,/^[^|]/{/^|/p}' "$out/criterion.log"
     echo

@@ -79,6 +79,9 @@ target_of() { # TEST FILE
   crate=${crate%%/*}
   case $1 in
     tests/it/*) echo "-p toolyard-tests --test it" ;;
+    tests/simulation/tests/*)
+      echo "--manifest-path tests/simulation/Cargo.toml --target-dir target/simulation --test $(basename "$1" .rs)"
+      ;;
     host/crates/store/src/contract/*) echo "-p toolyard-store --test contract" ;;
     host/crates/*/src/*) echo "-p toolyard-$crate --lib" ;;
     host/crates/*/tests/it/*) echo "-p toolyard-$crate --test it" ;;

@@ -40,6 +40,14 @@ pub fn binary() -> PathBuf {
     built(path, "make build")
 }
 
+/// The binary with fail points: `TOOLYARD_FAILPOINTS_BIN`, or the release build.
+#[must_use]
+pub fn binary_with_fail_points() -> PathBuf {
+    let path = std::env::var_os("TOOLYARD_FAILPOINTS_BIN")
+        .map_or_else(|| root().join("target/release/toolyard-failpoints"), PathBuf::from);
+    built(path, "make failpoints")
+}
+
 fn built(path: PathBuf, how: &str) -> PathBuf {
     assert!(path.exists(), "{} is not there: run `{how}` first", path.display());
     path

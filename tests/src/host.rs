@@ -23,6 +23,7 @@ pub struct Setup {
     folder: TempDir,
     args: Vec<String>,
     variables: Vec<(String, String)>,
+    fail_point: Option<String>,
 }
 
 impl Setup {
@@ -34,7 +35,7 @@ impl Setup {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::create_dir(folder.path().join("plugins")).expect("a plugin folder");
-        Self { folder, args: Vec::new(), variables: Vec::new() }
+        Self { folder, args: Vec::new(), variables: Vec::new(), fail_point: None }
     }
 
     /// The plugin folder.
@@ -93,9 +94,17 @@ impl Setup {
         self
     }
 
+    /// Has the host stop itself at this fail point, such as `finish.committed`. Others
+    /// that are started on its folders have none.
+    #[must_use]
+    pub fn fail_at(mut self, fail_point: &str) -> Self {
+        self.fail_point = Some(fail_point.to_owned());
+        self
+    }
+
     /// Starts the host and waits until it serves.
     pub async fn start(self) -> Host {
-        Host::start(Arc::new(self.folder), self.args, self.variables).await
+        Host::start(Arc::new(self.folder), self.args, self.variables, self.fail_point).await
     }
 
     /// The folder and the arguments, for a process that is started otherwise.
@@ -133,7 +142,11 @@ pub fn install_as(component: &Path, folder: &Path, name: &str) {
 /// A command of the binary on the plugin and data folders in `folder`.
 #[must_use]
 pub fn command(name: &str, folder: &Path, args: &[String]) -> Command {
-    let mut command = Command::new(guests::binary());
+    command_of(&guests::binary(), name, folder, args)
+}
+
+fn command_of(program: &Path, name: &str, folder: &Path, args: &[String]) -> Command {
+    let mut command = Command::new(program);
     command.arg(name).arg("--plugins").arg(folder.join("plugins")).arg("--data").arg(folder.join("data"));
     command.args(args).current_dir(folder).kill_on_drop(true);
     command
@@ -150,9 +163,19 @@ impl Host {
         Self::with(&[guests::plugin("probe")]).await
     }
 
-    async fn start(folder: Arc<TempDir>, args: Vec<String>, variables: Vec<(String, String)>) -> Self {
-        let mut child = command("serve", folder.path(), &args)
+    async fn start(
+        folder: Arc<TempDir>,
+        args: Vec<String>,
+        variables: Vec<(String, String)>,
+        fail_point: Option<String>,
+    ) -> Self {
+        let program = match fail_point {
+            Some(_) => guests::binary_with_fail_points(),
+            None => guests::binary(),
+        };
+        let mut child = command_of(&program, "serve", folder.path(), &args)
             .envs(variables.iter().cloned())
+            .envs(fail_point.map(|name| ("TOOLYARD_FAILPOINT", name)))
             .args(["--listen", "127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -237,6 +260,25 @@ impl Host {
         rustix::process::kill_process(self.pid(), signal).expect("the host runs");
     }
 
+    /// Stops it, and waits until each of its threads has stopped: until one of them has
+    /// taken the signal, the others go on.
+    ///
+    /// # Panics
+    /// If it has ended, or does not stop.
+    pub async fn stop(&self) {
+        self.signal(rustix::process::Signal::STOP);
+        let threads = format!("/proc/{}/task", self.pid().as_raw_nonzero());
+        crate::eventually("every thread to be stopped", || async {
+            let threads = std::fs::read_dir(&threads).expect("it runs").flatten();
+            // The state stands behind the name, which is in brackets.
+            let state = |stat: String| stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+            let mut states =
+                threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+            states.all(|stat| state(stat) == Some('T')).then_some(())
+        })
+        .await;
+    }
+
     /// Waits until it has ended.
     ///
     /// # Panics
@@ -248,6 +290,17 @@ impl Host {
             .expect("waiting works")
     }
 
+    /// Waits until it was killed, as it does to itself at a fail point.
+    ///
+    /// # Panics
+    /// If it ends otherwise, or not in time.
+    pub async fn was_killed(&mut self) {
+        use std::os::unix::process::ExitStatusExt as _;
+        let status = self.ended().await;
+        let kill = rustix::process::Signal::KILL.as_raw();
+        assert_eq!(status.signal(), Some(kill), "{status}:\n{}", self.log());
+    }
+
     /// Kills it as `kill -9` does.
     ///
     /// # Panics
@@ -256,16 +309,27 @@ impl Host {
         self.child.kill().await.expect("the host can be killed");
     }
 
+    /// A host on the folders of something else that runs, or ran.
+    pub async fn on(folder: Arc<TempDir>, args: Vec<String>) -> Self {
+        Self::start(folder, args, Vec::new(), None).await
+    }
+
     /// Starts another host on the same folders, whether this one runs or not.
     pub async fn another(&self) -> Self {
-        Self::start(self.folder.clone(), self.args.clone(), self.variables.clone()).await
+        Self::start(self.folder.clone(), self.args.clone(), self.variables.clone(), None).await
+    }
+
+    /// As [`Host::another`], which stops itself at this fail point.
+    pub async fn another_to_fail_at(&self, fail_point: &str) -> Self {
+        let fail_point = Some(fail_point.to_owned());
+        Self::start(self.folder.clone(), self.args.clone(), self.variables.clone(), fail_point).await
     }
 
     /// As [`Host::another`], with further arguments, which win.
     pub async fn another_with(&self, args: &[&str]) -> Self {
         let further = args.iter().map(|arg| (*arg).to_owned());
         let args = self.args.iter().cloned().chain(further).collect();
-        Self::start(self.folder.clone(), args, self.variables.clone()).await
+        Self::start(self.folder.clone(), args, self.variables.clone(), None).await
     }
 
     /// Runs a command of the same binary on the same folders.

@@ -138,7 +138,7 @@ impl Answer {
     }
 
     /// The whole body; `None` if it breaks off.
-    async fn try_bytes(self) -> Option<Bytes> {
+    pub async fn try_bytes(self) -> Option<Bytes> {
         let bytes = self.body.collect().await.ok()?.to_bytes();
         if let Some(mut exchange) = self.exchange {
             exchange.piece(&bytes);

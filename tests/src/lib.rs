@@ -1,16 +1,22 @@
 //! The kit that the tests and the load generator drive the real binary with: over
 //! real sockets and pipes, with real components.
 
+pub mod backgrounds;
+pub mod chaos;
 pub mod dice;
+pub mod disk;
 pub mod exchange;
 pub mod guests;
+pub mod history;
 pub mod host;
 pub mod http;
 pub mod identity_provider;
 pub mod mixed;
 pub mod project;
+pub mod races;
 pub mod schema;
 pub mod session;
+pub mod sink;
 pub mod site;
 pub mod soak;
 pub mod stateless;
@@ -19,10 +25,13 @@ pub mod tap;
 pub mod tokens;
 pub mod wait;
 
+pub use backgrounds::Backgrounds;
+pub use disk::Disk;
 pub use host::Host;
 pub use identity_provider::IdentityProvider;
 pub use project::Project;
 pub use session::Session;
+pub use sink::Sink;
 pub use site::Site;
 pub use stdio::Stdio;
 pub use wait::eventually;

@@ -223,11 +223,7 @@ impl Session {
 
     /// Waits until the task has this status.
     pub async fn until(&self, id: &str, status: &str) -> Value {
-        crate::eventually(&format!("task {id} to be {status}"), || async {
-            let task = self.task(id).await;
-            (task["status"] == status).then_some(task)
-        })
-        .await
+        crate::wait::becomes(status, || self.task(id)).await
     }
 
     /// Opens the stream for what is tied to no request.

@@ -148,6 +148,13 @@ impl Client {
         self
     }
 
+    /// Another client of the same kind before a host on another port.
+    #[must_use]
+    pub fn again(&self, port: u16) -> Self {
+        let (capabilities, authorization) = (self.capabilities.clone(), self.authorization.clone());
+        Self { port, capabilities, authorization, next: AtomicI64::new(1) }
+    }
+
     /// The port of its host.
     #[must_use]
     pub const fn port(&self) -> u16 {
@@ -256,11 +263,7 @@ impl Client {
 
     /// Waits until the task has this status.
     pub async fn until(&self, id: &str, status: &str) -> Value {
-        crate::eventually(&format!("task {id} to be {status}"), || async {
-            let task = self.task(id).await;
-            (task["status"] == status).then_some(task)
-        })
-        .await
+        crate::wait::becomes(status, || self.task(id)).await
     }
 
     /// Answers questions of a task.

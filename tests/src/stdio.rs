@@ -4,13 +4,14 @@ use crate::host::{Setup, command};
 use crate::schema::Schema;
 use crate::session::{LATEST, initialize};
 use crate::tap::{Conversation, Violation, stands_aside};
+use rustix::process::Pid;
 use serde_json::{Value, json};
 use std::process::ExitStatus;
 use std::process::Stdio as Pipe;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The process and its pipes.
 pub struct Stdio {
@@ -43,8 +44,33 @@ impl Stdio {
         Self::spawn(self.folder.clone(), self.args.clone())
     }
 
-    fn spawn(folder: Arc<TempDir>, args: Vec<String>) -> Self {
-        let mut child = command("stdio", folder.path(), &args)
+    /// Starts a process on the folders in `folder`, with these arguments.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn spawn(folder: Arc<TempDir>, args: Vec<String>) -> Self {
+        let command = command("stdio", folder.path(), &args);
+        Self::run(command, folder, args)
+    }
+
+    /// The same, started by other words, which the command line is put after; in a process
+    /// group of its own.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    pub fn wrapped(words: &[&str], folder: Arc<TempDir>, args: Vec<String>) -> Self {
+        let inner = command("stdio", folder.path(), &args);
+        let inner = inner.as_std();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(inner.get_program()).args(inner.get_args());
+        command.current_dir(folder.path()).kill_on_drop(true).process_group(0);
+        Self::run(command, folder, args)
+    }
+
+    fn run(mut command: Command, folder: Arc<TempDir>, args: Vec<String>) -> Self {
+        let mut child = command
             .stdin(Pipe::piped())
             .stdout(Pipe::piped())
             .stderr(Pipe::null())
@@ -163,6 +189,25 @@ impl Stdio {
         rest.lines().for_each(|line| self.judge(line));
         let status = tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await;
         (status.expect("the host ends").expect("waiting works"), rest)
+    }
+
+    /// The process.
+    ///
+    /// # Panics
+    /// If it has ended.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        let id = self.child.id().expect("it runs");
+        Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero")
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// If that takes too long.
+    pub async fn ended(&mut self) -> ExitStatus {
+        let ended = tokio::time::timeout(crate::wait::PATIENCE, self.child.wait()).await;
+        ended.expect("the host ends").expect("waiting works")
     }
 
     /// Kills the process as `kill -9` does.

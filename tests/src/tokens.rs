@@ -12,9 +12,19 @@ pub fn token(name: &str) -> String {
 /// What the configuration says of it.
 #[must_use]
 pub fn stanza(name: &str, scopes: &[&str]) -> String {
+    stanza_with(name, &format!("scopes = {scopes:?}"))
+}
+
+/// The same of a token whose bearer is the user of this machine.
+#[must_use]
+pub fn local_stanza(name: &str) -> String {
+    stanza_with(name, "local = true")
+}
+
+fn stanza_with(name: &str, rest: &str) -> String {
     let mut hash = String::new();
     for byte in Sha256::digest(token(name)) {
         write!(hash, "{byte:02x}").expect("writing to a String does not fail");
     }
-    format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{hash}\"\nscopes = {scopes:?}\n")
+    format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{hash}\"\n{rest}\n")
 }

@@ -17,7 +17,7 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use toolyard_dispatch::{Caller, RawJson};
+use toolyard_dispatch::{Caller, Departure, Parting, RawJson};
 
 /// The options of `call`.
 #[derive(Debug, Args)]
@@ -115,7 +115,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         {
             record.write(options, &arguments, &terminal.given(), &outcome)?;
         }
-        assembled.shut_down(Duration::ZERO).await;
+        assembled.shut_down(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
         Ok(code)
     })
 }

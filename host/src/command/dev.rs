@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
+use toolyard_dispatch::{Departure, Parting};
 use toolyard_transport::http;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -87,10 +88,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             json: json!({"url": url, "connect": connect}),
         });
         tokio::join!(
-            http::serve(assembled.server.clone(), listener, stop.clone()),
+            http::serve(assembled.server.clone(), listener, stop.clone(), async {
+                assembled.drain(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
+            }),
             keep_up(project, watch, &show, stop)
         );
-        assembled.shut_down(Duration::ZERO).await;
+        assembled.close().await;
         Ok(())
     });
     showing.end();

@@ -4,10 +4,12 @@
 use super::{WrongUsage, configure, start_log};
 use crate::assemble::{self, open_store};
 use crate::config::{Config, Flags, StoreChoice};
+use crate::signals::stop_signal;
 use anyhow::bail;
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolyard_dispatch::Dispatch;
+use toolyard_dispatch::{Dispatch, Settings};
+use toolyard_store::SqliteStore;
 
 /// The configuration of such a command; what it does is on record as what a host does.
 ///
@@ -49,7 +51,8 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
         let (stores, close) = open_store(config)?;
         let exporter = assemble::exporter(config, &stores);
         let dispatch = Dispatch::new(
-            assemble::dispatch_settings(config, u32::MAX),
+            // Whoever only looks into the store runs nothing.
+            Settings { adopts: false, ..assemble::dispatch_settings(config, u32::MAX) },
             stores,
             Arc::new(crate::system::SystemClock),
             Arc::new(crate::system::RandomIds),
@@ -60,6 +63,31 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
             exporter.finish().await;
         }
         close.close().await;
+        done
+    })
+}
+
+/// As [`with_store`], for what is done with the store alone. Ends at Ctrl-C.
+///
+/// # Errors
+/// If the store cannot be opened, or what `act` says.
+pub fn with_bare_store(
+    config: &Config,
+    act: impl AsyncFnOnce(&Arc<SqliteStore>) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    assemble::with_runtimes(|_| async move {
+        let mut stop = stop_signal()?;
+        let store = assemble::open_sqlite(config)?;
+        let exporter = assemble::exporter(config, &assemble::stores_in(&store));
+        let done = tokio::select! {
+            biased;
+            done = act(&store) => done,
+            _ = async { stop.wait_for(|stop| *stop).await.is_ok() } => Ok(ExitCode::from(130)),
+        };
+        if let Some(exporter) = exporter {
+            exporter.finish().await;
+        }
+        store.shut_down().await;
         done
     })
 }

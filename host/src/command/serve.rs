@@ -1,6 +1,6 @@
 //! `toolyard serve`.
 
-use super::{configure, start_log};
+use super::{configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Config, Flags};
 use crate::signals::stop_signal;
@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
+use toolyard_dispatch::{Drained, Parting};
 use toolyard_transport::http;
 
 /// The options of `serve`.
@@ -44,12 +45,17 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if !assembled.server.auth.is_required() && !address.ip().is_loopback() {
             tracing::warn!(%address, "everybody who reaches this address may use every tool");
         }
-        http::serve(assembled.server.clone(), listener, stop).await;
-        assembled.shut_down(config.limits.drain).await;
+        // Tasks of earlier hosts need nobody to ask for them.
+        let recovering = assembled.server.dispatch.clone();
+        let mut left = Drained::default();
+        let draining = async { left = assembled.drain(config.limits.drain, Parting::HandOver).await };
+        let serving = http::serve(assembled.server.clone(), listener, stop, draining);
+        tokio::join!(serving, recovering.recover_now());
+        assembled.close().await;
         if let Some(admin) = admin {
             admin.end().await;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(left_code(left))
     })
 }
 

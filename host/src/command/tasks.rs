@@ -1,5 +1,8 @@
 //! `toolyard tasks`: the operator's view of the store.
 
+mod archive;
+mod reencrypt;
+
 use super::operator;
 use super::table::table;
 use crate::config::{Config, Flags};
@@ -44,11 +47,20 @@ enum Action {
         /// The id.
         id: String,
     },
+    Export(archive::Export),
+    Import(archive::Import),
+    Reencrypt(reencrypt::Options),
 }
 
 /// Does what was asked.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = operator::configured(flags)?;
+    match &options.action {
+        Action::Export(options) => return archive::export(&config, options),
+        Action::Import(import) => return archive::import(&config, import, options.json),
+        Action::Reencrypt(reencrypt) => return reencrypt::run(&config, reencrypt, options.json),
+        Action::List | Action::Show { .. } | Action::Result { .. } | Action::Cancel { .. } => {}
+    }
     if !operator::has_store(&config, matches!(options.action, Action::List))? {
         return none(&config, options.json);
     }
@@ -102,6 +114,9 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
                 println!("cancelled {id}");
             }
             Ok(ExitCode::SUCCESS)
+        }
+        Action::Export(_) | Action::Import(_) | Action::Reencrypt(_) => {
+            unreachable!("these are done with the store alone")
         }
     }
 }

@@ -21,6 +21,9 @@ pub struct Options {
     /// From when on it is not accepted any more, such as 2027-01-01T00:00:00Z.
     #[arg(long, value_name = "MOMENT")]
     expires: Option<String>,
+    /// Its bearer is you: the one whose tasks those over stdio are.
+    #[arg(long, conflicts_with_all = ["scopes", "expires"])]
+    local: bool,
 }
 
 /// Begins every token, so that scanners for lost secrets know one when they see it.
@@ -63,6 +66,9 @@ fn stanza(options: &Options, token: &str) -> String {
     if !options.scopes.is_empty() {
         let scopes: Vec<_> = options.scopes.iter().map(quoted).collect();
         stanza.push_str(&format!("scopes = [{}]\n", scopes.join(", ")));
+    }
+    if options.local {
+        stanza.push_str("local = true\n");
     }
     if let Some(moment) = &options.expires {
         stanza.push_str(&format!("expires = {}\n", quoted(moment)));

@@ -40,6 +40,9 @@ struct Token {
     #[serde(default)]
     scopes: Vec<String>,
     expires: Option<String>,
+    /// Its bearer is the user of this machine.
+    #[serde(default)]
+    local: bool,
 }
 
 /// One of `[[auth.issuers]]`.
@@ -166,7 +169,12 @@ impl Token {
                 }
             },
         };
-        Ok(TokenSettings { name, sha256, scopes: self.scopes, expires })
+        ensure!(
+            !self.local || (self.scopes.is_empty() && expires.is_none()),
+            "{}: the user of this machine has no scopes, and a token that stands for him does not expire",
+            at("local")
+        );
+        Ok(TokenSettings { name, sha256, scopes: self.scopes, expires, local: self.local })
     }
 }
 

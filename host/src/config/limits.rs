@@ -77,6 +77,10 @@ limits! {
         "How often clients are told to ask about a task, unless the plugin's manifest says otherwise.";
     inline_for: Duration = "tasks.inline-for", "2s",
         "How long a call of a 2026-07-28 client that has the tasks extension is waited for before it becomes a task, if the tool's taskSupport is \"optional\" and its manifest says nothing else.";
+    attempts: u32 = "tasks.attempts", "3",
+        "How often a task is run at most, if its tool may be run again (`durability = \"rerun\"`) and its hosts end before it does.";
+    rerun_after: Duration = "tasks.rerun-after", "1s",
+        "How long a task waits before its second run; twice as long before each further one, at most a minute.";
     waiting_per_principal: u32 = "tasks.waiting-per-principal", "1000",
         "Tasks of one principal that may wait for their turn; over it new ones are refused as busy.";
     live_tasks: u32 = "tasks.live", "20000",
@@ -164,11 +168,13 @@ limits! {
     message: ByteSize = "wire.message", "8MiB",
         "The largest message: an HTTP body, or a line on stdin.";
     connections: u32 = "wire.connections", "1024",
-        "HTTP connections at once; further ones wait to be accepted.";
+        "HTTP connections at once; over it those that do nothing make room, and who finds none within a second is answered 503 with Retry-After. Lowered at start to what descriptors allow.";
     head_time: Duration = "wire.head-time", "15s",
         "How long a client may take to send the head of an HTTP request.";
     body_time: Duration = "wire.body-time", "30s",
         "How long a client may take to send an HTTP body.";
+    write_time: Duration = "wire.write-time", "60s",
+        "How long a client may leave untaken what it was sent over HTTP, before its connection is cut.";
     batch: u32 = "wire.batch", "100",
         "Messages in one batch (2025-03-26 only).";
     requests_per_session: u32 = "wire.requests-per-session", "512",
@@ -245,4 +251,14 @@ limits! {
         "How long running calls and tasks may go on after the first SIGTERM or Ctrl-C.";
     eof_grace: Duration = "shutdown.eof-grace", "1500ms",
         "How long requests under way may go on after stdin has ended.";
+    detach: bool = "stdio.detach", "false",
+        "Whether `toolyard stdio` runs tasks in a background host, so that they outlive it ([stdio](stdio.md)); `--detach` is the same.";
+    detach_linger: Duration = "detach.linger", "10s",
+        "How long a background host without a task and without a client stays.";
+    detach_start: Duration = "detach.start", "30s",
+        "How long a background host may take to answer; after that the call is refused that would have become a task.";
+    detach_connections: u32 = "detach.connections", "64",
+        "Clients of one background host at once.";
+    detach_log: ByteSize = "detach.log", "1MiB",
+        "The log of a background host, in the data folder; it is put aside once before it grows beyond this.";
 }

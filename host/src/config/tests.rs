@@ -12,6 +12,28 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
+fn flags_reach_another_process_as_they_are() {
+    #[derive(clap::Parser)]
+    struct Only {
+        #[command(flatten)]
+        flags: Flags,
+    }
+    let given = Flags {
+        config: Some("a file.toml".into()),
+        plugins: Some("./p".into()),
+        data: Some("/d".into()),
+        store: Some("sqlite".into()),
+        log: Some("debug".into()),
+        set: vec!["tasks.ttl-default=2h".into(), "detach.linger=1s".into()],
+    };
+    for given in [given, Flags::default()] {
+        let args = std::iter::once("toolyard".into()).chain(given.to_args());
+        let read = <Only as clap::Parser>::try_parse_from(args).expect("flags");
+        assert_eq!(format!("{:?}", read.flags), format!("{given:?}"));
+    }
+}
+
+#[test]
 fn a_file_sets_what_it_names_and_leaves_the_rest() {
     let config =
         written("[tasks]\nttl-default = \"90s\"\nlive = 7\nenabled = false\n[server]\ntitle = \"Mine\"")
@@ -141,7 +163,9 @@ fn the_page_of_settings_is_the_table() {
          clients are told of this server; `admin.listen` and `admin.names` ([metrics](metrics.md)); and\n\
          `trace.endpoint` and `trace.service` ([tracing](tracing.md)). A file with a table `[plugins]` names the\n\
          folder there, `plugins.folder`; `plugins.require-digest` lists the SHA-256 digests of the components that\n\
-         may be loaded, as `toolyard tools` shows them. In the file only: `[auth]` and `[http]`\n\
+         may be loaded, as `toolyard tools` shows them. `encryption.key-file` names the file with the keys that tasks\n\
+         are encrypted with ([store](store.md)); the keys themselves may stand in `TOOLYARD_ENCRYPTION_KEYS` instead.\n\
+         In the file only: `[auth]` and `[http]`\n\
          ([authentication.md](authentication.md)), `[[rules]]` ([authority.md](authority.md)), and `[[weights]]`\n\
          ([security.md](security.md)).\n",
     );

@@ -64,7 +64,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
 }
 
 /// Asks so many times, each at its time, and counts from that time on.
-async fn paced(
+pub async fn paced(
     wire: &mut Wire,
     template: &mut Template,
     expected: &[u8],

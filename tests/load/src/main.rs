@@ -10,6 +10,7 @@ mod disk;
 mod languages;
 mod load;
 mod machine;
+mod overload;
 mod parts;
 mod pipe;
 mod report;
@@ -74,6 +75,8 @@ enum Scenario {
     Crowd,
     /// Thousands of tasks that wait in the host.
     Suspended,
+    /// A hundred thousand tasks in line, and five thousand connections.
+    Overload,
     /// Starting with a hundred plugins.
     Start,
     /// Plain `tools/call` over a pipe.
@@ -84,12 +87,13 @@ enum Scenario {
     Parts,
 }
 
-const ALL: [Scenario; 9] = [
+const ALL: [Scenario; 10] = [
     Scenario::Calls,
     Scenario::Tasks,
     Scenario::Cancel,
     Scenario::Crowd,
     Scenario::Suspended,
+    Scenario::Overload,
     Scenario::Start,
     Scenario::Stdio,
     Scenario::Languages,
@@ -194,6 +198,7 @@ async fn measure(
         }
         Scenario::Crowd => vec![crowd::measure(effort, work).await?],
         Scenario::Suspended => vec![suspended::measure(work).await?],
+        Scenario::Overload => overload::measure(effort, work).await?,
         Scenario::Start => vec![start::measure(effort, work).await?],
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
         Scenario::Languages => vec![languages::measure(effort, work).await?],

@@ -148,6 +148,11 @@ impl Server {
         })
     }
 
+    /// How many descriptors it has open.
+    pub fn descriptors(&self) -> anyhow::Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
+    }
+
     /// Asks it to end and waits for that.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);

@@ -4,7 +4,7 @@
 
 use crate::disk::Disk;
 use crate::load::{Client, Measured, drive};
-use crate::report::Section;
+use crate::report::{Aim, Section};
 use crate::server::{Server, folder};
 use crate::stats::{median, shown};
 use crate::wire::{Template, Wire, contains, find, text};
@@ -16,7 +16,11 @@ use std::time::{Duration, Instant};
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
-const CLIENTS: [usize; 2] = [1, 64];
+const CLIENTS: [usize; 3] = [1, 16, 64];
+/// For transitions a second with the most clients.
+const AIM: f64 = 3_000.0;
+/// The same, of what one commit after the other gives.
+const AIM_TIMES: f64 = 10.0;
 
 struct Creator {
     wire: Wire,
@@ -83,11 +87,14 @@ fn section(rounds: &[Round]) -> Section {
     let mut section = Section::new(
         "Tasks, from creation to result",
         "Each client creates a task of `add` and waits in `tasks/result`: one durable creation and one durable end, \
-         each acknowledged after its commit is on the disk. Median of the rounds.",
+         each acknowledged after its commit is on the disk: two transitions. Beside them what the disk and plain SQLite give \
+         in the same round, one commit after the other. Median of the rounds.",
         &[
             "what",
             "clients",
             "per s",
+            "transitions/s",
+            "x one by one",
             "created p50 ms",
             "p99 ms",
             "completed p50 ms",
@@ -99,8 +106,14 @@ fn section(rounds: &[Round]) -> Section {
     for clients in CLIENTS {
         let these = || rounds.iter().flat_map(|round| &round.clients).filter(|(with, _)| *with == clients);
         let of = |figure: &dyn Fn(&Measured) -> f64| median(these().map(|(_, measured)| figure(measured)));
+        let times = median(rounds.iter().flat_map(|round| {
+            let these = round.clients.iter().filter(|(with, _)| *with == clients);
+            these.map(|(_, measured)| transitions(measured) / round.disk.commits)
+        }));
         let figures = [
             of(&|measured| measured.per_second),
+            of(&transitions),
+            times,
             of(&|measured| measured.first.ms(0.5)),
             of(&|measured| measured.first.ms(0.99)),
             of(&|measured| measured.whole.ms(0.5)),
@@ -111,12 +124,25 @@ fn section(rounds: &[Round]) -> Section {
         row.extend(figures.map(shown));
         section.row(row);
         rows.push(json!({
-            "clients": clients, "per_second": figures[0], "created_p50_ms": figures[1],
-            "created_p99_ms": figures[2], "completed_p50_ms": figures[3], "completed_p99_ms": figures[4],
-            "cpu_us": figures[5], "user_us": of(&|measured| measured.user_us),
+            "clients": clients, "per_second": figures[0], "transitions_per_second": figures[1],
+            "times_one_by_one": figures[2], "created_p50_ms": figures[3], "created_p99_ms": figures[4],
+            "completed_p50_ms": figures[5], "completed_p99_ms": figures[6], "cpu_us": figures[7], "user_us": of(&|measured| measured.user_us),
             "system_us": of(&|measured| measured.system_us),
             "rounds_per_second": these().map(|(_, measured)| measured.per_second).collect::<Vec<_>>(),
         }));
+    }
+    if let (Some(clients), Some(most)) = (CLIENTS.last(), rows.last()) {
+        let mut aim = |what: &str, key: &str, least: f64| {
+            let reached = most[key].as_f64().unwrap_or_default();
+            section.aims.push(Aim {
+                what: format!("{what}, {clients} clients"),
+                aim: format!("at least {}", shown(least)),
+                reached: shown(reached),
+                met: reached >= least,
+            });
+        };
+        aim("durable transitions a second", "transitions_per_second", AIM);
+        aim("the same, of one commit after the other", "times_one_by_one", AIM_TIMES);
     }
     let of = |figure: &dyn Fn(&Disk) -> f64| median(rounds.iter().map(|round| figure(&round.disk)));
     let (appends, overwrites, commits) =
@@ -127,7 +153,7 @@ fn section(rounds: &[Round]) -> Section {
         ("plain SQLite: one row a commit, WAL, FULL", commits),
     ] {
         let mut row = vec![what.to_owned(), "1".to_owned(), shown(rate)];
-        row.resize(8, "—".to_owned());
+        row.resize(10, "—".to_owned());
         section.row(row);
     }
     section.data = json!({
@@ -135,4 +161,9 @@ fn section(rounds: &[Round]) -> Section {
         "fdatasync_overwrites_per_second": overwrites, "sqlite_commits_per_second": commits,
     });
     section
+}
+
+/// Each task is created and ends.
+fn transitions(tasks: &Measured) -> f64 {
+    tasks.per_second * 2.0
 }

@@ -13,6 +13,8 @@ const ID_DIGITS: usize = 12;
 const FIRST_ID: u64 = 100_000_000_000;
 /// Ids of one connection; no two requests of a session have the same.
 const IDS_PER_CONNECTION: u64 = 1_000_000_000;
+/// Ids of one of many clients, of which each asks a few times.
+const IDS_PER_CLIENT: u64 = 100_000;
 /// What stands where the id of a task will.
 const NO_TASK: &str = "00000000-0000-4000-8000-000000000000";
 
@@ -52,6 +54,12 @@ impl Template {
     #[must_use]
     pub fn for_connection(&self, number: usize) -> Self {
         Self { next: FIRST_ID + number as u64 * IDS_PER_CONNECTION, ..self.clone() }
+    }
+
+    /// As [`Template::for_connection`] of connection 0, for one of thousands of clients.
+    #[must_use]
+    pub fn for_client(&self, number: usize) -> Self {
+        Self { next: FIRST_ID + number as u64 * IDS_PER_CLIENT, ..self.clone() }
     }
 
     /// The request with an id that was not used yet.

@@ -5,7 +5,7 @@
 //! waits, and by the plugins' own bounds.
 
 use crate::runs::Work;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use toolyard_task::{Room, Shortage};
@@ -55,12 +55,24 @@ struct State {
     plugins: HashMap<String, OfPlugin>,
     /// Owners that have somebody in line, in turn.
     turns: VecDeque<Arc<str>>,
+    /// Numbers those who come into a line.
+    arrivals: u64,
 }
 
 #[derive(Default)]
 struct Counts {
     running: u32,
-    waiting: VecDeque<Waiting>,
+    /// Who waits, by what is waited for: so that a hundred thousand who wait for one
+    /// tool cost nothing when another has room.
+    lanes: Vec<Lane>,
+    /// Whether the owner is among the turns.
+    has_turn: bool,
+}
+
+/// Those of one owner who wait for the same, in the order of their arrival.
+struct Lane {
+    work: Work,
+    waiting: BTreeMap<u64, Waiting>,
 }
 
 #[derive(Default)]
@@ -82,7 +94,12 @@ pub(crate) struct Slot {
 }
 
 /// A place in line. Dropping it leaves the line.
-pub(crate) struct Ticket(oneshot::Receiver<Slot>);
+pub(crate) struct Ticket {
+    admission: Arc<Admission>,
+    claim: Claim,
+    number: u64,
+    granted: oneshot::Receiver<Slot>,
+}
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -105,8 +122,16 @@ impl Slot {
 
 impl Ticket {
     /// Waits for the slot. `None` if the line was closed.
-    pub async fn slot(self) -> Option<Slot> {
-        self.0.await.ok()
+    pub async fn slot(mut self) -> Option<Slot> {
+        (&mut self.granted).await.ok()
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let left = self.admission.lock().leave(&self.claim, self.number);
+        // After the lock is released, as everything that belongs to somebody else.
+        drop(left);
     }
 }
 
@@ -127,24 +152,18 @@ impl Admission {
 
     /// A place in line, or which bound stands against it.
     pub fn line_up(self: &Arc<Self>, claim: Claim) -> Result<Ticket, Full> {
-        let (grant, ticket) = oneshot::channel();
+        let (grant, granted) = oneshot::channel();
         let mut state = self.lock();
-        let owner = claim.owner.clone();
         if let Some(most) = claim.work.queue()
-            && state.queue_is_full(&claim, most)
+            && state.plugins.get(claim.work.plugin()).is_some_and(|of_plugin| of_plugin.waiting >= most)
         {
             return Err(Full::Queue(most));
         }
-        state.plugins.entry(claim.work.plugin().to_owned()).or_default().waiting += 1;
-        let counts = state.owners.entry(owner.clone()).or_default();
-        counts.waiting.push_back(Waiting { claim, grant });
-        if !state.turns.contains(&owner) {
-            state.turns.push_back(owner);
-        }
-        let granted = self.grant(&mut state);
+        let number = state.arrive(Waiting { claim: claim.clone(), grant });
+        let ready = self.grant(&mut state);
         drop(state);
-        deliver(granted);
-        Ok(Ticket(ticket))
+        deliver(ready);
+        Ok(Ticket { admission: self.clone(), claim, number, granted })
     }
 
     /// How many run.
@@ -168,7 +187,7 @@ impl Admission {
                 }
                 None => passed += 1,
             }
-            if state.owners.get(&owner).is_some_and(|counts| !counts.waiting.is_empty()) {
+            if state.goes_on(&owner) {
                 state.turns.push_back(owner);
             } else {
                 state.forget(&owner);
@@ -188,6 +207,12 @@ fn deliver(granted: Vec<(oneshot::Sender<Slot>, Slot)>) {
     for (grant, slot) in granted {
         // One who left the line gives the slot back by dropping it here.
         drop(grant.send(slot));
+    }
+}
+
+impl Lane {
+    fn is_for(&self, work: &Work) -> bool {
+        (self.work.plugin(), self.work.name()) == (work.plugin(), work.name())
     }
 }
 
@@ -233,48 +258,58 @@ impl State {
         self.tidy(claim);
     }
 
-    /// Whether as many tasks of the claim's plugin wait as may. Those who left the
-    /// line do not count.
-    fn queue_is_full(&mut self, claim: &Claim, most: u32) -> bool {
-        let waiting =
-            |state: &Self| state.plugins.get(claim.work.plugin()).map_or(0, |plugin| plugin.waiting);
-        if waiting(self) >= most {
-            let owners: Vec<Arc<str>> = self.owners.keys().cloned().collect();
-            owners.iter().for_each(|owner| self.clear_out(owner));
+    /// Puts somebody at the end of the line; gives the number of the place.
+    fn arrive(&mut self, waiting: Waiting) -> u64 {
+        self.arrivals += 1;
+        let number = self.arrivals;
+        let Claim { owner, work } = waiting.claim.clone();
+        self.plugins.entry(work.plugin().to_owned()).or_default().waiting += 1;
+        let counts = self.owners.entry(owner.clone()).or_default();
+        if !std::mem::replace(&mut counts.has_turn, true) {
+            self.turns.push_back(owner);
         }
-        waiting(self) >= most
-    }
-
-    /// Takes those out of an owner's line who left it.
-    fn clear_out(&mut self, owner: &str) {
-        let Some(counts) = self.owners.get_mut(owner) else { return };
-        let (gone, waiting): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut counts.waiting).into_iter().partition(|waiting| waiting.grant.is_closed());
-        counts.waiting = waiting;
-        for Waiting { claim, .. } in &gone {
-            self.left(claim);
+        match counts.lanes.iter_mut().find(|lane| lane.is_for(&work)) {
+            Some(lane) => drop(lane.waiting.insert(number, waiting)),
+            None => counts.lanes.push(Lane { work, waiting: BTreeMap::from([(number, waiting)]) }),
         }
+        number
     }
 
-    /// The first in this owner's line whose bounds allow it to run, and its room;
-    /// those who left the line are taken out.
-    fn next_of(&mut self, bounds: &Bounds, owner: &str) -> Option<(Waiting, Room)> {
-        self.clear_out(owner);
-        let counts = self.owners.get(owner)?;
-        let (index, room) = counts.waiting.iter().enumerate().find_map(|(index, waiting)| {
-            let room = self.room(bounds, &waiting.claim).ok()?;
-            Some((index, room))
-        })?;
-        let waiting = self.owners.get_mut(owner)?.waiting.remove(index)?;
-        self.left(&waiting.claim);
-        Some((waiting, room))
-    }
-
-    /// Somebody left the line.
-    fn left(&mut self, claim: &Claim) {
+    /// Takes somebody out of the line, if it is still in it.
+    fn leave(&mut self, claim: &Claim, number: u64) -> Option<Waiting> {
+        let counts = self.owners.get_mut(&claim.owner)?;
+        let index = counts.lanes.iter().position(|lane| lane.is_for(&claim.work))?;
+        let left = counts.lanes[index].waiting.remove(&number)?;
+        if counts.lanes[index].waiting.is_empty() {
+            counts.lanes.swap_remove(index);
+        }
         if let Some(of_plugin) = self.plugins.get_mut(claim.work.plugin()) {
             of_plugin.waiting -= 1;
         }
+        self.tidy(claim);
+        Some(left)
+    }
+
+    /// The first in this owner's line whose bounds allow it to run, and its room.
+    /// Whoever waits for the same as one who has no room has none either.
+    fn next_of(&mut self, bounds: &Bounds, owner: &str) -> Option<(Waiting, Room)> {
+        let counts = self.owners.get(owner)?;
+        let first = |lane: &Lane| lane.waiting.first_key_value().map(|(number, _)| *number);
+        let mut firsts: Vec<(u64, &Lane)> =
+            counts.lanes.iter().filter_map(|lane| Some((first(lane)?, lane))).collect();
+        firsts.sort_unstable_by_key(|(number, _)| *number);
+        let (number, claim, room) = firsts.into_iter().find_map(|(number, lane)| {
+            let claim = &lane.waiting.get(&number)?.claim;
+            Some((number, claim.clone(), self.room(bounds, claim).ok()?))
+        })?;
+        Some((self.leave(&claim, number)?, room))
+    }
+
+    /// Whether an owner whose turn it was has another.
+    fn goes_on(&mut self, owner: &str) -> bool {
+        let Some(counts) = self.owners.get_mut(owner) else { return false };
+        counts.has_turn = !counts.lanes.is_empty();
+        counts.has_turn
     }
 
     fn tidy(&mut self, claim: &Claim) {
@@ -287,7 +322,12 @@ impl State {
     }
 
     fn forget(&mut self, owner: &str) {
-        if self.owners.get(owner).is_some_and(|counts| counts.running == 0 && counts.waiting.is_empty()) {
+        // Who has a turn is forgotten when it comes round, and never has two.
+        if self
+            .owners
+            .get(owner)
+            .is_some_and(|counts| counts.running == 0 && counts.lanes.is_empty() && !counts.has_turn)
+        {
             self.owners.remove(owner);
         }
     }

@@ -182,30 +182,41 @@ impl Run {
         let time = Duration::from_millis(self.dispatch.settings.question_ms);
         let deadline = self.dispatch.clock.now().plus(time.as_millis() as u64).min(task.expires_at());
         let mut new = Vec::new();
-        for (key, Checked { kind, params }) in checked {
-            match task.questions.iter().find(|asked| asked.key == key) {
-                None => new.push(Question {
-                    key,
-                    kind,
-                    params,
-                    attempt: fence.attempt,
-                    deadline,
-                    sent: Vec::new(),
-                    client_task: None,
-                    answer: None,
-                    asked_again: 0,
-                }),
-                Some(asked) => {
-                    let before = Checked { kind: asked.kind, params: asked.params.clone() };
-                    if !same(&before, &Checked { kind, params }) {
-                        let what = format!("the key `{key}` was used for another question");
-                        return Err(AskError::Invalid(what));
+        for (key, question) in checked {
+            let asked = task.questions.iter().find(|asked| asked.key == key);
+            let is_same = |asked: &Question| {
+                same(&Checked { kind: asked.kind, params: asked.params.clone() }, &question)
+            };
+            let params = match asked {
+                None => question.params,
+                Some(asked) if is_same(asked) => {
+                    if asked.answer.is_some() || asked.attempt == fence.attempt {
+                        continue;
                     }
+                    // It is still open, and waits as long as if it were new.
+                    asked.params.clone()
                 }
-            }
+                // An earlier run of this task asked something else: asked anew.
+                Some(asked) if asked.attempt < fence.attempt => question.params,
+                Some(_) => {
+                    let what = format!("the key `{key}` was used for another question");
+                    return Err(AskError::Invalid(what));
+                }
+            };
+            new.push(Question {
+                key,
+                kind: question.kind,
+                params,
+                attempt: fence.attempt,
+                deadline,
+                sent: Vec::new(),
+                client_task: None,
+                answer: None,
+                asked_again: 0,
+            });
         }
         if new.is_empty() {
-            // An earlier run of this task asked the same.
+            // All were asked, and some answered, by an earlier run of this task.
             return Ok(());
         }
         let asked = Event::Asked { fence, questions: new };

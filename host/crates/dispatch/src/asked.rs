@@ -1,7 +1,7 @@
 //! What one run has asked so far: a key stands for one question in the whole call.
 
 use crate::ask::Posed;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::question::Checked;
 use toolyard_task::task::Question;
@@ -12,7 +12,7 @@ use toolyard_task::wire::{QuestionKind, Timestamp};
 #[derive(Default)]
 pub(crate) struct Asked {
     /// By key.
-    questions: HashMap<String, Remembered>,
+    questions: BTreeMap<String, Remembered>,
 }
 
 struct Remembered {

@@ -25,7 +25,7 @@ use toolyard_task::audit::{By, Entry, name_of};
 use toolyard_task::store::{CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::Era;
 use toolyard_task::tool::Share;
-use toolyard_task::{Event, Fence, Outcome, Owner, RunEnd, Task, TaskId, Tool};
+use toolyard_task::{Durability, Event, Fence, Outcome, Owner, Refusal, RunEnd, Task, TaskId, Tool};
 
 /// A call, as a transport hands it over.
 pub struct ToolCall {
@@ -91,9 +91,11 @@ pub(crate) struct Origin {
 }
 
 /// How a task comes by its slot.
-enum Place {
+pub(crate) enum Place {
     Slot(Slot),
     InLine(Ticket),
+    /// After a pause it stands in line.
+    After(Duration, Claim),
 }
 
 impl Dispatch {
@@ -227,6 +229,12 @@ impl Dispatch {
         call: Permitted,
         origin: Origin,
     ) -> Result<CallReply, Fault> {
+        // What is acknowledged has begun by the time that a closing host is done, or is left
+        // to the next one.
+        let _under_way = self.tracker.token();
+        if self.closing.is_set() {
+            return Err(Fault::Closing);
+        }
         if caller.creates_for().is_none() {
             return Err(Fault::InvalidParams("A task needs a session that it can be found in".to_owned()));
         }
@@ -261,7 +269,7 @@ impl Dispatch {
         let entry = Entry::created(&task, &caller.by());
         let created = self.stores.tasks.create(task, self.quota(), vec![entry]).await;
         let task = created.map_err(|error| self.not_created(error))?;
-        guard.stored();
+        guard.stored(incarnation);
         self.metrics.task_created();
         if let Some(observation) = call.observation {
             observation.is_task(task.id);
@@ -324,13 +332,14 @@ impl Dispatch {
             fence,
             started_at: Some(now),
             effects: false,
+            rerun: spec.durability == Durability::Rerun,
             questions: Vec::new(),
             outcome: None,
         }
     }
 
     /// The life of a task after its creation, in one spawned future.
-    async fn run_task(
+    pub(crate) async fn run_task(
         self: &Arc<Self>,
         task: Task,
         tool: Arc<Measured>,
@@ -339,33 +348,61 @@ impl Dispatch {
         guard: &RunGuard,
     ) {
         let as_task = run.as_task().expect("it was made one before it was spawned");
-        let AsTask { id, fence, expires_at } = as_task;
-        let mut slot = match place {
-            Place::Slot(slot) => slot,
-            Place::InLine(ticket) => {
+        let AsTask { id, fence, expires_at, .. } = as_task;
+        let (arguments, mut slot) = match place {
+            Place::Slot(slot) => (task.arguments, slot),
+            Place::InLine(_) | Place::After(..) => {
+                // What it was given may be large, and is in the store until its turn.
+                drop(task);
                 let slot = tokio::select! {
                     biased;
                     () = run.stop.wait() => return,
-                    slot = ticket.slot() => slot,
+                    slot = self.slot_in_turn(place) => slot,
                 };
                 let Some(slot) = slot else { return };
-                guard.started();
+                if !guard.started() {
+                    return run.stop.wait().await;
+                }
                 // Durable before the guest begins: a later reader must know that
                 // it may have had effects.
                 match self.change_at_last(id, Event::Started { fence }, expires_at).await {
-                    Some(Changed::Done(_)) => slot,
+                    Some(Changed::Done(task)) => (task.arguments, slot),
+                    // By this run itself: the store had failed, and had written all the same.
+                    Some(Changed::Refused(task, Refusal::AlreadyStarted)) if task.fence == fence => {
+                        (task.arguments, slot)
+                    }
                     _ => return,
                 }
             }
         };
-        let end = run.drive_tool(tool, task.arguments, slot.room()).await;
+        // Apart, so that those who wait in line are small.
+        let end = Box::pin(run.drive_tool(tool, arguments, slot.room())).await;
         self.finish_task(as_task, end).await;
         drop(slot);
     }
 
+    /// Waits for a slot.
+    async fn slot_in_turn(&self, place: Place) -> Option<Slot> {
+        let claim = match place {
+            Place::Slot(slot) => return Some(slot),
+            Place::InLine(ticket) => return ticket.slot().await,
+            Place::After(pause, claim) => {
+                tokio::time::sleep(pause).await;
+                claim
+            }
+        };
+        loop {
+            match self.admission.line_up(claim.clone()) {
+                Ok(ticket) => return ticket.slot().await,
+                // The line of its plugin is full: it was accepted, so it waits before it.
+                Err(_) => tokio::time::sleep(Duration::from_millis(self.settings.retry_after_ms)).await,
+            }
+        }
+    }
+
     /// Writes down what a task came to.
     pub(crate) async fn finish_task(&self, task: AsTask, end: RunEnd) {
-        let AsTask { id, fence, expires_at } = task;
+        let AsTask { id, fence, expires_at, .. } = task;
         let (outcome, message) = match end {
             RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
             RunEnd::Error(error) => {
@@ -479,7 +516,8 @@ pub(crate) fn client(
         by: caller.by(),
         name: caller.principal.to_string(),
         capabilities: caller.capabilities.clone(),
-        progress_token,
+        // For as long as it runs or waits; what it was cut from is not kept for it.
+        progress_token: progress_token.map(|token| token.detached()),
     }
 }
 

@@ -30,7 +30,13 @@ impl Dispatch {
             }
             let next = match apply(&read.task, event.clone(), read.now) {
                 Ok(next) => next,
-                Err(refusal) => return Ok(Changed::Refused(read.task, refusal)),
+                Err(refusal) => {
+                    if refusal == Refusal::Terminal {
+                        // Whoever ended it may have been told that the store failed.
+                        self.runs.stop(id);
+                    }
+                    return Ok(Changed::Refused(read.task, refusal));
+                }
             };
             let entries = Entry::changed(event, &next, by);
             match self.stores.tasks.commit(&next, entries).await? {

@@ -2,8 +2,8 @@
 //! store; where it went is known to this process only.
 
 use crate::outlet::{Line, Presence};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use toolyard_task::{Task, TaskId};
@@ -11,7 +11,7 @@ use toolyard_task::{Task, TaskId};
 /// The questions that are out.
 #[derive(Default)]
 pub(crate) struct Desk {
-    by_task: Mutex<HashMap<TaskId, HashMap<String, Out>>>,
+    by_task: Mutex<BTreeMap<TaskId, BTreeMap<String, Out>>>,
 }
 
 /// One question.
@@ -57,7 +57,7 @@ impl Desk {
 
     /// How many questions are out, or about to go out.
     pub fn open(&self) -> usize {
-        self.lock().values().map(HashMap::len).sum()
+        self.lock().values().map(BTreeMap::len).sum()
     }
 
     /// The client has answered this request.
@@ -102,7 +102,7 @@ impl Desk {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, HashMap<String, Out>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, BTreeMap<String, Out>>> {
         self.by_task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

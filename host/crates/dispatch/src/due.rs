@@ -3,7 +3,9 @@
 
 use crate::Dispatch;
 use crate::change::Changed;
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
 use toolyard_task::audit::By;
@@ -80,8 +82,11 @@ impl Dispatch {
         if !over.is_empty() {
             self.stores.tasks.remove(&over).await?;
         }
-        if slow {
+        if self.published.swap(false, Ordering::Relaxed) || slow {
             self.recover().await?;
+            self.see_to_strays().await?;
+        }
+        if slow {
             self.stores.sessions.sweep(self.settings.session_idle_ms).await?;
         }
         Ok(())
@@ -99,14 +104,16 @@ impl Dispatch {
 
     /// Another process, or another host, changed something.
     async fn on_hint(&self, hint: Hint) -> Result<(), StoreError> {
-        let Some(&me) = self.incarnation.get() else {
+        let Some(me) = self.membership.current() else {
             self.waiters.wake_all();
             return Ok(());
         };
         match hint {
             Hint::Task(id) => {
                 self.waiters.wake(id);
-                self.stop_unless_held(&[id], me).await
+                // A run whose record is only being written is not to be found under this host.
+                let running = if self.runs.is_stored(id) { vec![id] } else { Vec::new() };
+                self.stop_unless_held(&running, me).await
             }
             Hint::Anything => {
                 self.waiters.wake_all();
@@ -124,41 +131,19 @@ impl Dispatch {
         if running.is_empty() {
             return Ok(());
         }
-        let held: std::collections::HashSet<TaskId> =
-            self.stores.tasks.held_by(me).await?.into_iter().collect();
+        let held = self.stores.tasks.held_by(me).await?;
+        self.stop_others(running, &held).await
+    }
+
+    /// Stops those of these runs whose tasks are not among those that are held.
+    pub(crate) async fn stop_others(&self, running: &[TaskId], held: &[TaskId]) -> Result<(), StoreError> {
+        let held: HashSet<&TaskId> = held.iter().collect();
         for id in running.iter().filter(|id| !held.contains(id)) {
             if let Some(read) = self.stores.tasks.read(*id, None).await? {
                 self.desk.settle(&read.task);
                 self.runs.tell_status(&read.task);
             }
             self.runs.stop(*id);
-        }
-        Ok(())
-    }
-
-    /// This process as a host that holds tasks: registered at the first task.
-    pub(crate) async fn incarnation(&self) -> Result<Incarnation, StoreError> {
-        self.recover_once().await?;
-        self.incarnation.get_or_try_init(|| self.stores.nodes.register()).await.copied()
-    }
-
-    /// Sees to the tasks of dead hosts before the first request about a task is
-    /// answered.
-    pub(crate) async fn recover_once(&self) -> Result<(), StoreError> {
-        self.recovered.get_or_try_init(|| self.recover()).await.copied()
-    }
-
-    /// Ends the tasks of hosts that are gone, and says so in them. Tasks of a
-    /// host that lives are never touched.
-    async fn recover(&self) -> Result<(), StoreError> {
-        let by = By::host().because("host_died");
-        for dead in self.stores.nodes.dead().await? {
-            let orphans = self.stores.tasks.held_by(dead).await?;
-            for id in &orphans {
-                self.change(*id, &Event::Orphaned { incarnation: dead }, &by).await?;
-            }
-            self.stores.nodes.forget(dead).await?;
-            tracing::info!(incarnation = %dead, tasks = orphans.len(), "tasks of a host that stopped were ended");
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ mod error;
 mod follow;
 mod grants;
 mod listing;
+mod membership;
 mod metrics;
 mod observe;
 mod offered;
@@ -30,6 +31,7 @@ mod principal;
 mod promote;
 mod query;
 mod rates;
+mod recover;
 mod reports;
 mod requests;
 mod retrieve;
@@ -48,15 +50,17 @@ mod weights;
 pub use admit::Bounds;
 pub use call::{CallReply, Terms, ToolCall};
 pub use cursor::{open as open_cursor, seal as seal_cursor};
+pub use drain::{Drained, Parting};
 pub use error::Fault;
 pub use listing::ListFor;
 pub use observe::{CallEvent, CallOutcome, ObservedCall, Observer};
-pub use offered::{Lists, Offers};
+pub use offered::{Change, Lists, Offers};
 pub use outlet::{Line, NoOutlet, Notice, Outlet, Place, Presence};
 pub use principal::{Principal, Subject};
 pub use promote::{Created, Handover};
 pub use query::Caller;
 pub use rates::{Operation, RateKey, Rates};
+pub use recover::Reach;
 pub use retrieve::{Fetched, Request};
 pub use rounds::InputRequired;
 pub use sessions::NewSession;
@@ -65,8 +69,9 @@ pub use stop::Stop;
 pub use toolyard_protocol::response::RELATED_TASK;
 pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
-pub use toolyard_task::audit::{fingerprint, name_of};
+pub use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
+pub use toolyard_task::recovery::{Departure, Durability};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
@@ -78,13 +83,14 @@ pub use trace::{CallEnd, EndedCall, Traces};
 pub use weights::{WeightSpec, Weights};
 
 use arc_swap::ArcSwap;
-use std::sync::{Arc, OnceLock};
-use tokio::sync::OnceCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use tokio::sync::{OnceCell, watch};
 use tokio_util::task::TaskTracker;
+use toolyard_task::TaskStore;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
-use toolyard_task::{Incarnation, TaskStore};
 
 /// The stores, as one value, so that it is plain which belong together.
 #[derive(Clone)]
@@ -148,11 +154,21 @@ pub struct Dispatch {
     tracker: TaskTracker,
     waiters: wake::Waiters,
     refusals: audit::Refusals,
-    /// This process as a host that holds tasks; there from the first task on.
-    incarnation: OnceCell<Incarnation>,
+    /// This process as a host that holds tasks.
+    membership: membership::Membership,
     /// Set once the tasks of dead hosts were seen to for the first time.
     recovered: OnceCell<()>,
+    /// Whether tasks were left that another host should take over.
+    unadopted: watch::Sender<bool>,
+    /// Set when a catalog was put in place: a task may have waited for a tool of it.
+    published: AtomicBool,
+    /// Where clients are reached whose requests are over.
+    reach: OnceLock<Arc<dyn Reach>>,
+    /// Itself, for what it spawns.
+    this: Weak<Dispatch>,
     closing: Stop,
+    /// Set once everything that ran has ended or was parted with.
+    parted: Stop,
     metrics: metrics::Metrics,
     /// Who keeps traces, if anybody does.
     traces: OnceLock<Arc<dyn Traces>>,
@@ -171,7 +187,7 @@ impl Dispatch {
         ids: Arc<dyn Ids>,
         guests: tokio::runtime::Handle,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
             admission: admit::Admission::new(settings.admission),
             settings,
             stores,
@@ -187,9 +203,14 @@ impl Dispatch {
             tracker: TaskTracker::new(),
             waiters: wake::Waiters::default(),
             refusals: audit::Refusals::default(),
-            incarnation: OnceCell::new(),
+            membership: membership::Membership::default(),
             recovered: OnceCell::new(),
+            unadopted: watch::Sender::new(false),
+            published: AtomicBool::new(false),
+            reach: OnceLock::new(),
+            this: this.clone(),
             closing: Stop::default(),
+            parted: Stop::default(),
             metrics: metrics::Metrics::default(),
             traces: OnceLock::new(),
             gallery: observe::Gallery::default(),
@@ -203,6 +224,7 @@ impl Dispatch {
         let offer = listing::Offer::of(catalog.clone(), measured, &self.offer.load());
         let former = self.offer.swap(Arc::new(offer));
         self.feeds.compare(&former.catalog, &catalog);
+        self.published.store(true, Ordering::Relaxed);
     }
 
     /// Puts this policy in force, before anybody is served. Until then everybody may
@@ -238,6 +260,12 @@ impl Dispatch {
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.closing.is_set()
+    }
+
+    /// Whether nothing is under way: no task runs or waits, and no plain call goes on.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.tracker.is_empty()
     }
 
     /// Runs that hold a slot now.

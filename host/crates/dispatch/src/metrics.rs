@@ -54,6 +54,7 @@ pub(crate) struct Metrics {
     cpu: Family<ToolLabel, Seconds>,
     memory: Histogram,
     created: Counter,
+    claimed: Counter,
     ended: Family<[(&'static str, &'static str); 1], Counter>,
     denied: Family<[(&'static str, &'static str); 1], Counter>,
 }
@@ -66,6 +67,7 @@ impl Default for Metrics {
             cpu: Family::default(),
             memory: Histogram::new(BYTES),
             created: Counter::default(),
+            claimed: Counter::default(),
             ended: Family::default(),
             denied: Family::default(),
         }
@@ -168,6 +170,11 @@ impl Metrics {
         self.created.inc();
     }
 
+    /// A task of a dead host is this one's.
+    pub fn task_claimed(&self) {
+        self.claimed.inc();
+    }
+
     /// The end of a task is durable.
     pub fn task_ended(&self, outcome: &Outcome) {
         self.ended.get_or_create(&[(OUTCOME, ending(outcome))]).inc();
@@ -209,6 +216,11 @@ impl Metrics {
             self.memory.clone(),
         );
         registry.register("toolyard_tasks_created", "Tasks that this host created", self.created.clone());
+        registry.register(
+            "toolyard_tasks_claimed",
+            "Tasks that this host took over from hosts that were gone",
+            self.claimed.clone(),
+        );
         registry.register(
             "toolyard_tasks_ended",
             "Tasks that this host ended, those of dead hosts included",

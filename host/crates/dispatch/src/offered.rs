@@ -6,11 +6,13 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 pub use toolyard_protocol::initialize::Offers;
 use toolyard_task::provider::ProviderSpec;
-use toolyard_task::tool::Change;
+pub use toolyard_task::tool::Change;
 
 /// URIs of changed resources that may wait to be told. Whoever falls behind tells
 /// every subscriber of every resource, which is more than is needed, never less.
 const UPDATES: usize = 1_024;
+/// The same for what guests announce, to be told to other processes.
+const ANNOUNCEMENTS: usize = 1_024;
 
 /// How often the lists have changed: each number rises by one or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,19 +25,28 @@ pub struct Lists {
     pub resources: u64,
 }
 
-/// The two feeds.
+/// The feeds.
 pub(crate) struct Feeds {
     lists: watch::Sender<Lists>,
-    updates: broadcast::Sender<Arc<str>>,
+    updates: broadcast::Sender<Option<Arc<str>>>,
+    announcements: broadcast::Sender<Change>,
 }
 
 impl Default for Feeds {
     fn default() -> Self {
-        Self { lists: watch::Sender::new(Lists::default()), updates: broadcast::Sender::new(UPDATES) }
+        Self {
+            lists: watch::Sender::new(Lists::default()),
+            updates: broadcast::Sender::new(UPDATES),
+            announcements: broadcast::Sender::new(ANNOUNCEMENTS),
+        }
     }
 }
 
 impl Feeds {
+    fn rise(&self, of: fn(&mut Lists) -> &mut u64) {
+        self.lists.send_modify(|lists| *of(lists) += 1);
+    }
+
     /// Says which lists differ between two catalogs. Objects that are the same are
     /// the same offer; a plugin that was loaded anew is a new one.
     pub fn compare(&self, old: &Catalog, new: &Catalog) {
@@ -76,23 +87,38 @@ impl Dispatch {
         self.feeds.lists.subscribe()
     }
 
-    /// Follows the resources that changed, by URI.
+    /// Follows the resources that changed, by URI; none where it is not known which,
+    /// so that it may be any.
     #[must_use]
-    pub fn updates(&self) -> broadcast::Receiver<Arc<str>> {
+    pub fn updates(&self) -> broadcast::Receiver<Option<Arc<str>>> {
         self.feeds.updates.subscribe()
     }
 
-    /// A guest says that something has changed.
-    pub(crate) fn announce(&self, change: Change) {
-        let rise = |of: fn(&mut Lists) -> &mut u64| self.feeds.lists.send_modify(|lists| *of(lists) += 1);
+    /// Follows what guests say has changed. What has changed in the plugin folder is
+    /// not among it: every process sees that for itself.
+    #[must_use]
+    pub fn announcements(&self) -> broadcast::Receiver<Change> {
+        self.feeds.announcements.subscribe()
+    }
+
+    /// A guest says that something has changed, here or in another process.
+    pub fn announce(&self, change: Change) {
+        // Nobody may be listening, here and below.
+        drop(self.feeds.announcements.send(change.clone()));
         match change {
-            Change::Tools => rise(|lists| &mut lists.tools),
-            Change::Prompts => rise(|lists| &mut lists.prompts),
-            Change::Resources => rise(|lists| &mut lists.resources),
-            Change::Resource(uri) => {
-                // Nobody may be listening.
-                drop(self.feeds.updates.send(uri.into()));
-            }
+            Change::Tools => self.feeds.rise(|lists| &mut lists.tools),
+            Change::Prompts => self.feeds.rise(|lists| &mut lists.prompts),
+            Change::Resources => self.feeds.rise(|lists| &mut lists.resources),
+            Change::Resource(uri) => drop(self.feeds.updates.send(Some(uri.into()))),
         }
+    }
+
+    /// Guests in another process have said that things changed, and what is not known
+    /// any more.
+    pub fn announce_anything(&self) {
+        for change in [Change::Tools, Change::Prompts, Change::Resources] {
+            self.announce(change);
+        }
+        drop(self.feeds.updates.send(None));
     }
 }

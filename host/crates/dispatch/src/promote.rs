@@ -207,7 +207,7 @@ impl Run {
         let entry = Entry::created(&new, &prospect.caller.by());
         let created = dispatch.stores.tasks.create(new, dispatch.quota(), vec![entry]).await;
         let task = created.map_err(|error| dispatch.not_created(error))?;
-        guard.stored();
+        guard.stored(incarnation);
         *prospect.guard() = Some(guard);
         self.is_task(&task);
         dispatch.metrics.task_created();

@@ -6,7 +6,7 @@ use crate::change::Changed;
 use crate::outlet::{Outlet, Place};
 use crate::{Dispatch, Fault, Principal};
 use futures_util::stream::{self, Stream};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,7 +121,7 @@ impl Dispatch {
     /// and again; dropping it ends this wait only.
     ///
     /// # Errors
-    /// As [`Dispatch::task`].
+    /// As [`Dispatch::task`]; [`Fault::Closing`] if this host ends before the task.
     pub async fn task_result(
         &self,
         caller: &Caller,
@@ -158,6 +158,8 @@ impl Dispatch {
             tokio::select! {
                 biased;
                 () = changed => {}
+                // T-24: it will not be over here; whoever asks the next host is told.
+                () = self.parted.wait() => return Err(Fault::Closing),
                 () = tokio::time::sleep(left.min(look_again)) => {}
             }
         }
@@ -220,6 +222,8 @@ impl Dispatch {
         responses: HashMap<String, RawJson>,
     ) -> Result<(), Fault> {
         let task = self.task(caller, id).await?;
+        // In an order of their own, so that a simulation can be repeated.
+        let responses: BTreeMap<String, RawJson> = responses.into_iter().collect();
         for (wire_key, response) in responses {
             let question = task.open_questions().find(|question| question.wire_key() == wire_key);
             let Some(question) = question else {

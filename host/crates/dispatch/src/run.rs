@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
+use toolyard_task::task::Era;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Share, Spent};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
@@ -98,6 +99,8 @@ pub(crate) struct AsTask {
     pub fence: Fence,
     /// When its ttl passes.
     pub expires_at: Timestamp,
+    /// The generation of protocol that it was created under.
+    pub era: Era,
 }
 
 /// How driven work ended.
@@ -153,7 +156,7 @@ impl Run {
 
     /// It works on this task from now on. Once: a task is never another one.
     pub fn is_task(&self, task: &Task) {
-        let as_task = AsTask { id: task.id, fence: task.fence, expires_at: task.expires_at() };
+        let as_task = AsTask { id: task.id, fence: task.fence, expires_at: task.expires_at(), era: task.era };
         if self.as_task.set(as_task).is_ok()
             && let Some(recording) = &self.recording
         {
@@ -412,7 +415,8 @@ impl RunContext for Run {
     }
 
     fn tells_missing_capabilities(&self) -> bool {
-        self.rounds.is_some()
+        // A task that was taken over has no rounds any more.
+        self.rounds.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {

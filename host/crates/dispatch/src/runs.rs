@@ -6,12 +6,12 @@ use crate::metrics::Measured;
 use crate::outlet::{Notice, Outlet};
 use crate::run::Run;
 use crate::stop::Stop;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_task::tool::ReportBounds;
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Digest, Provider, Room, Shortage, Task, TaskId};
+use toolyard_task::{Digest, Incarnation, Provider, Room, Shortage, Task, TaskId};
 
 /// What a run runs.
 #[derive(Clone)]
@@ -106,7 +106,7 @@ impl Work {
 }
 
 /// What a run is registered under.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RunKey {
     /// The run of a task.
     Task(TaskId),
@@ -142,18 +142,19 @@ pub(crate) struct Census {
 /// The runs that are under way in this process.
 #[derive(Default)]
 pub(crate) struct Runs {
-    plain: AtomicU64,
-    by_key: Mutex<HashMap<RunKey, Registered>>,
+    count: AtomicU64,
+    /// Ordered, as is all that is gone through here, so that a simulation can be repeated.
+    /// By number as well: a host that lost its hold on a task and takes it over again has
+    /// two runs of it, until the first has let go.
+    by_key: Mutex<BTreeMap<(RunKey, u64), Registered>>,
 }
 
 impl Runs {
     /// Registers a run; it is forgotten when the guard is dropped.
     pub fn register(dispatch: &Arc<Dispatch>, task: Option<TaskId>, run: &Run, waiting: bool) -> RunGuard {
         let runs = &dispatch.runs;
-        let key = match task {
-            Some(id) => RunKey::Task(id),
-            None => RunKey::Plain(runs.plain.fetch_add(1, Ordering::Relaxed)),
-        };
+        let number = runs.count.fetch_add(1, Ordering::Relaxed);
+        let key = (task.map_or(RunKey::Plain(number), RunKey::Task), number);
         let registered = Registered {
             stop: run.stop.clone(),
             work: run.work.clone(),
@@ -172,8 +173,13 @@ impl Runs {
     }
 
     pub fn stop_key(&self, key: RunKey) {
-        let registered = self.lock().get(&key).cloned();
-        if let Some(Registered { stop, work, .. }) = registered {
+        self.stop_between((key, 0), (key, u64::MAX));
+    }
+
+    fn stop_between(&self, first: (RunKey, u64), last: (RunKey, u64)) {
+        let registered: Vec<Registered> =
+            self.lock().range(first..=last).map(|(_, registered)| registered.clone()).collect();
+        for Registered { stop, work, .. } in registered {
             stop.set();
             // After the flag: the guest must see it when it looks.
             work.interrupt();
@@ -182,7 +188,8 @@ impl Runs {
 
     /// Tells the client of this task's run how the task stands (T-37).
     pub fn tell_status(&self, task: &Task) {
-        let outlet = self.lock().get_mut(&RunKey::Task(task.id)).map(|registered| {
+        let key = RunKey::Task(task.id);
+        let outlet = self.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
             registered.asking = task.status() == TaskStatus::InputRequired;
             registered.outlet.clone()
         });
@@ -196,16 +203,28 @@ impl Runs {
         self.lock()
             .iter()
             .filter_map(|(key, registered)| match key {
-                RunKey::Task(id) if registered.stored => Some(*id),
+                (RunKey::Task(id), _) if registered.stored => Some(*id),
                 _ => None,
             })
             .collect()
     }
 
+    /// Whether a run of this task is registered, its record stored or not.
+    pub fn has(&self, id: TaskId) -> bool {
+        let key = RunKey::Task(id);
+        self.lock().range((key, 0)..=(key, u64::MAX)).next().is_some()
+    }
+
+    /// Whether the record of a task that runs or waits here is stored.
+    pub fn is_stored(&self, id: TaskId) -> bool {
+        let key = RunKey::Task(id);
+        self.lock().range((key, 0)..=(key, u64::MAX)).any(|(_, registered)| registered.stored)
+    }
+
     /// How many tasks of this process do what.
     pub fn census(&self) -> Census {
         let mut census = Census::default();
-        for (key, registered) in self.lock().iter() {
+        for ((key, _), registered) in self.lock().iter() {
             match key {
                 RunKey::Plain(_) => {}
                 RunKey::Task(_) if registered.waiting => census.waiting += 1,
@@ -218,10 +237,19 @@ impl Runs {
 
     /// Every run, and whether it waits for a slot.
     pub fn all(&self) -> Vec<(RunKey, bool)> {
-        self.lock().iter().map(|(key, registered)| (*key, registered.waiting)).collect()
+        self.lock().iter().map(|((key, _), registered)| (*key, registered.waiting)).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunKey, Registered>> {
+    /// Runs that were not told to stop: all, or those that wait for a slot.
+    pub fn unstopped(&self, waiting: bool) -> Vec<RunKey> {
+        self.lock()
+            .iter()
+            .filter(|(_, registered)| !registered.stop.is_set() && (registered.waiting || !waiting))
+            .map(|((key, _), _)| *key)
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunKey, u64), Registered>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -229,22 +257,34 @@ impl Runs {
 /// Keeps a run registered.
 pub(crate) struct RunGuard {
     dispatch: Arc<Dispatch>,
-    key: RunKey,
+    key: (RunKey, u64),
 }
 
 impl RunGuard {
-    /// Notes that the task's record is in the store.
-    pub fn stored(&self) {
+    /// Notes that the task's record is in the store, under this incarnation.
+    pub fn stored(&self, incarnation: Incarnation) {
         if let Some(registered) = self.dispatch.runs.lock().get_mut(&self.key) {
             registered.stored = true;
         }
+        // Lost while the record was being written, and not among the runs that were
+        // stopped then.
+        if self.dispatch.membership.current() != Some(incarnation) {
+            self.dispatch.runs.stop_between(self.key, self.key);
+        }
     }
 
-    /// Notes that the run has its slot.
-    pub fn started(&self) {
-        if let Some(registered) = self.dispatch.runs.lock().get_mut(&self.key) {
+    /// Notes that the run has its slot. False if the host has begun to close: then it
+    /// waits as before, and whoever closes sees to its task as to one that has not begun.
+    pub fn started(&self) -> bool {
+        let mut runs = self.dispatch.runs.lock();
+        // Whoever closes says so first, and then looks who waits.
+        if self.dispatch.closing.is_set() {
+            return false;
+        }
+        if let Some(registered) = runs.get_mut(&self.key) {
             registered.waiting = false;
         }
+        true
     }
 }
 

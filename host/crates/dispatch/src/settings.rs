@@ -14,6 +14,14 @@ pub struct Settings {
     pub ttl_cap_ms: u64,
     /// How often clients should ask about a task (milliseconds).
     pub poll_interval_ms: u64,
+    /// How often a task is run at most, where it may be run again.
+    pub attempts: u32,
+    /// How long a task waits before it is run a second time; twice as long before each
+    /// further one (milliseconds).
+    pub rerun_after_ms: u64,
+    /// Whether tasks of dead hosts are run here. Who only looks into the store leaves
+    /// them to a host.
+    pub adopts: bool,
     /// How much runs at once, and how much waits.
     pub admission: Bounds,
     /// Live tasks in the whole store, running and waiting.

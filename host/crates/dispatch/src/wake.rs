@@ -1,6 +1,6 @@
 //! Who waits for a change of a task. A wake-up is a hint: on waking, read again.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use toolyard_task::TaskId;
@@ -8,7 +8,7 @@ use toolyard_task::TaskId;
 /// Those who wait, by task.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    by_task: Mutex<HashMap<TaskId, (usize, Arc<Notify>)>>,
+    by_task: Mutex<BTreeMap<TaskId, (usize, Arc<Notify>)>>,
 }
 
 /// One who waits. To miss nothing: watch, then read, then wait.
@@ -42,7 +42,7 @@ impl Waiters {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, (usize, Arc<Notify>)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, (usize, Arc<Notify>)>> {
         self.by_task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,6 +23,7 @@ use toolyard_dispatch::{
     CallReply, Caller, Dispatch, Fault, Line, NoOutlet, Notice, Outlet, Place, Policy, Principal, Rates,
     RawJson, SessionId, WeightSpec, Weights,
 };
+use toolyard_dispatch::{Departure, Parting};
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::Report;
 use toolyard_task::wire::{Progress, TaskStatus, text_result};
@@ -196,7 +197,7 @@ async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
         tool("quick", |_| async { done("x") }.boxed()),
     ]);
     let id = create(&dispatch, &caller(), "waits", Arc::new(NoOutlet)).await;
-    dispatch.drain(Duration::ZERO).await;
+    dispatch.drain(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
     assert_eq!(dispatch.task(&caller(), &id).await.expect("found").status(), TaskStatus::Failed);
     let refused = dispatch.call(&caller(), call("quick", false, Arc::new(NoOutlet))).await;
     assert!(matches!(refused, Err(Fault::Closing)));

@@ -2,6 +2,8 @@
 
 #[path = "kit/calls.rs"]
 mod calls;
+#[path = "kit/client.rs"]
+mod client;
 #[path = "kit/faulty.rs"]
 mod faulty;
 #[path = "kit/native.rs"]
@@ -10,49 +12,16 @@ mod native;
 mod settings;
 
 use calls::create;
+use client::Client;
 use faulty::faulty;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use native::{dispatch, eventually, tool};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use toolyard_dispatch::{Caller, Line, Notice, Outlet, Place, Presence, RawJson, TaskId};
+use toolyard_dispatch::{Caller, RawJson};
 use toolyard_task::tool::{AskedQuestion, RunContext, RunEnd};
 use toolyard_task::wire::text_result;
-
-/// A client that can be asked, and remembers what.
-#[derive(Default, Clone)]
-struct Client(Arc<Mutex<Vec<String>>>);
-
-impl Client {
-    fn asked(&self) -> Vec<String> {
-        self.0.lock().expect("no panic").clone()
-    }
-}
-
-impl Outlet for Client {
-    fn notify(&self, _: Option<TaskId>, _: Notice) {}
-
-    fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
-        Some(Arc::new(self.clone()))
-    }
-
-    fn release(&self, _: Duration) {}
-}
-
-impl Line for Client {
-    fn request(&self, id: &str, _: &str, _: &RawJson) -> bool {
-        self.0.lock().expect("no panic").push(id.to_owned());
-        true
-    }
-
-    fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
-
-    fn presence(&self) -> Presence {
-        Presence::There
-    }
-}
 
 /// Asks one question and says what came of it.
 fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {

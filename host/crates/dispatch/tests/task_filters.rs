@@ -3,6 +3,7 @@
 #[path = "kit/settings.rs"]
 mod settings;
 
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolyard_dispatch::{
@@ -11,6 +12,7 @@ use toolyard_dispatch::{
 use toolyard_store::MemoryStore;
 use toolyard_store::contract::searching::asked;
 use toolyard_store::contract::{ManualClock, START, change, created, owner, result, task};
+use toolyard_task::node::NodeStore as _;
 use toolyard_task::{Event, Outcome};
 
 struct RandomIds;
@@ -27,6 +29,8 @@ struct House {
     clock: Arc<ManualClock>,
     store: Arc<MemoryStore>,
     dispatch: Arc<Dispatch>,
+    /// The host that has the tasks, and lives: else they would be seen to.
+    _holder: MemoryStore,
 }
 
 impl House {
@@ -37,6 +41,8 @@ impl House {
     fn with(settings: Settings) -> Self {
         let clock = ManualClock::at(START);
         let store = Arc::new(MemoryStore::new(clock.clone()));
+        let holder = store.node();
+        holder.register().now_or_never().expect("in memory").expect("registers");
         let stores = Stores {
             tasks: store.clone(),
             nodes: store.clone(),
@@ -47,7 +53,7 @@ impl House {
         };
         let guests = tokio::runtime::Handle::current();
         let dispatch = Dispatch::new(settings, stores, clock.clone(), Arc::new(RandomIds), guests);
-        Self { clock, store, dispatch }
+        Self { clock, store, dispatch, _holder: holder }
     }
 
     async fn list(&self, caller: &Caller, params: &Value) -> Result<Value, Fault> {

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 pub(crate) use tools::ToolOverride;
+use toolyard_task::Durability;
 
 /// The largest manifest, in bytes.
 pub(crate) const MAX_BYTES: u64 = 256 << 10;
@@ -51,6 +52,8 @@ pub(crate) struct Manifest {
     pub immediate_response: Option<String>,
     /// How long its calls are waited for before they become tasks.
     pub inline_for: Option<Duration>,
+    /// What becomes of its tasks when their host is gone.
+    pub durability: Option<Durability>,
     pub tools: BTreeMap<String, ToolOverride>,
 }
 
@@ -73,6 +76,7 @@ impl Manifest {
             poll_interval: None,
             immediate_response: None,
             inline_for: None,
+            durability: None,
             tools: BTreeMap::new(),
         }
     }
@@ -139,18 +143,7 @@ impl Manifest {
         const KEYS: &[&str] = &["durability", "poll-interval", "immediate-response", "inline-for"];
         for entry in section.entries() {
             match entry.key() {
-                "durability" => match entry.text()? {
-                    // A run that was cut off is failed, and said to have been, in
-                    // either case; running it again is the dispatcher's business.
-                    "none" | "rerun" => {}
-                    "resume" => {
-                        return Err(entry.error(
-                            "\"resume\" is not supported by this version yet; use \"none\" or \"rerun\""
-                                .to_owned(),
-                        ));
-                    }
-                    _ => return Err(entry.expected("\"none\" or \"rerun\"")),
-                },
+                "durability" => self.durability = Some(tools::durability(&entry)?),
                 "poll-interval" => self.poll_interval = Some(entry.duration()?),
                 "immediate-response" => self.immediate_response = Some(entry.text_of(4 << 10)?),
                 "inline-for" => self.inline_for = Some(entry.time()?),

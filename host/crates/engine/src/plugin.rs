@@ -242,6 +242,7 @@ fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Resu
         plugin: base.file.to_string(),
         poll_interval_ms: manifest.poll_interval.map(|time| time.as_millis() as u64),
         immediate_response: manifest.immediate_response.clone(),
+        durability: said.durability(manifest.durability),
         inline_for: said.inline_for.or(manifest.inline_for),
         concurrency: manifest.concurrency,
         queue: manifest.queue,

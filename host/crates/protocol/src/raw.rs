@@ -82,6 +82,12 @@ impl RawJson {
         self.0.clone()
     }
 
+    /// The same text in memory of its own: keeping it keeps nothing else.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// Decodes the value.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
 //! How many durable transitions a second the SQLite store makes: tasks created
 //! and finished by 1, 16 and 64 clients, with group commit and without, beside
-//! what the same disk does with a bare 4 KiB write and flush, in the same run; and
-//! what audit entries cost.
+//! what the same disk does with a bare 4 KiB write and flush; and what audit entries
+//! cost. A disk's pace drifts, so all of them take turns, in several rounds, and it is
+//! the ratios within a round that are told.
 //!
-//! `cargo bench -p toolyard-store`; `TMPDIR` says which disk.
+//! `cargo bench -p toolyard-store --bench commit`; `TMPDIR` says which disk.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,8 +17,43 @@ use toolyard_store::{SqliteOptions, SqliteStore};
 use toolyard_task::audit::{AuditStore as _, By, Entry};
 use toolyard_task::{Event, TaskStore, apply};
 
+/// How often each thing is measured; the median counts.
+const ROUNDS: usize = 5;
+/// How long each time.
 const EACH: Duration = Duration::from_secs(2);
 const PAGES: usize = 1024;
+const CLIENTS: [usize; 3] = [1, 16, 64];
+const WAYS: [Way; 3] = [
+    Way { shown: "one by one", batch: 1, audit: false },
+    Way { shown: "group", batch: 512, audit: false },
+    Way { shown: "group, audit", batch: 512, audit: true },
+];
+
+/// How transitions are committed.
+#[derive(Clone, Copy)]
+struct Way {
+    shown: &'static str,
+    batch: usize,
+    audit: bool,
+}
+
+/// What was measured in one round.
+struct Round {
+    flushes: f64,
+    /// In the order of `CLIENTS` and `WAYS`.
+    taken: Vec<Vec<Duration>>,
+}
+
+impl Round {
+    fn rate(&self, row: usize) -> f64 {
+        self.taken[row].len() as f64 / EACH.as_secs_f64()
+    }
+
+    fn quantile_ms(&self, row: usize, part: f64) -> f64 {
+        let taken = &self.taken[row];
+        taken[((taken.len() - 1) as f64 * part) as usize].as_secs_f64() * 1e3
+    }
+}
 
 fn main() {
     // The harness asks for a list of tests, or for one round of each.
@@ -25,45 +61,51 @@ fn main() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
-    // Before and after, since a disk's pace drifts.
-    let before = flushes();
-    let mut rows = Vec::new();
-    for clients in [1, 16, 64] {
-        for (batch, audit) in [(1, false), (512, false), (512, true)] {
-            rows.push((clients, batch, audit, runtime.block_on(transitions(clients, batch, audit))));
-        }
-    }
-    let raw = f64::midpoint(before, flushes());
+    let rounds: Vec<Round> = (0..ROUNDS).map(|_| round(&runtime)).collect();
+    let median = |figure: &dyn Fn(&Round) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(figure).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
     let mut out = std::io::stdout().lock();
     let mut print = |line: String| writeln!(out, "{line}").expect("stdout takes it");
-    print(format!("4 KiB write + fdatasync: {raw:.0} a second"));
+    let flushes = median(&|round| round.flushes);
+    print(format!("medians of {ROUNDS} rounds; 4 KiB write + fdatasync: {flushes:.0} a second"));
     print(format!(
-        "{:>8} {:>14} {:>15} {:>9} {:>9} {:>10}",
-        "clients", "commit", "transitions/s", "p50 ms", "p99 ms", "x flushes"
+        "{:>8} {:>14} {:>15} {:>9} {:>9} {:>10} {:>12}",
+        "clients", "commit", "transitions/s", "p50 ms", "p99 ms", "x flushes", "x one by one"
     ));
-    for (clients, batch, audit, mut taken) in rows {
-        let rate = taken.len() as f64 / EACH.as_secs_f64();
-        taken.sort_unstable();
-        let at = |part: f64| {
-            let place = ((taken.len() - 1) as f64 * part) as usize;
-            taken[place].as_secs_f64() * 1e3
-        };
-        let commit = match (batch, audit) {
-            (1, _) => "one by one",
-            (_, false) => "group",
-            (_, true) => "group, audit",
-        };
-        print(format!(
-            "{clients:>8} {commit:>14} {rate:>15.0} {:>9.2} {:>9.2} {:>10.2}",
-            at(0.5),
-            at(0.99),
-            rate / raw
-        ));
+    for (at, clients) in CLIENTS.into_iter().enumerate() {
+        let alone = at * WAYS.len();
+        for (way, row) in WAYS.into_iter().zip(alone..) {
+            print(format!(
+                "{clients:>8} {:>14} {:>15.0} {:>9.2} {:>9.2} {:>10.2} {:>12.2}",
+                way.shown,
+                median(&|round| round.rate(row)),
+                median(&|round| round.quantile_ms(row, 0.5)),
+                median(&|round| round.quantile_ms(row, 0.99)),
+                median(&|round| round.rate(row) / round.flushes),
+                median(&|round| round.rate(row) / round.rate(alone)),
+            ));
+        }
     }
 }
 
+fn round(runtime: &tokio::runtime::Runtime) -> Round {
+    let before = flushes();
+    let mut taken = Vec::new();
+    for clients in CLIENTS {
+        for way in WAYS {
+            let mut each = runtime.block_on(transitions(clients, way));
+            each.sort_unstable();
+            taken.push(each);
+        }
+    }
+    Round { flushes: f64::midpoint(before, flushes()), taken }
+}
+
 /// How long each transition took, of those that were acknowledged in time.
-async fn transitions(clients: usize, batch: usize, audit: bool) -> Vec<Duration> {
+async fn transitions(clients: usize, Way { batch, audit, .. }: Way) -> Vec<Duration> {
     let folder = tempfile::tempdir().expect("a folder");
     let options = SqliteOptions { batch, audit, ..SqliteOptions::new(ManualClock::at(START)) };
     let store = SqliteStore::open(folder.path(), options).expect("opens");

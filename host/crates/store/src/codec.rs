@@ -2,8 +2,10 @@
 //! its arguments as they came; its outcome as one letter and then the bytes of
 //! the result, so that a result of megabytes is neither escaped nor scanned.
 
+use crate::seal::KeyId;
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::{RawJson, RpcError, TaskStatus, Timestamp};
 use toolyard_task::{Digest, Outcome, Owner, TaskId};
@@ -27,6 +29,18 @@ pub(crate) enum CodecError {
     Length(usize),
     #[error("the lines are no text")]
     NotText,
+    #[error("it is the record of another task, {0}")]
+    OtherTask(TaskId),
+    #[error("it is encrypted with the key {0}, which is not among those of this process")]
+    NoKey(KeyId),
+    #[error("it is not what was encrypted here with the key {0}")]
+    Forged(KeyId),
+    #[error("it is neither plain nor encrypted")]
+    NotSealed,
+    #[error("it is too long to be encrypted")]
+    TooLong,
+    #[error("no nonce can be had from the operating system: {0}")]
+    NoChance(getrandom::Error),
 }
 
 /// What a task is but for its arguments and its outcome.
@@ -51,7 +65,7 @@ pub(crate) fn outcome(outcome: &Outcome) -> Result<Vec<u8>, CodecError> {
 /// The task that these three were made of.
 pub(crate) fn task(record: &str, arguments: Vec<u8>, outcome: Option<Vec<u8>>) -> Result<Task, CodecError> {
     let mut task: Task = serde_json::from_str(record)?;
-    task.arguments = RawJson::trusted(arguments);
+    task.arguments = json(arguments.into())?;
     task.outcome = outcome.map(read_outcome).transpose()?;
     Ok(task)
 }
@@ -61,13 +75,20 @@ fn read_outcome(text: Vec<u8>) -> Result<Outcome, CodecError> {
     let letter = text.first().copied();
     let body = text.slice(text.len().min(1)..);
     match letter {
-        Some(RESULT) => Ok(Outcome::Result { is_error: false, result: RawJson::trusted(body) }),
-        Some(TOOL_ERROR) => Ok(Outcome::Result { is_error: true, result: RawJson::trusted(body) }),
+        Some(RESULT) => Ok(Outcome::Result { is_error: false, result: json(body)? }),
+        Some(TOOL_ERROR) => Ok(Outcome::Result { is_error: true, result: json(body)? }),
         Some(RPC_ERROR) => Ok(Outcome::Error(serde_json::from_slice::<RpcError>(&body)?)),
         Some(CANCELLED) => Ok(Outcome::Cancelled),
         Some(EXPIRED) => Ok(Outcome::Expired),
         other => Err(CodecError::Outcome(other)),
     }
+}
+
+/// The JSON that was written. It is looked through: the file has no checksums, and
+/// what a damaged page holds must not be handed on as JSON.
+fn json(text: Bytes) -> Result<RawJson, CodecError> {
+    serde_json::from_slice::<&RawValue>(&text)?;
+    Ok(RawJson::trusted(text))
 }
 
 /// What a listing takes from a record; the rest of it is skipped, not built.

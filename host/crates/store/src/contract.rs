@@ -4,9 +4,12 @@
 //! A suite needs a [`Fixture`]: a new, empty store, a clock that the suite sets,
 //! and a way to have several hosts on that store and to kill one.
 
+pub mod archive;
 pub mod audit;
+pub mod clocks;
 pub mod grants;
 pub mod hosts;
+pub mod leases;
 pub mod listing;
 pub mod races;
 pub mod searching;
@@ -135,6 +138,7 @@ pub fn task(owner: &Owner) -> Task {
         fence: Fence { incarnation: Incarnation(1), attempt: 1 },
         started_at: None,
         effects: false,
+        rerun: false,
         questions: Vec::new(),
         outcome: None,
     }
@@ -238,6 +242,7 @@ macro_rules! contract_tests {
             sessions::idle_sessions_are_swept_unless_they_work,
             hosts::hosts_have_incarnations_of_their_own,
             hosts::the_dead_are_found_and_forgotten,
+            hosts::who_resigns_is_dead_to_the_others,
             hosts::keys_stay_and_rotate,
             hosts::what_is_used_up_stays_used,
             hosts::keys_are_made_once_under_concurrency,
@@ -253,6 +258,13 @@ macro_rules! contract_tests {
             audit::t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported,
             audit::t_43_of_changes_that_race_each_is_written_once,
             audit::the_oldest_entries_give_way_and_are_counted,
+            archive::all_tasks_leave_and_come_back_to_the_letter,
+            archive::what_is_exported_is_of_one_moment,
+            archive::what_is_there_stands,
+            archive::live_tasks_come_in_as_those_of_a_dead_host,
+            archive::no_living_host_gets_tasks_that_are_not_its_own,
+            clocks::times_and_places_hold_whatever_the_clock_does,
+            clocks::a_clock_that_was_far_ahead_is_not_followed_for_ever,
             tasks::t_40_a_read_finds_the_owners_task_and_nobody_elses,
             races::one_end_and_it_is_the_acknowledged_one,
         }

@@ -4,6 +4,7 @@
 //! Several hosts can share one: each holds a handle with an incarnation of its
 //! own, and a handle can be killed as a process can.
 
+mod archive;
 mod audit;
 mod grants;
 mod hosts;
@@ -15,6 +16,7 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::sync::{Notify, broadcast, watch};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{Grant, GrantId};
@@ -63,8 +65,10 @@ struct State {
     /// What was used up, and until when that matters.
     used: BTreeMap<Uuid, Timestamp>,
     grants: BTreeMap<GrantId, Grant>,
-    /// The hosts that were registered, and whether they live.
-    hosts: BTreeMap<Incarnation, bool>,
+    /// The hosts that were registered.
+    hosts: BTreeMap<Incarnation, hosts::Life>,
+    /// How long a host lives from each renewal, where that is how they live.
+    lease: Option<Duration>,
     incarnations: u64,
     trail: audit::Trail,
 }
@@ -90,6 +94,15 @@ impl MemoryStore {
         self
     }
 
+    /// The same store, whose hosts live by leases of this length, as in a store that
+    /// several machines share. A host that is killed is found dead when its lease is
+    /// over.
+    #[must_use]
+    pub fn leased(self, lease: Duration) -> Self {
+        self.lock().lease = Some(lease);
+        self
+    }
+
     /// A handle for a further host on the same store.
     #[must_use]
     pub fn node(&self) -> Self {
@@ -102,8 +115,10 @@ impl MemoryStore {
         let mut state = self.lock();
         self.life.lock().expect("no section panics").take();
         let incarnation = *self.incarnation.lock().expect("no section panics");
-        if let Some(lives) = incarnation.and_then(|incarnation| state.hosts.get_mut(&incarnation)) {
-            *lives = false;
+        if state.lease.is_none()
+            && let Some(life) = incarnation.and_then(|incarnation| state.hosts.get_mut(&incarnation))
+        {
+            life.lives = false;
         }
     }
 

@@ -6,6 +6,7 @@
 //! disk. If the disk is full, or another program holds the file locked, calls fail
 //! until it is over; nothing has to be opened anew.
 
+mod archive;
 mod audit;
 mod counts;
 mod error;
@@ -14,6 +15,7 @@ mod keys;
 mod metrics;
 mod nodes;
 mod reader;
+mod reseal;
 mod schema;
 mod search;
 mod sessions;
@@ -23,8 +25,10 @@ mod watch;
 mod writer;
 
 pub use error::OpenError;
+pub use reseal::{Resealed, SealWith};
 
 use crate::Refused;
+use crate::seal::{Keyring, Sealing};
 use crate::stamps::Stamps;
 use audit::Trail;
 use metrics::Metrics;
@@ -36,7 +40,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 use toolyard_task::Clock;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
@@ -70,6 +73,8 @@ pub struct SqliteOptions {
     pub notes: usize,
     /// How long they may stay unwritten.
     pub note: Duration,
+    /// The keys that tasks are encrypted with; without any they are kept plain.
+    pub keys: Option<Arc<Keyring>>,
 }
 
 impl SqliteOptions {
@@ -88,6 +93,7 @@ impl SqliteOptions {
             audit: false,
             notes: 4096,
             note: Duration::from_secs(1),
+            keys: None,
         }
     }
 }
@@ -109,8 +115,10 @@ pub struct SqliteStore {
     /// The file, and which one it was when it was opened.
     file: (PathBuf, Option<Identity>),
     metrics: Arc<Metrics>,
+    sealing: Sealing,
+    busy: Duration,
     /// Set by the first registration; before it nothing is locked.
-    node: OnceCell<Arc<Node>>,
+    node: tokio::sync::Mutex<Option<Arc<Node>>>,
 }
 
 impl SqliteStore {
@@ -121,7 +129,8 @@ impl SqliteStore {
     /// [`OpenError`], with a sentence for the operator. What is there is never
     /// deleted or replaced.
     pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, OpenError> {
-        let (path, connection) = schema::prepare(folder, options.busy)?;
+        let sealing = Sealing(options.keys);
+        let (path, connection) = schema::prepare(folder, options.busy, &sealing)?;
         let stamps = Stamps::new(options.clock);
         let latest = latest(&connection).map_err(|error| OpenError::of(path.clone(), error))?;
         latest.into_iter().for_each(|time| stamps.resume(time));
@@ -140,7 +149,17 @@ impl SqliteStore {
         let writer = writer.map_err(|error| unavailable(error.into()))?;
         let nodes = folder.join("nodes");
         let file = (path.clone(), identity(&path));
-        Ok(Arc::new(Self { writer, readers, beside, nodes, file, metrics, node: OnceCell::new() }))
+        Ok(Arc::new(Self {
+            writer,
+            readers,
+            beside,
+            nodes,
+            file,
+            metrics,
+            sealing,
+            busy: options.busy,
+            node: tokio::sync::Mutex::default(),
+        }))
     }
 
     /// Registers what is counted here.
@@ -148,11 +167,12 @@ impl SqliteStore {
         self.metrics.register(registry);
     }
 
-    /// Whether the store works: something can be read, and the file is still the one
-    /// that was opened. What is written to one that was removed is lost.
+    /// Whether the store works: something can be read, the file is still the one that
+    /// was opened, and, if the last change could not be written, a change can be
+    /// written now. What is written to a file that was removed is lost.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`].
+    /// [`StoreError`].
     pub async fn check(&self) -> Result<(), StoreError> {
         let (path, opened) = self.file.clone();
         let operation = move |on: &Connection| {
@@ -164,7 +184,13 @@ impl SqliteStore {
             }
             Ok(())
         };
-        self.readers.read(operation).await
+        self.readers.read(operation).await?;
+        if self.writer.is_failing() {
+            // Nobody else may come to write while this host is not ready.
+            self.writer.write(keys::probe).await?;
+            self.writer.write(keys::forget_used).await?;
+        }
+        Ok(())
     }
 
     /// Does what was asked for so far and closes the file; whatever is asked for
@@ -180,8 +206,9 @@ impl SqliteStore {
         self.beside.watch.end();
         // The readers first: the last connection to be closed tidies up the log.
         self.readers.stop();
-        let node = self.node.get();
-        self.writer.stop(node.map(|node| nodes::farewell(node.clone(), self.nodes.clone())));
+        // Whoever registers just now fails, since the writer has ended or is about to.
+        let node = self.node.try_lock().ok().and_then(|node| node.clone());
+        self.writer.stop(node.clone().map(|node| nodes::farewell(node, self.nodes.clone())));
         if let Some(node) = node {
             node.release();
         }

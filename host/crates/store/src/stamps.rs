@@ -32,8 +32,20 @@ impl Stamps {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        let now = self.clock.now().0;
-        Timestamp(now.max(self.latest.fetch_max(now, Ordering::Relaxed)))
+        let now = self.clock.now();
+        let latest = self.latest.fetch_max(now.0, Ordering::Relaxed);
+        if latest <= now.0 {
+            return now;
+        }
+        if Timestamp(latest).since(now) <= BELIEVABLE_MS {
+            return Timestamp(latest);
+        }
+        // The clock was wrong and has been set right. As after a restart, it is
+        // believed from here on.
+        if self.latest.compare_exchange(latest, now.0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            tracing::warn!(ahead = %Timestamp(latest), %now, "the clock was far ahead; it is not followed");
+        }
+        now
     }
 }
 
@@ -55,5 +67,13 @@ mod tests {
         assert_eq!(stamps.now(), Timestamp(5_000));
         clock.set(6_000);
         assert_eq!(stamps.now(), Timestamp(6_000));
+        clock.set(7_000 + BELIEVABLE_MS as i64);
+        assert_eq!(stamps.now(), Timestamp(7_000 + BELIEVABLE_MS as i64));
+        clock.set(7_000);
+        assert_eq!(stamps.now(), Timestamp(7_000 + BELIEVABLE_MS as i64));
+        clock.set(6_999);
+        assert_eq!(stamps.now(), Timestamp(6_999), "it was wrong by more than a day");
+        clock.set(6_000);
+        assert_eq!(stamps.now(), Timestamp(6_999));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use toolyard_store::contract::{Fixture, Host, ManualClock, START};
-use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
+use toolyard_store::{Keyring, MemoryStore, SqliteOptions, SqliteStore};
 
 mod memory {
     use super::*;
@@ -21,23 +21,57 @@ mod memory {
     toolyard_store::contract_tests!(fixture());
 }
 
+mod leased {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_lease_holds_as_long_as_it_is_renewed() {
+        const LEASE: Duration = Duration::from_secs(15);
+        let clock = ManualClock::at(START);
+        let first = MemoryStore::new(clock.clone()).leased(LEASE);
+        let open = move || {
+            let store = Arc::new(first.node());
+            let killed = store.clone();
+            Host { store, kill: Box::new(move || Box::pin(async move { killed.kill() })) }
+        };
+        let fixture = Fixture { clock, open: Box::new(open), races: 1 };
+        toolyard_store::contract::leases::a_lease_holds_as_long_as_it_is_renewed(fixture, LEASE).await;
+    }
+}
+
 mod sqlite {
     use super::*;
 
     fn fixture() -> Fixture {
-        let clock = ManualClock::at(START);
-        let folder = tempfile::tempdir().expect("a folder");
-        let note = std::time::Duration::from_millis(20);
-        let options = SqliteOptions { audit: true, note, ..SqliteOptions::new(clock.clone()) };
-        // Every host is what a further process would be: it has its own file
-        // handles, connections and threads.
-        let open = move || {
-            let store = SqliteStore::open(folder.path(), options.clone()).expect("opens");
-            let killed = store.clone();
-            Host { store, kill: Box::new(move || Box::pin(async move { killed.shut_down().await })) }
-        };
-        Fixture { clock, open: Box::new(open), races: 1_000 }
+        super::sqlite(None)
     }
 
     toolyard_store::contract_tests!(fixture());
+}
+
+/// Whatever a store promises, it promises encrypted as well.
+mod encrypted {
+    use super::*;
+
+    fn fixture() -> Fixture {
+        super::sqlite(Keyring::new([[7; 32]]))
+    }
+
+    toolyard_store::contract_tests!(fixture());
+}
+
+fn sqlite(keys: Option<Arc<Keyring>>) -> Fixture {
+    let clock = ManualClock::at(START);
+    let folder = tempfile::tempdir().expect("a folder");
+    let note = std::time::Duration::from_millis(20);
+    let options = SqliteOptions { audit: true, note, keys, ..SqliteOptions::new(clock.clone()) };
+    // Every host is what a further process would be: it has its own file
+    // handles, connections and threads.
+    let open = move || {
+        let store = SqliteStore::open(folder.path(), options.clone()).expect("opens");
+        let killed = store.clone();
+        Host { store, kill: Box::new(move || Box::pin(async move { killed.shut_down().await })) }
+    };
+    Fixture { clock, open: Box::new(open), races: 1_000 }
 }

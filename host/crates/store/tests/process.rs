@@ -12,6 +12,7 @@ use toolyard_store::contract::{
 };
 use toolyard_store::{SqliteOptions, SqliteStore};
 use toolyard_task::node::NodeStore;
+use toolyard_task::recovery::{Departure, NotRerun};
 use toolyard_task::store::Hint;
 use toolyard_task::{Event, Fence, Incarnation, Task, TaskId, TaskStore};
 
@@ -29,7 +30,7 @@ async fn process() {
     let store = open(Path::new(&folder));
     match role.as_str() {
         "hold" => {
-            let incarnation = store.register().await.expect("registers");
+            let incarnation = store.register().await.expect("registers").incarnation;
             let fence = Fence { incarnation, attempt: 1 };
             let held = created(&*store, Task { fence, ..task(&owner("a")) }).await;
             say(&format!("held {incarnation} {}", held.id));
@@ -116,7 +117,7 @@ async fn a_killed_host_is_dead_and_its_tasks_are_found() {
     let dead = async || store.dead().await.expect("answers") == [incarnation];
     eventually("the kernel freed the lock", dead).await;
     assert_eq!(store.held_by(incarnation).await.expect("answers"), [held]);
-    let orphaned = Event::Orphaned { incarnation };
+    let orphaned = Event::Orphaned { incarnation, departure: Departure::Died, why: NotRerun::NotDeclared };
     change(&*store, held, &orphaned).await.expect("is there").expect("is an orphan");
     store.forget(incarnation).await.expect("forgets");
     assert_eq!(store.dead().await.expect("answers"), []);

@@ -32,6 +32,7 @@ fn task() -> Task {
         fence: FENCE,
         started_at: Some(NOW),
         effects: false,
+        rerun: false,
         questions: Vec::new(),
         outcome: None,
     }

@@ -5,7 +5,8 @@
 //! reads again and asks again, so that a late writer is judged by what is there
 //! then.
 
-use crate::id::Incarnation;
+use crate::id::{Digest, Incarnation};
+use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Outcome, Question, Sent, Task};
 use crate::tool::AskError;
 use crate::wire::{RawJson, RpcError, Timestamp};
@@ -42,7 +43,9 @@ pub enum Event {
     Asked {
         /// The run.
         fence: Fence,
-        /// What it asks; keys that were asked before are refused.
+        /// What it asks. Keys that this attempt used are refused. The same question
+        /// of an earlier attempt keeps its answer; another one under its key takes
+        /// its place, and has another key for its client.
         questions: Vec<Question>,
     },
     /// A question is about to leave in a request. Not seen from outside.
@@ -92,9 +95,27 @@ pub enum Event {
     },
     /// The ttl is thought to have passed.
     Expired,
-    /// The host that ran it is gone.
+    /// The host that had it is gone, or goes, and nobody is to run it.
     Orphaned {
+        /// That host.
+        incarnation: Incarnation,
+        /// How it came to leave the task.
+        departure: Departure,
+        /// Why it is not run again, if it had begun.
+        why: NotRerun,
+    },
+    /// The host that had it is gone, and another one takes it over.
+    Claimed {
         /// The host that is gone.
+        from: Incarnation,
+        /// The one that has it now.
+        by: Incarnation,
+        /// The component that its tool comes from now.
+        digest: Digest,
+    },
+    /// The host that has it goes, and leaves it to the next one.
+    Released {
+        /// The host that goes.
         incarnation: Incarnation,
     },
 }
@@ -154,10 +175,11 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
         Event::Asked { fence, questions } => {
             check_fence(task, fence)?;
             for question in questions {
-                if next.questions.iter().any(|asked| asked.key == question.key) {
-                    return Err(Refusal::KeyReused);
+                match next.questions.iter_mut().find(|asked| asked.key == question.key) {
+                    None => next.questions.push(question),
+                    Some(asked) if asked.attempt < fence.attempt => ask_anew(asked, question),
+                    Some(_) => return Err(Refusal::KeyReused),
                 }
-                next.questions.push(question);
             }
         }
         Event::Sent { key, sent } => {
@@ -205,13 +227,32 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
                 Some(format!("The task did not end within its ttl of {} ms and was stopped.", task.ttl_ms));
             next.outcome = Some(Outcome::Expired);
         }
-        Event::Orphaned { incarnation } => {
-            if task.fence.incarnation != incarnation {
-                return Err(Refusal::Fenced);
-            }
-            let message = orphan_message(task, now);
+        Event::Orphaned { incarnation, departure, why } => {
+            check_holder(task, incarnation)?;
+            let message = orphan_message(task, departure, &why, now);
             next.outcome = Some(Outcome::Error(RpcError::internal(message.clone())));
             next.status_message = Some(message);
+        }
+        Event::Claimed { from, by, digest } => {
+            check_holder(task, from)?;
+            // What had begun is another attempt; what had not is still the first.
+            let attempt = task.fence.attempt + u32::from(task.started_at.is_some());
+            next.fence = Fence { incarnation: by, attempt };
+            next.digest = digest;
+            next.started_at = None;
+            next.status_message = Some(if attempt == 1 {
+                "Waiting for its turn; the host that had accepted it stopped.".to_owned()
+            } else {
+                format!("The host that ran it stopped; it is run again (attempt {attempt}).")
+            });
+        }
+        Event::Released { incarnation } => {
+            check_holder(task, incarnation)?;
+            next.status_message = Some(if task.has_begun() {
+                format!("The host that ran it was shut down at {now}; the next one runs it again.")
+            } else {
+                format!("The host that had accepted it was shut down at {now}; it waits for the next one.")
+            });
         }
     }
     next.version = task.version + 1;
@@ -233,17 +274,54 @@ fn check_fence(task: &Task, fence: Fence) -> Result<(), Refusal> {
     if task.fence == fence { Ok(()) } else { Err(Refusal::Fenced) }
 }
 
-/// Says when the host was found gone and whether anything may have happened.
-fn orphan_message(task: &Task, now: Timestamp) -> String {
+/// A later attempt asks under the key of an earlier one. The client is not asked the
+/// same question twice; what is another question has another key on the wire (26T-18).
+fn ask_anew(asked: &mut Question, question: Question) {
+    if asked.kind == question.kind && asked.params == question.params {
+        asked.attempt = question.attempt;
+        asked.deadline = question.deadline;
+    } else {
+        let asked_again = asked.asked_again + 1;
+        *asked = Question { asked_again, ..question };
+    }
+}
+
+fn check_holder(task: &Task, incarnation: Incarnation) -> Result<(), Refusal> {
+    if task.fence.incarnation == incarnation { Ok(()) } else { Err(Refusal::Fenced) }
+}
+
+/// Says when the host was found gone, for how long it may have run the task, why
+/// nobody runs it again, and whether anything may have happened.
+fn orphan_message(task: &Task, departure: Departure, why: &NotRerun, now: Timestamp) -> String {
+    let effects =
+        if task.effects { "it has had effects, or some of them" } else { "it may have had effects" };
     match task.started_at {
+        None if !task.has_begun() => {
+            let misfit = match why {
+                NotRerun::Misfit(what) => {
+                    format!(" Its tool has changed and its arguments do not fit: {what}")
+                }
+                _ => String::new(),
+            };
+            format!(
+                "The host that had accepted this task {departure} (seen at {now}); the task had not begun, \
+                 so nothing was done.{misfit}"
+            )
+        }
         None => format!(
-            "The host that had accepted this task stopped before {now}; the task had not begun, so nothing was done."
+            "The host that was to run this task again {departure} (seen at {now}); an earlier run had begun. \
+             {why}; {effects}."
         ),
         Some(started) => format!(
-            "The host that ran this task stopped before {now}; the task had begun at {started}. \
-             It was not run again; it may have had effects."
+            "The host that ran this task {departure} (seen at {now}); the task had begun at {started}, \
+             {} before. {why}; {effects}.",
+            seconds(now.since(started))
         ),
     }
+}
+
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100)
 }
 
 #[cfg(test)]

@@ -47,9 +47,21 @@ pub enum Action {
     /// A task was ended because its host stopped.
     #[serde(rename = "task.orphaned")]
     Orphaned,
+    /// A task was taken over from a host that is gone.
+    #[serde(rename = "task.claimed")]
+    Claimed,
+    /// A host that was shut down left a task to the next one.
+    #[serde(rename = "task.released")]
+    Released,
     /// What a task came to was handed out.
     #[serde(rename = "task.retrieved")]
     Retrieved,
+    /// All tasks of the store were written out.
+    #[serde(rename = "archive.exported")]
+    ArchiveExported,
+    /// Tasks were taken into the store.
+    #[serde(rename = "archive.imported")]
+    ArchiveImported,
     /// A task was asked for that the principal does not have.
     #[serde(rename = "task.unknown")]
     Unknown,
@@ -178,7 +190,7 @@ pub struct Entry {
     /// The JSON-RPC code of an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    /// How many requests, or entries, this one stands for.
+    /// How many requests, tasks or entries this one stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
@@ -276,6 +288,8 @@ impl Entry {
             Event::Cancelled { .. } => vec![about(Action::Cancelled)],
             Event::Expired => vec![about(Action::Expired)],
             Event::Orphaned { .. } => vec![about(Action::Orphaned)],
+            Event::Claimed { .. } => vec![about(Action::Claimed)],
+            Event::Released { .. } => vec![about(Action::Released)],
             Event::Started { .. }
             | Event::Said { .. }
             | Event::Effects { .. }

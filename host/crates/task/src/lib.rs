@@ -6,6 +6,7 @@
 //! what it was given.
 
 pub mod apply;
+pub mod archive;
 pub mod audit;
 pub mod catalog;
 pub mod clock;
@@ -16,6 +17,7 @@ pub mod node;
 pub mod permission;
 pub mod provider;
 pub mod rate;
+pub mod recovery;
 pub mod room;
 pub mod search;
 pub mod session;
@@ -24,6 +26,7 @@ pub mod task;
 pub mod tool;
 
 pub use apply::{Event, Refusal, apply};
+pub use archive::Archive;
 pub use audit::AuditStore;
 pub use catalog::Catalog;
 pub use clock::{Clock, Ids};
@@ -32,6 +35,7 @@ pub use id::{Digest, Incarnation, Owner, SessionId, TaskId};
 pub use permission::{NotPermitted, Wanted};
 pub use provider::Provider;
 pub use rate::Rate;
+pub use recovery::Durability;
 pub use room::{Room, Shortage};
 pub use store::{StoreError, TaskStore};
 pub use task::{Fence, Outcome, Task};

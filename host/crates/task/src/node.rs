@@ -3,15 +3,48 @@
 use crate::id::Incarnation;
 use crate::store::StoreError;
 use async_trait::async_trait;
+use std::time::Duration;
+
+/// How long a host counts as living.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tenure {
+    /// As long as its process: the system itself tells the others of its end. No clock
+    /// is asked, so a process that was stopped, or a machine that slept, has lost
+    /// nothing.
+    Process,
+    /// So long from each renewal, by the store's clock. Who lets it pass is dead to
+    /// the others, and stays so.
+    Lease(Duration),
+}
+
+/// A host that is known to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registration {
+    /// Its number, which no other host has, then or later. What it writes to tasks
+    /// carries it.
+    pub incarnation: Incarnation,
+    /// How long it counts as living.
+    pub tenure: Tenure,
+}
 
 /// Which hosts live.
 #[async_trait]
 pub trait NodeStore: Send + Sync + 'static {
-    /// Registers this process as a host that lives, for as long as the object
-    /// does. A second call gives the same incarnation.
-    async fn register(&self) -> Result<Incarnation, StoreError>;
+    /// Registers this process as a host that lives. While the registration holds, a
+    /// second call gives the same one; once it was lost, a new one.
+    async fn register(&self) -> Result<Registration, StoreError>;
 
-    /// Incarnations that were registered and live no longer.
+    /// Renews the registration of this process. False if it is dead to the others by
+    /// now, for good: what it runs for its tasks has to stop.
+    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError>;
+
+    /// Gives up the registration of this process: it is dead to the others at once,
+    /// who see to what it leaves.
+    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError>;
+
+    /// Incarnations that were registered and live no longer, and any that live tasks are
+    /// on record for and that no host has: who was forgotten before it knew that it was
+    /// dead may have taken tasks since.
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError>;
 
     /// Forgets a dead incarnation whose tasks were seen to. One that lives, or

@@ -133,10 +133,15 @@ pub struct Task {
     pub version: u64,
     /// Which run may write.
     pub fence: Fence,
-    /// When a guest began to work on it; before that it waits for its turn.
+    /// When a guest began to work on it in this attempt; before that it waits for its
+    /// turn.
     pub started_at: Option<Timestamp>,
-    /// Whether it is known to have had effects.
+    /// Whether its guest has said that effects begin; then it is never run again.
     pub effects: bool,
+    /// Whether it may be run again if its host is gone, by the operator's word at its
+    /// creation.
+    #[serde(default)]
+    pub rerun: bool,
     /// What was asked of the client.
     pub questions: Vec<Question>,
     /// What it came to; a task with an outcome never changes again.
@@ -179,6 +184,12 @@ impl Task {
     #[must_use]
     pub const fn is_live(&self) -> bool {
         self.outcome.is_none()
+    }
+
+    /// Whether a guest has ever begun to work on it.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.started_at.is_some() || self.fence.attempt > 1
     }
 
     /// The moment its ttl passes.

@@ -4,6 +4,7 @@
 use crate::id::{Digest, TaskId};
 use crate::permission::{NotPermitted, Wanted, WhyNot};
 use crate::rate::Rate;
+use crate::recovery::Durability;
 use crate::room::{Room, Shortage};
 use crate::wire::{
     LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription, TraceContext,
@@ -73,6 +74,8 @@ pub struct ToolSpec {
     pub poll_interval_ms: Option<u64>,
     /// What the model is told when a task begins (T-15).
     pub immediate_response: Option<String>,
+    /// What becomes of its tasks when their host is gone.
+    pub durability: Durability,
     /// How long a call is waited for before it becomes a task, where the host decides
     /// that (26T-3); zero is at once. The default of the host if absent.
     pub inline_for: Option<Duration>,

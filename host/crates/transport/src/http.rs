@@ -9,11 +9,14 @@ mod endpoint;
 mod get;
 pub mod guard;
 mod hub;
+mod lobby;
 mod media;
 mod mirrored;
 mod outlets;
+mod patience;
 mod post;
 mod reply;
+mod seats;
 mod sse;
 mod stateless;
 

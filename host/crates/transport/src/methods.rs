@@ -408,7 +408,8 @@ fn counted(server: &Server, fault: &Fault) -> RpcError {
     logged(fault)
 }
 
-fn not_taken(why: NotTaken, server: &Server) -> RpcError {
+/// The error for a request that was not taken in.
+pub(crate) fn not_taken(why: NotTaken, server: &Server) -> RpcError {
     match why {
         NotTaken::IdInUse => RpcError::invalid_request("the id belongs to a request that is still under way"),
         NotTaken::TooMany => counted(

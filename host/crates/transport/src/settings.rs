@@ -8,12 +8,14 @@ use std::time::Duration;
 pub struct Settings {
     /// Bytes of one message, as an HTTP body or a line on stdin.
     pub message_bytes: usize,
-    /// Connections at once; further ones wait to be accepted.
+    /// Connections at once; further ones wait a moment and are refused.
     pub connections: usize,
     /// How long a client may take to send the head of a request.
     pub head_time: Duration,
     /// How long a client may take to send a body.
     pub body_time: Duration,
+    /// How long a client may leave untaken what it was sent.
+    pub write_time: Duration,
     /// Messages in a batch.
     pub batch: usize,
     /// Resources that one session may be subscribed to; also resources and tasks

@@ -3,6 +3,7 @@
 
 mod lines;
 mod outstanding;
+mod relay;
 mod stateless;
 
 use crate::Server;
@@ -10,18 +11,20 @@ use crate::conversation::{Agreed, Conversation, Memory};
 use crate::methods::{self, Answer, Request};
 use crate::notices::Audience;
 use crate::stateless::{Received, claim_of, is_among};
-use crate::tidings::Tidings;
+use crate::tidings::{News, Tidings};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all, ready};
 pub use lines::{Line, LineReader};
 use lines::{Outbox, Outgoing};
+use relay::{Announced, Passage, Relay, Relayed, Responded};
+pub use relay::{Background, Connection};
 use stateless::Stateless;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio_util::task::TaskTracker;
+use tokio::sync::{oneshot, watch};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_dispatch::{Caller, Line as ClientLine, Notice, Outlet, Place, Presence, RateKey, TaskId};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
@@ -39,45 +42,76 @@ const OUTBOX: usize = 256;
 const INBOX: usize = 64;
 
 /// Serves one client until its input ends or `stop` turns true. Requests under
-/// way then get `Settings::eof_grace` to end, and their answers are written.
-pub async fn serve<R, W>(server: Arc<Server>, input: R, output: W, mut stop: watch::Receiver<bool>)
+/// way then get `Settings::eof_grace` to end; what has not ended is for `drained` to
+/// end, and every answer is written.
+pub async fn serve<R, W>(
+    server: Arc<Server>,
+    input: R,
+    output: W,
+    stop: watch::Receiver<bool>,
+    drained: impl Future<Output = ()>,
+) where
+    R: BufRead + Send + 'static,
+    W: Write + Send + 'static,
+{
+    let (outbox, written) = lines::spawn_writer(output, OUTBOX);
+    let client = Client::new(&server, outbox, None);
+    client.serve(input, written, stop, Told::News(Tidings::of(&server.dispatch)), drained).await;
+}
+
+/// The same, as the relay before a background host: calls that may begin a task are made
+/// there, so that a task outlives the client, and this process.
+pub async fn serve_before<R, W>(
+    background: Arc<dyn Background>,
+    server: Arc<Server>,
+    input: R,
+    output: W,
+    stop: watch::Receiver<bool>,
+    drained: impl Future<Output = ()>,
+) where
+    R: BufRead + Send + 'static,
+    W: Write + Send + 'static,
+{
+    let (outbox, written) = lines::spawn_writer(output, OUTBOX);
+    let (relay, running) = Relay::start(background, server.dispatch.clone(), outbox.clone());
+    let client = Client::new(&server, outbox, Some((relay, running)));
+    client.serve(input, written, stop, Told::News(Tidings::of(&server.dispatch)), drained).await;
+}
+
+/// Serves such a relay, in the background host. It is a client like any other, but for
+/// what it is told of changes: it tells its own clients, and so wants to hear of all that
+/// it cannot see for itself.
+pub async fn serve_relay<R, W>(server: Arc<Server>, input: R, output: W, stop: watch::Receiver<bool>)
 where
     R: BufRead + Send + 'static,
     W: Write + Send + 'static,
 {
-    let mut lines = lines::spawn_reader(input, server.settings.message_bytes, INBOX);
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
-    let mut client = Client {
-        server: server.clone(),
-        stateless: Stateless::new(&server, outbox.clone()),
-        outbox,
-        conversation: None,
-        requests: TaskTracker::new(),
-    };
-    let mut tidings = Tidings::of(&server.dispatch);
-    loop {
-        tokio::select! {
-            biased;
-            () = stopped(&mut stop) => break,
-            line = lines.recv() => match line {
-                Some(line) => client.take(line).await,
-                None => break,
-            },
-            news = tidings.next() => {
-                if let Some(conversation) = &client.conversation {
-                    for message in news.messages(&server.dispatch, conversation).await {
-                        client.send(message).await;
-                    }
-                }
-            }
+    let client = Client::new(&server, outbox, None);
+    client.serve(input, written, stop, Told::Announcements(Announced::of(&server.dispatch)), ready(())).await;
+}
+
+/// What whoever is served is told of its own accord.
+enum Told {
+    /// What has changed in what is on offer, as far as it wants to hear it.
+    News(Tidings),
+    /// What guests say has changed.
+    Announcements(Announced),
+}
+
+impl Told {
+    /// The next messages. Safe to drop while it waits for them.
+    async fn next(&mut self) -> Tell {
+        match self {
+            Self::News(tidings) => Tell::News(tidings.next().await),
+            Self::Announcements(announced) => Tell::Message(announced.next().await),
         }
     }
-    // A shell that pipes its requests in has closed our input by now and still
-    // wants the answers.
-    tokio::join!(client.finish(), client.stateless.finish(server.settings.eof_grace));
-    drop(client);
-    // The writer ends when the last sender is gone.
-    drop(tokio::time::timeout(server.settings.eof_grace, written).await);
+}
+
+enum Tell {
+    News(News),
+    Message(Bytes),
 }
 
 /// Waits for the stop, and holds nothing of it after.
@@ -92,23 +126,90 @@ struct Client {
     requests: TaskTracker,
     /// What needs no session.
     stateless: Stateless,
+    /// Where there is a background host.
+    relay: Option<Relay>,
+    /// Ends the relay when it is dropped.
+    relaying: Option<AbortOnDropHandle<()>>,
 }
 
 impl Client {
+    fn new(server: &Arc<Server>, outbox: Outbox, relay: Option<(Relay, AbortOnDropHandle<()>)>) -> Self {
+        let (relay, relaying) = relay.unzip();
+        Self {
+            server: server.clone(),
+            stateless: Stateless::new(server, outbox.clone(), relay.clone()),
+            outbox,
+            conversation: None,
+            requests: TaskTracker::new(),
+            relay,
+            relaying,
+        }
+    }
+
+    async fn serve(
+        mut self,
+        input: impl BufRead + Send + 'static,
+        written: oneshot::Receiver<()>,
+        mut stop: watch::Receiver<bool>,
+        mut told: Told,
+        drained: impl Future<Output = ()>,
+    ) {
+        let mut lines = lines::spawn_reader(input, self.server.settings.message_bytes, INBOX);
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped(&mut stop) => break,
+                line = lines.recv() => match line {
+                    Some(line) => self.take(line).await,
+                    None => break,
+                },
+                tell = told.next() => self.tell(tell).await,
+            }
+        }
+        // A shell that pipes its requests in has closed our input by now and still
+        // wants the answers.
+        let patience = self.server.settings.eof_grace;
+        let ended = async { tokio::join!(self.ended(), self.stateless.ended()) };
+        drop(tokio::time::timeout(patience, ended).await);
+        drained.await;
+        tokio::join!(self.finish(), self.stateless.finish(patience));
+        if let Some(relaying) = self.relaying.take() {
+            relaying.abort();
+            // It was told to end, and holds the way to the client until it has.
+            drop(relaying.await);
+        }
+        drop(self);
+        // The writer ends when the last sender is gone.
+        drop(tokio::time::timeout(patience, written).await);
+    }
+
+    async fn tell(&self, tell: Tell) {
+        match tell {
+            Tell::Message(message) => self.send(message).await,
+            Tell::News(news) => {
+                if let Some(conversation) = &self.conversation {
+                    for message in news.messages(&self.server.dispatch, conversation).await {
+                        self.send(message).await;
+                    }
+                }
+            }
+        }
+    }
+
     async fn take(&mut self, line: Line) {
-        let decoded = match line {
+        let (decoded, line) = match line {
             Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return,
-            Line::Text(text) => decode(&text),
+            Line::Text(text) => (decode(&text), text),
             Line::TooLong => {
                 let most = self.server.settings.message_bytes;
                 let error =
                     RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
-                Err(DecodeError { id: None, error })
+                (Err(DecodeError { id: None, error }), Bytes::new())
             }
         };
         match decoded {
             Ok(Incoming::One(message)) => {
-                if let Some(answer) = self.message(message).await {
+                if let Some(answer) = self.message(message, line).await {
                     self.send(answer).await;
                 }
             }
@@ -120,24 +221,24 @@ impl Client {
 
     /// Takes a message in. What can be answered at once is given back; what
     /// cannot is answered when it is done.
-    async fn message(&mut self, message: Message) -> Option<Bytes> {
+    async fn message(&mut self, message: Message, line: Bytes) -> Option<Bytes> {
         match message {
             Message::Request { id, method, params } => {
                 // Which generation a line is of, it says itself (26B-5).
                 match claim_of(&method, params.as_ref()) {
                     Claim::None => {}
                     claim => {
-                        return self.stateless.take(Received { id, method, params, trace: None }, &claim);
+                        let received = Received { id, method, params, trace: None };
+                        return self.stateless.take(received, &claim, line);
                     }
                 }
                 if method == "initialize" {
                     return Some(self.initialize(&id, params.as_ref()));
                 }
-                let answering = match self.answering(id, method, params) {
+                let mut answering = match self.answering(id, method, params, line) {
                     Ok(answering) => answering,
                     Err(refusal) => return Some(refusal),
                 };
-                let mut answering = Box::pin(answering);
                 if let Some(answer) = (&mut answering).now_or_never() {
                     return answer;
                 }
@@ -158,19 +259,32 @@ impl Client {
                 }
                 if let Some(conversation) = &self.conversation {
                     methods::notified(conversation, &method, params.as_ref());
+                    if let Some(relay) = self.relay.as_ref().filter(|_| method == "notifications/initialized")
+                    {
+                        relay.initialized();
+                    }
                 }
                 None
             }
             Message::Response { id, outcome } => {
                 // Before the next line is read, so that answers cannot pile up.
-                if let Some(conversation) = &self.conversation
-                    && let Err(fault) =
-                        methods::responded(&self.server, &conversation.caller(), id, outcome).await
-                {
-                    tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
+                if let Some(conversation) = &self.conversation {
+                    let caller = conversation.caller();
+                    self.responded(Responded { caller, id, outcome, line }).await;
                 }
                 None
             }
+        }
+    }
+
+    async fn responded(&self, response: Responded) {
+        let response = match &self.relay {
+            Some(relay) => relay.respond(response).await,
+            None => Some(response),
+        };
+        let Some(Responded { caller, id, outcome, .. }) = response else { return };
+        if let Err(fault) = methods::responded(&self.server, &caller, id, outcome).await {
+            tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
         }
     }
 
@@ -181,7 +295,8 @@ impl Client {
         id: Id,
         method: String,
         params: Option<RawJson>,
-    ) -> Result<impl Future<Output = Option<Bytes>> + Send + use<>, Bytes> {
+        line: Bytes,
+    ) -> Result<BoxFuture<'static, Option<Bytes>>, Bytes> {
         let Some(conversation) = &self.conversation else {
             return Err(if method == "ping" {
                 response::result(&id, &RawJson::empty_object())
@@ -193,15 +308,37 @@ impl Client {
         let outlet = self.outlet(conversation);
         let caller = conversation.caller();
         let request = Request { caller, key: RateKey::Local, id, method, params, trace: None };
-        match methods::answer(self.server.clone(), conversation.clone(), request, outlet) {
-            Ok(answering) => Ok(answering.map(Answer::message)),
+        let (server, conversation) = (self.server.clone(), conversation.clone());
+        if let Some((relay, starts)) = self.relayed(&conversation, &request) {
+            return Ok(relayed(relay, starts, server, conversation, request, line, outlet).boxed());
+        }
+        match methods::answer(server, conversation, request, outlet) {
+            Ok(answering) => Ok(answering.map(Answer::message).boxed()),
             Err(refusal) => Err(refusal.message),
         }
     }
 
-    fn initialize(&mut self, id: &Id, params: Option<&RawJson>) -> Bytes {
+    /// Where there is a background host, the way to it for what is to be answered there,
+    /// and whether it is started for it.
+    fn relayed(&self, conversation: &Conversation, request: &Request) -> Option<(Relay, bool)> {
+        let relay = self.relay.as_ref()?;
+        let params = request.params.as_ref();
+        match request.method.as_str() {
+            "logging/setLevel" if LogLevel::decode(params).is_ok() => relay.set_level(params),
+            _ if !conversation.revision.has_tasks() => {}
+            "tools/call" if relay::asks_for_task(&self.server.dispatch, params) => {
+                return Some((relay.clone(), true));
+            }
+            // What a task asks its client is out once, and known there where it runs.
+            "tasks/result" if relay.is_up() => return Some((relay.clone(), false)),
+            _ => {}
+        }
+        None
+    }
+
+    fn initialize(&mut self, id: &Id, raw: Option<&RawJson>) -> Bytes {
         self.server.metrics.asked("initialize");
-        let params = match InitializeParams::decode(params) {
+        let params = match InitializeParams::decode(raw) {
             Ok(params) => params,
             Err(error) => return response::error(Some(id), &error),
         };
@@ -216,6 +353,9 @@ impl Client {
         let agreed = Agreed { revision, declared, audience, memory: Memory::default() };
         let caller = Caller::local(params.capabilities);
         let requests = self.server.settings.requests_per_session;
+        if let Some(relay) = &self.relay {
+            relay.initialize(raw);
+        }
         self.conversation = Some(Arc::new(Conversation::new(caller, agreed, task_outlet, requests)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
@@ -245,10 +385,15 @@ impl Client {
         });
     }
 
+    /// Waits until no request is under way.
+    async fn ended(&self) {
+        self.requests.close();
+        self.requests.wait().await;
+    }
+
     /// Gives the requests under way some time, then cancels them.
     async fn finish(&self) {
-        self.requests.close();
-        if tokio::time::timeout(self.server.settings.eof_grace, self.requests.wait()).await.is_err() {
+        if tokio::time::timeout(self.server.settings.eof_grace, self.ended()).await.is_err() {
             if let Some(conversation) = &self.conversation {
                 conversation.cancel_all();
             }
@@ -264,6 +409,34 @@ impl Client {
         // Nobody reads any more once the writer is gone; the input ends then too.
         drop(self.outbox.send(Outgoing::line(message)).await);
     }
+}
+
+/// A request of a session that is answered by the background host.
+async fn relayed(
+    relay: Relay,
+    starts: bool,
+    server: Arc<Server>,
+    conversation: Arc<Conversation>,
+    request: Request,
+    line: Bytes,
+    outlet: Arc<dyn Outlet>,
+) -> Option<Bytes> {
+    let id = request.id.clone();
+    let taken = match conversation.take(&id) {
+        Ok(taken) => taken,
+        Err(why) => return Some(response::error(Some(&id), &methods::not_taken(why, &server))),
+    };
+    let stop = taken.stop.clone();
+    let relayed = relay.pass(Passage { id: id.clone(), line, taken: Box::new(taken), stop, starts }).await;
+    if relayed == Relayed::Lost && request.method == "tasks/result" {
+        // The task is in the store, whatever became of the host that ran it.
+        return match methods::answer(server, conversation, request, outlet) {
+            Ok(answering) => answering.await.message(),
+            Err(refusal) => Some(refusal.message),
+        };
+    }
+    server.metrics.asked(&request.method);
+    relayed.error().map(|error| response::error(Some(&id), &error))
 }
 
 /// Notices and questions go straight to the one channel there is (IR-5).

@@ -18,7 +18,7 @@ const MOMENT: Duration = Duration::from_millis(50);
 /// Follows the changes.
 pub(crate) struct Tidings {
     lists: watch::Receiver<Lists>,
-    updates: broadcast::Receiver<Arc<str>>,
+    updates: broadcast::Receiver<Option<Arc<str>>>,
     /// The lists when clients were last told.
     told: Lists,
     gathered: Updated,
@@ -75,11 +75,13 @@ impl Tidings {
                 () = moment => break,
                 Ok(()) = self.lists.changed() => {}
                 update = self.updates.recv() => match (update, &mut self.gathered) {
-                    (Ok(uri), Updated::These(uris)) => {
+                    (Ok(Some(uri)), Updated::These(uris)) => {
                         uris.insert(uri);
                     }
                     (Ok(_), Updated::Any) => {}
-                    (Err(broadcast::error::RecvError::Lagged(_)), gathered) => *gathered = Updated::Any,
+                    (Ok(None) | Err(broadcast::error::RecvError::Lagged(_)), gathered) => {
+                        *gathered = Updated::Any;
+                    }
                     // The dispatcher outlives whoever follows it.
                     (Err(broadcast::error::RecvError::Closed), _) => std::future::pending().await,
                 },

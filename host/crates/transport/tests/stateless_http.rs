@@ -3,6 +3,8 @@
 
 #[path = "kit/client.rs"]
 mod client;
+#[path = "http/overload.rs"]
+mod overload;
 #[path = "kit/request.rs"]
 mod request;
 #[path = "kit/server.rs"]
@@ -94,6 +96,7 @@ fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
         sha256: Sha256::digest(name).into(),
         scopes: Vec::new(),
         expires: None,
+        local: false,
     };
     let settings = auth::Settings { tokens: vec![token("alice"), token("bob")], ..nobody_is_asked() };
     let auth = Auth::new(settings, clock(), "test");

@@ -70,7 +70,8 @@ fn serve(server: Arc<Server>) -> Client {
 fn serve_to(server: Arc<Server>, written: impl Write + Send + 'static, output: Option<PipeReader>) -> Client {
     let (input, given) = std::io::pipe().expect("a pipe");
     let (stop, stopping) = watch::channel(false);
-    let serving = tokio::spawn(stdio::serve(server, BufReader::new(input), written, stopping));
+    let serving =
+        tokio::spawn(stdio::serve(server, BufReader::new(input), written, stopping, std::future::ready(())));
     let (sender, lines) = mpsc::channel(100);
     let read = move || {
         for line in output.into_iter().flat_map(|output| BufReader::new(output).lines()) {

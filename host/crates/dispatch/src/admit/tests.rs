@@ -67,11 +67,10 @@ fn who_finds_no_room_on_the_machine_waits_until_another_ends() {
     assert_eq!(admission.running(), 0);
 }
 
-fn granted(ticket: Ticket) -> Result<Slot, Ticket> {
-    let mut receiver = ticket.0;
-    match (&mut receiver).now_or_never() {
+fn granted(mut ticket: Ticket) -> Result<Slot, Ticket> {
+    match (&mut ticket.granted).now_or_never() {
         Some(Ok(slot)) => Ok(slot),
-        _ => Err(Ticket(receiver)),
+        _ => Err(ticket),
     }
 }
 
@@ -130,5 +129,52 @@ fn a_full_plugin_does_not_hold_up_others_of_the_same_owner() {
     drop(passes);
     drop(narrow);
     drop(granted(waits).expect("now it may"));
+    assert_eq!(admission.running(), 0);
+}
+
+#[test]
+fn a_full_line_has_room_again_at_once_when_somebody_leaves_it() {
+    let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
+    let runs = admission.admit(claim("z", "x")).expect("room");
+    let gone = admission.line_up(claim("a", "x")).expect("a place");
+    let kept = admission.line_up(claim("a", "x")).expect("a place");
+    assert_eq!(admission.lock().plugins["x"].waiting, 2);
+    drop(gone);
+    assert_eq!(admission.lock().plugins["x"].waiting, 1);
+    drop(kept);
+    assert_eq!(admission.lock().plugins["x"].waiting, 0);
+    drop(runs);
+    let state = admission.lock();
+    assert!(state.owners.is_empty() && state.plugins.is_empty() && state.turns.is_empty());
+}
+
+#[test]
+fn who_leaves_the_line_and_comes_back_has_one_turn() {
+    let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
+    let runs = admission.admit(claim("z", "x")).expect("room");
+    for _ in 0..100 {
+        drop(admission.line_up(claim("a", "x")).expect("a place"));
+    }
+    let waits = admission.line_up(claim("a", "x")).expect("a place");
+    assert_eq!(admission.lock().turns.len(), 1);
+    drop(runs);
+    drop(granted(waits).expect("its turn"));
+}
+
+#[test]
+fn one_who_may_run_is_found_behind_a_hundred_thousand_who_may_not() {
+    let admission = Admission::new(BOUNDS);
+    let narrow = admission.admit(claim("z", "narrow")).expect("room");
+    let tickets: Vec<Ticket> =
+        (0..100_000).map(|_| admission.line_up(claim("a", "narrow")).expect("a place")).collect();
+    // Quadratic work would not come to an end here.
+    for _ in 0..100_000 {
+        drop(granted(admission.line_up(claim("a", "x")).expect("a place")).expect("has room"));
+    }
+    drop(narrow);
+    // Each gets the slot of the one before it, in order.
+    for ticket in tickets {
+        drop(granted(ticket).expect("its turn"));
+    }
     assert_eq!(admission.running(), 0);
 }

@@ -10,7 +10,7 @@ use toolyard_dispatch::{Catalog, Clock, Dispatch, Ids, RawJson, Stores, TaskSupp
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{ReportBounds, ToolSpec};
 use toolyard_task::wire::ToolDescription;
-use toolyard_task::{Digest, Room, RunContext, RunEnd, TaskStore, Tool};
+use toolyard_task::{Digest, Durability, Room, RunContext, RunEnd, TaskStore, Tool};
 
 pub struct TestClock(AtomicI64);
 
@@ -69,6 +69,16 @@ pub fn tool_waited_for(
     name: &str,
     body: impl Fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync + 'static,
 ) -> Arc<dyn Tool> {
+    tool_of(Durability::None, inline_for, name, body)
+}
+
+/// The same, of which the operator says what becomes of unfinished runs.
+pub fn tool_of(
+    durability: Durability,
+    inline_for: Option<Duration>,
+    name: &str,
+    body: impl Fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> + Send + Sync + 'static,
+) -> Arc<dyn Tool> {
     let description = ToolDescription {
         name: name.to_owned(),
         title: None,
@@ -88,6 +98,7 @@ pub fn tool_waited_for(
             plugin: "native".into(),
             poll_interval_ms: None,
             immediate_response: None,
+            durability,
             inline_for,
             concurrency: None,
             queue: None,

@@ -109,11 +109,34 @@ fn unknown_keys_name_the_nearest_and_the_line() {
 
 #[test]
 fn what_is_not_carried_out_yet_is_said_and_not_ignored() {
-    refused(
-        "[task]\ndurability = \"resume\"",
-        2,
-        &["`task.durability`", "not supported by this version yet"],
-    );
+    for (section, key) in [("task", "task.durability"), ("tools.x", "tools.x.durability")] {
+        let text = format!("[{section}]\ndurability = \"resume\"");
+        refused(&text, 2, &[&format!("`{key}`"), "reserved for a later version", "\"rerun\""]);
+        refused(&text.replace("resume", "always"), 2, &[&format!("`{key}`"), "\"none\" or \"rerun\""]);
+    }
+}
+
+/// A5: the operator's word decides, the nearer one first; the guest has none.
+#[test]
+fn whether_a_tool_may_be_run_again_is_the_operators_word() {
+    use Durability::{None as Never, Rerun};
+    let idempotent = "annotations = { idempotentHint = true }";
+    let cases = [
+        ("", "", Never),
+        ("", idempotent, Rerun),
+        ("", "annotations = { readOnlyHint = true }", Rerun),
+        ("", "annotations = { idempotentHint = false, readOnlyHint = \"yes\" }", Never),
+        ("", "annotations = { destructiveHint = true }", Never),
+        ("durability = \"rerun\"", "", Rerun),
+        ("durability = \"none\"", idempotent, Never),
+        ("durability = \"none\"", "durability = \"rerun\"", Rerun),
+        ("durability = \"rerun\"", "durability = \"none\"", Never),
+        ("", &format!("durability = \"none\"\n{idempotent}"), Never),
+    ];
+    for (task, tool, expected) in cases {
+        let manifest = parse(&format!("[task]\n{task}\n[tools.x]\n{tool}")).expect("valid");
+        assert_eq!(manifest.tools["x"].durability(manifest.durability), expected, "{task} {tool}");
+    }
 }
 
 #[test]

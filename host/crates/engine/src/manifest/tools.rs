@@ -1,13 +1,13 @@
 //! `[tools.NAME]`: what the operator says of single tools.
 
 use super::limits;
-use super::read::Section;
+use super::read::{Entry, Section};
 use crate::error::ManifestError;
 use crate::limits::Limits;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_task::Rate;
 use toolyard_task::wire::{RawJson, TaskSupport};
+use toolyard_task::{Durability, Rate};
 
 /// What it says of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,14 +20,52 @@ pub(crate) struct ToolOverride {
     pub rate: Option<Rate>,
     /// In place of the plugin's.
     pub inline_for: Option<Duration>,
+    /// In place of the plugin's.
+    pub durability: Option<Durability>,
     /// Its own, where any differs from the plugin's.
     pub limits: Option<Arc<Limits>>,
 }
 
+impl ToolOverride {
+    /// What becomes of the tool's tasks when their host is gone: what the tool's key
+    /// says, else the plugin's, else the annotations that the operator gave. What a
+    /// guest says of itself does not count.
+    pub fn durability(&self, plugin: Option<Durability>) -> Durability {
+        let annotated = || {
+            let annotations: serde_json::Value = self.annotations.as_ref()?.decode().ok()?;
+            let says = |hint: &str| annotations.get(hint) == Some(&serde_json::Value::Bool(true));
+            (says("idempotentHint") || says("readOnlyHint")).then_some(Durability::Rerun)
+        };
+        self.durability.or(plugin).or_else(annotated).unwrap_or_default()
+    }
+}
+
+/// Reads what becomes of tasks when their host is gone.
+pub(super) fn durability(entry: &Entry<'_>) -> Result<Durability, ManifestError> {
+    match entry.text()? {
+        "none" => Ok(Durability::None),
+        "rerun" => Ok(Durability::Rerun),
+        "resume" => Err(entry.error(
+            "\"resume\" is reserved for a later version; \"rerun\" runs an unfinished task again from the start"
+                .to_owned(),
+        )),
+        _ => Err(entry.expected("\"none\" or \"rerun\"")),
+    }
+}
+
 /// Reads the section of one tool of a plugin with these limits.
 pub(super) fn said(section: &Section<'_>, plugin: &Limits) -> Result<ToolOverride, ManifestError> {
-    const KEYS: &[&str] =
-        &["enabled", "task-support", "inline-for", "description", "annotations", "title", "rate", "limits"];
+    const KEYS: &[&str] = &[
+        "enabled",
+        "task-support",
+        "inline-for",
+        "durability",
+        "description",
+        "annotations",
+        "title",
+        "rate",
+        "limits",
+    ];
     let mut tool = ToolOverride::default();
     for entry in section.entries() {
         match entry.key() {
@@ -41,6 +79,7 @@ pub(super) fn said(section: &Section<'_>, plugin: &Limits) -> Result<ToolOverrid
                 });
             }
             "inline-for" => tool.inline_for = Some(entry.time()?),
+            "durability" => tool.durability = Some(durability(&entry)?),
             "title" => tool.title = Some(entry.text_of(1 << 10)?),
             "description" => tool.description = Some(entry.text_of(64 << 10)?),
             "annotations" => tool.annotations = Some(RawJson::of(&entry.section()?.json())),

@@ -103,7 +103,7 @@ fn any_task() -> impl Strategy<Value = Task> {
         (any::<u128>(), owner(), of("[0-9a-f]{32}"), any::<bool>(), json(), any::<String>(), "[0-9a-f]{64}"),
         (json(), of(json()), requested(), any::<u64>(), any::<u64>()),
         (any::<i64>(), any::<i64>(), of(any::<String>()), any::<u64>(), any::<u64>(), any::<u32>()),
-        (of(any::<i64>()), any::<bool>(), vec(question(), 0..3), of(any_outcome())),
+        (of(any::<i64>()), any::<bool>(), any::<bool>(), vec(question(), 0..3), of(any_outcome())),
     )
         .prop_map(|(who, asked, when, rest)| Task {
             id: TaskId(Uuid::from_u128(who.0)),
@@ -125,8 +125,9 @@ fn any_task() -> impl Strategy<Value = Task> {
             fence: Fence { incarnation: Incarnation(when.4), attempt: when.5 },
             started_at: rest.0.map(Timestamp),
             effects: rest.1,
-            questions: rest.2,
-            outcome: rest.3,
+            rerun: rest.2,
+            questions: rest.3,
+            outcome: rest.4,
         })
 }
 

@@ -3,9 +3,10 @@
 use super::{BOUND, Fixture, Host, change, created, eventually, finish, owner, result, task};
 use tokio::task::JoinSet;
 use toolyard_task::keys::KeyUse;
+use toolyard_task::recovery::{Departure, NotRerun};
 use toolyard_task::store::Hint;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Event, Fence, Incarnation, Task};
+use toolyard_task::{Digest, Event, Fence, Incarnation, Task};
 use uuid::Uuid;
 
 /// A host registers once, and no two have one number, then or later.
@@ -13,15 +14,17 @@ pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
     let hosts = [(fixture.open)(), (fixture.open)(), (fixture.open)()];
     let mut known = Vec::new();
     for host in &hosts {
-        let incarnation = host.store.register().await.expect("registers");
-        assert_eq!(host.store.register().await.expect("registers"), incarnation);
+        let registration = host.store.register().await.expect("registers");
+        assert_eq!(host.store.register().await.expect("registers"), registration);
+        let incarnation = registration.incarnation;
+        assert!(host.store.renew(incarnation).await.expect("renews"));
         assert!(!known.contains(&incarnation));
         known.push(incarnation);
     }
     for Host { kill, .. } in hosts {
         kill().await;
     }
-    let next = fixture.store().register().await.expect("registers");
+    let next = fixture.store().register().await.expect("registers").incarnation;
     assert!(!known.contains(&next), "the number of a dead host was given again");
 }
 
@@ -31,8 +34,8 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     let here = (fixture.open)();
     let there = (fixture.open)();
     assert_eq!(here.store.dead().await.expect("answers"), [], "nobody is registered");
-    let me = here.store.register().await.expect("registers");
-    let other = there.store.register().await.expect("registers");
+    let me = here.store.register().await.expect("registers").incarnation;
+    let other = there.store.register().await.expect("registers").incarnation;
     let fence = Fence { incarnation: other, attempt: 1 };
     let left = created(&*there.store, Task { fence, ..task(&owner("a")) }).await;
     assert_eq!(here.store.dead().await.expect("answers"), []);
@@ -47,12 +50,43 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     assert_eq!(fixture.store().dead().await.expect("answers"), [other]);
     here.store.forget(other).await.expect("answers");
     assert_eq!(here.store.dead().await.expect("answers"), [other], "its task was not seen to");
-    let orphaned = Event::Orphaned { incarnation: other };
+    let orphaned =
+        Event::Orphaned { incarnation: other, departure: Departure::Died, why: NotRerun::NotDeclared };
     change(&*here.store, left.id, &orphaned).await.expect("is there").expect("is an orphan");
     here.store.forget(other).await.expect("forgets");
     assert_eq!(here.store.dead().await.expect("answers"), []);
     here.store.forget(other).await.expect("does no harm twice");
     here.store.forget(Incarnation(999)).await.expect("does no harm to strangers");
+
+    // It was forgotten before it knew that it was dead, and took a task.
+    let late = created(&*here.store, Task { fence, ..task(&owner("a")) }).await;
+    assert_eq!(here.store.dead().await.expect("answers"), [other]);
+    change(&*here.store, late.id, &orphaned).await.expect("is there").expect("is an orphan");
+    assert_eq!(here.store.dead().await.expect("answers"), []);
+}
+
+/// Who gives up its registration is dead at once, and takes a new one if it must.
+pub async fn who_resigns_is_dead_to_the_others(fixture: Fixture) {
+    let (here, there) = ((fixture.open)(), (fixture.open)());
+    let me = here.store.register().await.expect("registers").incarnation;
+    let fence = Fence { incarnation: me, attempt: 1 };
+    let left = created(&*here.store, Task { fence, ..task(&owner("a")) }).await;
+    assert!(!there.store.renew(me).await.expect("answers"), "nobody renews for another");
+    here.store.resign(me).await.expect("resigns");
+    here.store.resign(me).await.expect("does no harm twice");
+    assert_eq!(there.store.dead().await.expect("answers"), [me]);
+    assert!(!here.store.renew(me).await.expect("answers"), "it is dead for good");
+    let other = there.store.register().await.expect("registers").incarnation;
+    let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()) };
+    let claimed = change(&*there.store, left.id, &claimed).await.expect("is there").expect("applies");
+    assert_eq!(claimed.fence.incarnation, other);
+    assert_eq!(there.store.held_by(me).await.expect("answers"), []);
+    assert_eq!(there.store.held_by(other).await.expect("answers"), [left.id]);
+    there.store.forget(me).await.expect("forgets");
+    assert_eq!(there.store.dead().await.expect("answers"), []);
+    let again = here.store.register().await.expect("registers").incarnation;
+    assert!(again != me && again != other);
+    assert!(here.store.renew(again).await.expect("renews"));
 }
 
 /// A key is made once, for all hosts; a new one signs, and the newest stay.

@@ -3,38 +3,85 @@
 use super::{MemoryStore, State};
 use crate::Refused;
 use async_trait::async_trait;
+use std::collections::BTreeSet;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
-use toolyard_task::node::NodeStore;
+use toolyard_task::node::{NodeStore, Registration, Tenure};
 use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, SessionId};
 use uuid::Uuid;
 
+/// What is known of a host.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Life {
+    /// It was not killed and did not resign, and nobody has found its lease to be over.
+    pub(super) lives: bool,
+    /// When its lease ends, where hosts have leases.
+    until: Option<Timestamp>,
+}
+
+impl Life {
+    /// That of a host that was never seen here.
+    pub(super) const OVER: Self = Self { lives: false, until: None };
+}
+
 #[async_trait]
 impl NodeStore for MemoryStore {
-    async fn register(&self) -> Result<Incarnation, StoreError> {
+    async fn register(&self) -> Result<Registration, StoreError> {
         let mut state = self.state()?;
+        let now = self.shared.stamps.now();
         let mut mine = self.incarnation.lock().expect("no section panics");
-        if let Some(incarnation) = *mine {
-            return Ok(incarnation);
+        let tenure = state.lease.map_or(Tenure::Process, Tenure::Lease);
+        if let Some(incarnation) = *mine
+            && state.lives(incarnation, now)
+        {
+            return Ok(Registration { incarnation, tenure });
         }
         state.incarnations += 1;
         let incarnation = Incarnation(state.incarnations);
-        state.hosts.insert(incarnation, true);
+        let until = state.lease_from(now);
+        state.hosts.insert(incarnation, Life { lives: true, until });
         *mine = Some(incarnation);
-        Ok(incarnation)
+        Ok(Registration { incarnation, tenure })
+    }
+
+    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        let mine = *self.incarnation.lock().expect("no section panics") == Some(incarnation);
+        if !mine || !state.lives(incarnation, now) {
+            return Ok(false);
+        }
+        let until = state.lease_from(now);
+        state.hosts.insert(incarnation, Life { lives: true, until });
+        Ok(true)
+    }
+
+    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        let mut state = self.state()?;
+        let mine = *self.incarnation.lock().expect("no section panics") == Some(incarnation);
+        if let Some(life) = state.hosts.get_mut(&incarnation).filter(|_| mine) {
+            life.lives = false;
+        }
+        Ok(())
     }
 
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
-        let state = self.state()?;
-        Ok(state.hosts.iter().filter(|(_, lives)| !**lives).map(|(incarnation, _)| *incarnation).collect())
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        // Holders of tasks besides: one that was forgotten before it knew that it was dead
+        // may have taken tasks since.
+        let holders = state.live().map(|task| task.fence.incarnation);
+        let all: BTreeSet<Incarnation> = state.hosts.keys().copied().chain(holders).collect();
+        Ok(all.into_iter().filter(|incarnation| !state.lives(*incarnation, now)).collect())
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
         let mut state = self.state()?;
+        let now = self.shared.stamps.now();
         let held = state.live().any(|task| task.fence.incarnation == incarnation);
-        if !held && state.hosts.get(&incarnation) == Some(&false) {
+        if !held && !state.lives(incarnation, now) {
             state.hosts.remove(&incarnation);
         }
         Ok(())
@@ -42,6 +89,19 @@ impl NodeStore for MemoryStore {
 }
 
 impl State {
+    /// Whether a host lives. One that was once found dead stays so, whatever becomes
+    /// of the clock.
+    pub(super) fn lives(&mut self, incarnation: Incarnation, now: Timestamp) -> bool {
+        let Some(life) = self.hosts.get_mut(&incarnation) else { return false };
+        life.lives &= life.until.is_none_or(|until| now < until);
+        life.lives
+    }
+
+    fn lease_from(&self, now: Timestamp) -> Option<Timestamp> {
+        let milliseconds = |lease: std::time::Duration| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        self.lease.map(|lease| now.plus(milliseconds(lease)))
+    }
+
     fn works_for(&self, session: &SessionId) -> bool {
         self.live().any(|task| task.session.as_ref() == Some(session))
     }

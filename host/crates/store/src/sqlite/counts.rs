@@ -4,6 +4,7 @@
 //! long as nobody else writes to the file: `PRAGMA data_version` says when
 //! somebody did.
 
+use crate::seal::KeyId;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 
@@ -15,6 +16,9 @@ const OWNERS: usize = 10_000;
 const SPAN_STEP: i64 = 60_000;
 
 const SPAN: &str = "SELECT longest FROM span";
+/// Also where it was on its way out.
+const SEALED: &str = "
+    INSERT INTO seal (key, leaving) VALUES (?1, 0) ON CONFLICT (key) DO UPDATE SET leaving = 0 WHERE leaving <> 0";
 const LONGER: &str = "UPDATE span SET longest = ?1";
 
 /// Counts as of the writer's open transaction.
@@ -24,6 +28,8 @@ pub(super) struct Counts {
     live_of: HashMap<String, u32>,
     sessions: Option<u32>,
     longest: Option<i64>,
+    /// Whether the key that is sealed with stands in the file.
+    sealed: bool,
 }
 
 impl Counts {
@@ -80,6 +86,19 @@ impl Counts {
             let longer = span.saturating_add(SPAN_STEP - 1) / SPAN_STEP * SPAN_STEP;
             on.prepare_cached(LONGER)?.execute(params![longer.max(span)])?;
             self.longest = Some(longer.max(span));
+        }
+        Ok(())
+    }
+
+    /// Something is written that is sealed with this key. That the key stands in the
+    /// file is known for as long as nobody else writes to it: whoever takes keys
+    /// out does so from another process.
+    pub(super) fn sealed(&mut self, on: &Connection, key: Option<KeyId>) -> rusqlite::Result<()> {
+        if let Some(key) = key
+            && !self.sealed
+        {
+            on.prepare_cached(SEALED)?.execute(params![key.0])?;
+            self.sealed = true;
         }
         Ok(())
     }

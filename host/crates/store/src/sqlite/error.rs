@@ -1,6 +1,7 @@
 //! What goes wrong with a file, in words for the operator at the start and as
 //! kinds for the callers later.
 
+use crate::seal::KeyId;
 use rusqlite::ErrorCode;
 use std::path::PathBuf;
 use toolyard_task::store::StoreError;
@@ -50,6 +51,17 @@ pub enum OpenError {
         found: i64,
         /// The latest one that this release knows.
         known: i64,
+    },
+    /// Values in it are sealed with a key that was not given.
+    #[error(
+        "{} holds tasks that are encrypted with the key {key}, which is not among the keys configured here; \
+         give that key as well, or name another data folder", path.display()
+    )]
+    Sealed {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: KeyId,
     },
     /// The database is damaged.
     #[error("{} is damaged; restore it from a backup, or move it away to begin with an empty one", path.display())]

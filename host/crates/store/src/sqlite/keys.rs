@@ -51,13 +51,27 @@ impl KeyStore for SqliteStore {
 
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
         let operation = move |writing: &mut Writing<'_>| {
-            let now = writing.stamps.now();
-            writing.on.prepare_cached(FORGET_USED)?.execute(params![now.0])?;
+            forget_used(writing)?;
             let added = writing.on.prepare_cached(USE_UP)?.execute(params![id.as_bytes(), until.0])?;
             Ok(added == 1)
         };
         self.writer.write(operation).await
     }
+}
+
+/// Writes as much as a large change does, of no meaning: where one page fits, a change
+/// may not. It is gone at the next [`forget_used`].
+pub(super) fn probe(writing: &mut Writing<'_>) -> rusqlite::Result<()> {
+    writing
+        .on
+        .prepare_cached("INSERT OR IGNORE INTO used (id, until) VALUES (zeroblob(131072), 0)")?
+        .execute([])?;
+    Ok(())
+}
+
+/// Forgets what can no longer be used anyway.
+pub(super) fn forget_used(writing: &mut Writing<'_>) -> rusqlite::Result<()> {
+    writing.on.prepare_cached(FORGET_USED)?.execute(params![writing.stamps.now().0]).map(drop)
 }
 
 fn read(on: &Connection, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {

@@ -15,15 +15,31 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use toolyard_task::Incarnation;
-use toolyard_task::node::NodeStore;
+use toolyard_task::node::{NodeStore, Registration, Tenure};
 use toolyard_task::store::StoreError;
 
 const INSERT: &str = "INSERT INTO node (pid, started) VALUES (?1, ?2)";
+const KNOWN: &str = "SELECT 1 FROM node WHERE incarnation = ?1";
 const ALL: &str = "SELECT incarnation FROM node ORDER BY incarnation";
+/// Hosts that are known, and holders of tasks: one that was forgotten before it knew that
+/// it was dead may have taken tasks since. One step of the index for each holder, however
+/// many tasks it has.
+const HOLDERS: &str = "
+    WITH RECURSIVE holder (incarnation) AS (
+        SELECT (SELECT incarnation FROM task INDEXED BY live_task_by_incarnation
+                WHERE status <= 2 ORDER BY incarnation LIMIT 1)
+        UNION ALL
+        SELECT (SELECT task.incarnation FROM task INDEXED BY live_task_by_incarnation
+                WHERE task.status <= 2 AND task.incarnation > holder.incarnation
+                ORDER BY task.incarnation LIMIT 1)
+        FROM holder WHERE holder.incarnation IS NOT NULL)
+    SELECT incarnation FROM node UNION
+    SELECT incarnation FROM holder WHERE incarnation IS NOT NULL
+    ORDER BY incarnation";
 /// A host whose tasks nobody has seen to must be found again.
 const FORGET: &str = "
     DELETE FROM node WHERE incarnation = ?1 AND NOT EXISTS (
@@ -36,6 +52,17 @@ pub(super) struct Node {
 }
 
 impl Node {
+    fn is_held(&self) -> bool {
+        self.lock.lock().expect("no section panics").is_some()
+    }
+
+    /// Whether what the others look at is the file that is locked.
+    fn holds(&self, path: &Path) -> bool {
+        let lock = self.lock.lock().expect("no section panics");
+        let locked = lock.as_ref().and_then(|file| file.metadata().ok()).map(|file| (file.dev(), file.ino()));
+        locked.is_some() && locked == super::identity(path)
+    }
+
     /// Lets go of the lock: from now on this host is dead to the others.
     pub(super) fn release(&self) {
         self.lock.lock().expect("no section panics").take();
@@ -44,20 +71,55 @@ impl Node {
 
 #[async_trait]
 impl NodeStore for SqliteStore {
-    async fn register(&self) -> Result<Incarnation, StoreError> {
-        let register = || async {
-            let folder = self.nodes.clone();
-            let operation = move |writing: &mut Writing<'_>| register(writing, &folder);
-            self.writer.write(operation).await
+    async fn register(&self) -> Result<Registration, StoreError> {
+        let mut mine = self.node.lock().await;
+        let node = match mine.as_ref().filter(|node| node.is_held()) {
+            Some(node) => node.clone(),
+            None => {
+                let folder = self.nodes.clone();
+                let operation = move |writing: &mut Writing<'_>| register(writing, &folder);
+                mine.insert(self.writer.write(operation).await?).clone()
+            }
         };
-        self.node.get_or_try_init(register).await.map(|node| node.incarnation)
+        Ok(Registration { incarnation: node.incarnation, tenure: Tenure::Process })
+    }
+
+    /// The lock holds as long as the process does, unless somebody took the file away
+    /// under it, or the row: then the others take this host for dead.
+    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+        let mut mine = self.node.lock().await;
+        let Some(node) = mine.clone().filter(|node| node.incarnation == incarnation) else {
+            return Ok(false);
+        };
+        let path = lock_file(&self.nodes, incarnation);
+        let operation = move |on: &Connection| {
+            let known = on
+                .prepare_cached(KNOWN)
+                .and_then(|mut statement| statement.exists(params![number(incarnation.0)]));
+            Ok(known.map_err(failed)? && node.holds(&path))
+        };
+        let holds = self.readers.read(operation).await?;
+        if !holds && let Some(node) = mine.take() {
+            node.release();
+        }
+        Ok(holds)
+    }
+
+    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        // Known to this process to the end, so that it is forgotten if it leaves nothing.
+        if let Some(node) = &*self.node.lock().await
+            && node.incarnation == incarnation
+        {
+            node.release();
+        }
+        Ok(())
     }
 
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
-        let mine = self.node.get().map(|node| node.incarnation);
+        let mine = self.node.lock().await.as_ref().filter(|node| node.is_held()).map(|node| node.incarnation);
         let folder = self.nodes.clone();
         let operation = move |on: &Connection| {
-            let mut others = rows(on).map_err(failed)?;
+            let mut others = incarnations(on, HOLDERS).map_err(failed)?;
             others.retain(|other| Some(*other) != mine && !lives(&lock_file(&folder, *other)));
             Ok(others)
         };
@@ -113,7 +175,7 @@ fn lock(folder: &Path, incarnation: Incarnation) -> io::Result<File> {
 
 /// Whether a process holds the lock. Shared, so that two who ask at a time do not
 /// take each other for the host; freed at once.
-fn lives(path: &Path) -> bool {
+pub(super) fn lives(path: &Path) -> bool {
     match File::open(path) {
         Ok(file) => match file.try_lock_shared() {
             Ok(()) => false,
@@ -135,7 +197,7 @@ fn in_doubt(path: &Path, error: &io::Error) -> bool {
 /// database is locked for writing, since a host that registers elsewhere has its
 /// file before its row.
 fn sweep(on: &Connection, folder: &Path) {
-    let (Ok(known), Ok(files)) = (rows(on), std::fs::read_dir(folder)) else { return };
+    let (Ok(known), Ok(files)) = (incarnations(on, ALL), std::fs::read_dir(folder)) else { return };
     for path in files.flatten().map(|file| file.path()) {
         let name = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
         let left = name.is_some_and(|number| !known.contains(&Incarnation(number)));
@@ -145,8 +207,8 @@ fn sweep(on: &Connection, folder: &Path) {
     }
 }
 
-fn rows(on: &Connection) -> rusqlite::Result<Vec<Incarnation>> {
-    let mut statement = on.prepare_cached(ALL)?;
+fn incarnations(on: &Connection, which: &str) -> rusqlite::Result<Vec<Incarnation>> {
+    let mut statement = on.prepare_cached(which)?;
     let rows = statement.query_map([], |row| Ok(Incarnation(row.get::<_, i64>(0)?.unsigned_abs())))?;
     rows.collect()
 }
@@ -159,7 +221,7 @@ fn remove(path: &Path) {
     }
 }
 
-fn lock_file(folder: &Path, incarnation: Incarnation) -> PathBuf {
+pub(super) fn lock_file(folder: &Path, incarnation: Incarnation) -> PathBuf {
     folder.join(format!("{incarnation}.lock"))
 }
 

@@ -2,6 +2,7 @@
 //! brought forward.
 
 use super::error::OpenError;
+use crate::seal::{KeyId, Sealing};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -42,7 +43,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry brings a file from the schema of its index to the next one. What
 /// has been released is never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6];
 
 /// Rows have a number of their own and are not kept under their id: ids are
 /// random, rows are long, and inserting long rows at random places splits pages
@@ -171,9 +172,26 @@ CREATE TABLE used (
 CREATE INDEX used_by_until ON used (until);
 ";
 
+/// The keys that values are sealed with: a key stands here before the first of them,
+/// and until none is left. `leaving` is set while all values are sealed anew, and
+/// cleared by whoever still seals with the key.
+const SCHEMA_6: &str = "
+CREATE TABLE seal (
+    key     BLOB    NOT NULL PRIMARY KEY,
+    leaving INTEGER NOT NULL
+) STRICT;
+";
+
 /// Makes the folder and the file where they are missing, with rights for nobody
 /// else, and brings the file to the schema of this release. Gives its path.
-pub(super) fn prepare(folder: &Path, busy: Duration) -> Result<(PathBuf, Connection), OpenError> {
+///
+/// A file with values that none of these keys opens is refused before anything in it
+/// is changed.
+pub(super) fn prepare(
+    folder: &Path,
+    busy: Duration,
+    sealing: &Sealing,
+) -> Result<(PathBuf, Connection), OpenError> {
     let no_folder = |source| OpenError::Folder { path: folder.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(no_folder)?;
     let path = folder.join(FILE);
@@ -189,10 +207,25 @@ pub(super) fn prepare(folder: &Path, busy: Duration) -> Result<(PathBuf, Connect
     let fault = |source| OpenError::of(path.clone(), source);
     let mut connection = plain(&path, busy).map_err(fault)?;
     // Before any setting: some of them stay with the file, which may not be ours.
-    version(&connection, &path)?;
+    if version(&connection, &path)? >= SEALING {
+        let sealed_with = sealed_with(&connection).map_err(fault)?;
+        if let Some(key) = sealed_with.into_iter().find(|key| !sealing.opens(*key)) {
+            return Err(OpenError::Sealed { path, key });
+        }
+    }
     set_up(&connection, busy).map_err(fault)?;
     migrate(&mut connection, &path)?;
     Ok((path, connection))
+}
+
+/// The first schema that knows of sealed values.
+const SEALING: i64 = 6;
+
+/// The keys that are needed to read the file.
+fn sealed_with(on: &Connection) -> rusqlite::Result<Vec<KeyId>> {
+    let mut statement = on.prepare("SELECT key FROM seal ORDER BY key")?;
+    let keys = statement.query_map([], |row| row.get(0).map(KeyId))?;
+    keys.collect()
 }
 
 /// A connection to the prepared file.
@@ -266,31 +299,4 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_of_the_first_schema_is_brought_forward_with_the_span_of_what_it_holds() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join(FILE);
-        let first = Connection::open(&path).expect("opens");
-        first.execute_batch(SCHEMA_1).expect("makes the tables");
-        first.pragma_update(None, "application_id", APPLICATION_ID).expect("sets");
-        first.pragma_update(None, "user_version", 1).expect("sets");
-        for (id, created, updated) in [(1, 100, 100), (2, 100, 7_100), (3, 9_000, 9_500)] {
-            let sql =
-                "INSERT INTO task (id, owner, status, created, updated, due, incarnation, version, record)
-                       VALUES (CAST(?1 AS BLOB), 'a', 1, ?2, ?3, 0, 1, 1, '{}')";
-            first.execute(sql, [id, created, updated]).expect("inserts");
-        }
-        drop(first);
-        let (_, brought) = prepare(folder.path(), Duration::from_secs(1)).expect("opens");
-        let number = |sql: &str| brought.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("reads");
-        assert_eq!(number("SELECT longest FROM span"), 7_000);
-        assert_eq!(number("SELECT count(*) FROM task"), 3);
-        assert_eq!(number("SELECT count(*) FROM audit"), 0);
-        assert_eq!(number("SELECT count(*) FROM audit_log"), 1);
-        assert_eq!(number("SELECT count(*) FROM permission"), 0);
-        assert_eq!(number("PRAGMA user_version"), MIGRATIONS.len() as i64);
-    }
-}
+mod tests;

@@ -13,8 +13,9 @@
 mod statements;
 
 use super::error::{corrupt, failed};
-use super::tasks::{columns, id};
+use super::tasks::{id, summary};
 use crate::codec;
+use crate::seal::Sealing;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use statements::{FETCH, LATEST, ONE, SPAN, counted, ordered, windowed};
 use toolyard_task::TaskId;
@@ -38,11 +39,16 @@ const MANY: u32 = 20_000;
 /// Larger than any id.
 const LAST_ID: [u8; 17] = [0xff; 17];
 
-pub(super) fn search(on: &Connection, search: &Search, now: Timestamp) -> Result<Page, StoreError> {
+pub(super) fn search(
+    on: &Connection,
+    search: &Search,
+    now: Timestamp,
+    sealing: &Sealing,
+) -> Result<Page, StoreError> {
     // Of one moment, as otherwise a change between two statements could move a
     // task past both.
     let moment = on.unchecked_transaction().map_err(failed)?;
-    let page = Walk::of(&moment, search, now)?.page()?;
+    let page = Walk::of(&moment, search, now, sealing)?.page()?;
     moment.finish().map_err(failed)?;
     Ok(page)
 }
@@ -62,6 +68,7 @@ type Place = (Timestamp, TaskId);
 struct Walk<'a> {
     on: &'a Connection,
     search: &'a Search,
+    sealing: &'a Sealing,
     owner: String,
     now: Timestamp,
     /// The milliseconds of the time ordered by that are of interest.
@@ -75,7 +82,12 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn of(on: &'a Connection, search: &'a Search, now: Timestamp) -> Result<Self, StoreError> {
+    fn of(
+        on: &'a Connection,
+        search: &'a Search,
+        now: Timestamp,
+        sealing: &'a Sealing,
+    ) -> Result<Self, StoreError> {
         let longest: i64 = on
             .prepare_cached(SPAN)
             .and_then(|mut read| read.query_row([], |row| row.get(0)))
@@ -85,6 +97,7 @@ impl<'a> Walk<'a> {
         Ok(Self {
             on,
             search,
+            sealing,
             owner,
             now,
             first,
@@ -272,9 +285,7 @@ impl<'a> Walk<'a> {
             self.more = true;
             return Ok(true);
         }
-        let columns = columns(row).map_err(failed)?;
-        let record = row.get_ref(4).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
-        self.tasks.push(codec::summary(&columns, record).map_err(corrupt)?);
+        self.tasks.push(summary(row, self.sealing)?);
         Ok(false)
     }
 }

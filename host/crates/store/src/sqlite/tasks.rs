@@ -4,11 +4,13 @@ use super::error::{corrupt, failed};
 use super::writer::Writing;
 use super::{SqliteStore, search};
 use crate::codec::{self, CodecError, Columns};
+use crate::seal::{Column, KeyId, Sealing};
 use crate::{Refused, codec::LAST_LIVE, trail};
 use async_trait::async_trait;
+use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row, params};
-use std::sync::Arc;
+use std::borrow::Cow;
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
@@ -34,7 +36,7 @@ const READ_OF: &str = "
 
 const INSERT: &str = "
     INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, record, arguments, outcome)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
     ON CONFLICT (id) DO NOTHING";
 
 const INSERT_ARGUMENTS: &str = "INSERT INTO arguments (task, body) VALUES (?1, ?2)";
@@ -73,21 +75,23 @@ const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?
 impl TaskStore for SqliteStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
         let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
-        let ended = task.outcome.as_ref().map(codec::outcome).transpose().map_err(corrupt)?;
-        let owner = task.owner.key();
-        let task = Arc::new(task);
+        let new = New::of(task, &self.sealing).map_err(corrupt)?;
+        fail_point!("create", "before");
         let operation = move |writing: &mut Writing<'_>| {
-            let created = create(writing, &task, &owner, ended.as_deref(), quota)?;
+            let created = create(writing, &new, quota)?;
+            fail_point!("create", "uncommitted", created.is_ok());
             if let Ok(task) = &created {
                 bodies.iter().for_each(|body| writing.lines.push(task.created_at, body));
             }
             Ok(created)
         };
-        self.writer.write(operation).await?
+        let created = self.writer.write(operation).await?;
+        fail_point!("create", "committed", created.is_ok());
+        created
     }
 
     async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
-        let stamps = self.beside.stamps.clone();
+        let (stamps, sealing) = (self.beside.stamps.clone(), self.sealing.clone());
         let owner = owner.map(Owner::key);
         let operation = move |on: &Connection| {
             let sql = if owner.is_some() { READ_OF } else { READ };
@@ -98,7 +102,7 @@ impl TaskStore for SqliteStore {
             }
             .map_err(failed)?;
             let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
-            let task = task(row)?;
+            let task = task(id, row, &sealing)?;
             // After the read, so that nothing in the task is later than it.
             Ok(Some(Read { task, now: stamps.now() }))
         };
@@ -106,29 +110,35 @@ impl TaskStore for SqliteStore {
     }
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
-        let change = Change::of(task).map_err(corrupt)?;
+        let change = Change::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
         let at = task.updated_at;
+        #[cfg(feature = "failpoints")]
+        let what = crate::failpoint::what(task, &entries);
+        fail_point!(what, "before");
         let operation = move |writing: &mut Writing<'_>| {
             let committed = change.write(writing)?;
+            fail_point!(what, "uncommitted", committed == Committed::Done);
             if committed == Committed::Done {
                 bodies.iter().for_each(|body| writing.lines.push(at, body));
             }
             Ok(committed)
         };
-        self.writer.write(operation).await
+        let committed = self.writer.write(operation).await?;
+        fail_point!(what, "committed", committed == Committed::Done);
+        Ok(committed)
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
         let query = query.clone();
-        let now = self.beside.stamps.now();
-        self.readers.read(move |on| list(on, &query, now)).await
+        let (now, sealing) = (self.beside.stamps.now(), self.sealing.clone());
+        self.readers.read(move |on| list(on, &query, now, &sealing)).await
     }
 
     async fn search(&self, query: &Search) -> Result<Page, StoreError> {
         let query = query.clone();
-        let now = self.beside.stamps.now();
-        self.readers.read(move |on| search::search(on, &query, now)).await
+        let (now, sealing) = (self.beside.stamps.now(), self.sealing.clone());
+        self.readers.read(move |on| search::search(on, &query, now, &sealing)).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
@@ -172,52 +182,94 @@ impl TaskStore for SqliteStore {
     }
 }
 
-fn create(
-    writing: &mut Writing<'_>,
-    task: &Task,
-    owner: &str,
-    outcome: Option<&[u8]>,
-    quota: Quota,
-) -> rusqlite::Result<Result<Task, CreateError>> {
-    if writing.counts.live_of(writing.on, owner)? >= quota.per_owner {
+/// A task that is not stored yet. What does not depend on the store's time is encoded
+/// by the caller.
+pub(super) struct New {
+    pub(super) task: Task,
+    owner: String,
+    arguments: Bytes,
+    outcome: Option<Vec<u8>>,
+    sealing: Sealing,
+}
+
+impl New {
+    pub(super) fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
+        let arguments = match sealing.bytes(task.id, Column::Arguments, task.arguments.as_bytes())? {
+            Cow::Borrowed(_) => task.arguments.bytes(),
+            Cow::Owned(sealed) => sealed.into(),
+        };
+        let (owner, outcome) = (task.owner.key(), outcome(&task, sealing)?);
+        Ok(Self { task, owner, arguments, outcome, sealing: sealing.clone() })
+    }
+
+    /// Writes `task`, which is this one with the times that it is to have. Says
+    /// whether there was none of its id.
+    pub(super) fn insert(
+        &self,
+        writing: &mut Writing<'_>,
+        task: &Task,
+    ) -> rusqlite::Result<Result<bool, StoreError>> {
+        let record = match record(task, &self.sealing) {
+            Ok(record) => record,
+            Err(error) => return Ok(Err(corrupt(error))),
+        };
+        let inline = (self.arguments.len() <= INLINE_ARGUMENTS).then_some(&self.arguments[..]);
+        let inserted = writing.on.prepare_cached(INSERT)?.execute(params![
+            task.id.0.as_bytes(),
+            self.owner,
+            task.session.as_ref().map(|session| session.0.as_str()),
+            codec::status(task.status()),
+            task.created_at.0,
+            task.updated_at.0,
+            task.due_at().0,
+            number(task.fence.incarnation.0),
+            number(task.version),
+            record,
+            inline,
+            self.outcome,
+        ])?;
+        if inserted == 0 {
+            return Ok(Ok(false));
+        }
+        if inline.is_none() {
+            let seq = writing.on.last_insert_rowid();
+            writing.on.prepare_cached(INSERT_ARGUMENTS)?.execute(params![seq, &self.arguments[..]])?;
+        }
+        if task.is_live() {
+            writing.counts.live_changed(&self.owner, 1);
+        }
+        writing.counts.sealed(writing.on, self.sealing.key())?;
+        Ok(Ok(true))
+    }
+}
+
+fn create(writing: &mut Writing<'_>, new: &New, quota: Quota) -> rusqlite::Result<Result<Task, CreateError>> {
+    if writing.counts.live_of(writing.on, &new.owner)? >= quota.per_owner {
         return Ok(Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }));
     }
     if writing.counts.live(writing.on)? >= quota.in_all {
         return Ok(Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }));
     }
     let now = writing.stamps.now();
-    let task =
-        Task { created_at: now, updated_at: now, started_at: task.started_at.map(|_| now), ..task.clone() };
-    let record = match codec::record(&task) {
-        Ok(record) => record,
-        Err(error) => return Ok(Err(corrupt(error).into())),
-    };
-    let arguments = task.arguments.as_bytes();
-    let inline = (arguments.len() <= INLINE_ARGUMENTS).then_some(arguments);
-    let inserted = writing.on.prepare_cached(INSERT)?.execute(params![
-        task.id.0.as_bytes(),
-        owner,
-        task.session.as_ref().map(|session| session.0.as_str()),
-        codec::status(task.status()),
-        now.0,
-        task.due_at().0,
-        number(task.fence.incarnation.0),
-        number(task.version),
-        record,
-        inline,
-        outcome,
-    ])?;
-    if inserted == 0 {
-        return Ok(Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into()));
-    }
-    if inline.is_none() {
-        let seq = writing.on.last_insert_rowid();
-        writing.on.prepare_cached(INSERT_ARGUMENTS)?.execute(params![seq, arguments])?;
-    }
-    if task.is_live() {
-        writing.counts.live_changed(owner, 1);
-    }
-    Ok(Ok(task))
+    let started_at = new.task.started_at.map(|_| now);
+    let task = Task { created_at: now, updated_at: now, started_at, ..new.task.clone() };
+    Ok(match new.insert(writing, &task)? {
+        Ok(true) => Ok(task),
+        Ok(false) => Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into()),
+        Err(error) => Err(error.into()),
+    })
+}
+
+/// A record, as it is written.
+fn record(task: &Task, sealing: &Sealing) -> Result<String, CodecError> {
+    sealing.record(task.id, codec::record(task)?)
+}
+
+/// What a task came to, as it is written.
+fn outcome(task: &Task, sealing: &Sealing) -> Result<Option<Vec<u8>>, CodecError> {
+    let Some(outcome) = &task.outcome else { return Ok(None) };
+    let plain = codec::outcome(outcome)?;
+    Ok(Some(sealing.bytes(task.id, Column::Outcome, plain)?.into_owned()))
 }
 
 /// A change, encoded by its caller, so that the writing thread only writes.
@@ -232,10 +284,11 @@ struct Change {
     version: i64,
     record: String,
     outcome: Option<Vec<u8>>,
+    key: Option<KeyId>,
 }
 
 impl Change {
-    fn of(task: &Task) -> Result<Self, CodecError> {
+    fn of(task: &Task, sealing: &Sealing) -> Result<Self, CodecError> {
         Ok(Self {
             id: task.id,
             status: codec::status(task.status()),
@@ -244,8 +297,9 @@ impl Change {
             due: task.due_at().0,
             incarnation: number(task.fence.incarnation.0),
             version: number(task.version),
-            record: codec::record(task)?,
-            outcome: task.outcome.as_ref().map(codec::outcome).transpose()?,
+            record: record(task, sealing)?,
+            outcome: outcome(task, sealing)?,
+            key: sealing.key(),
         })
     }
 
@@ -267,6 +321,7 @@ impl Change {
             self.outcome,
         ])?;
         writing.counts.spanned(writing.on, self.span)?;
+        writing.counts.sealed(writing.on, self.key)?;
         if moved {
             writing.on.prepare_cached(UPDATE_MORE)?.execute(params![seq, self.due, self.incarnation])?;
         }
@@ -277,7 +332,12 @@ impl Change {
     }
 }
 
-fn list(on: &Connection, query: &ListQuery, now: Timestamp) -> Result<Vec<Summary>, StoreError> {
+fn list(
+    on: &Connection,
+    query: &ListQuery,
+    now: Timestamp,
+    sealing: &Sealing,
+) -> Result<Vec<Summary>, StoreError> {
     let (created, after) = match &query.after {
         Some(after) => (after.created_at.0, &after.id.0.as_bytes()[..]),
         None => (i64::MIN, &[][..]),
@@ -291,22 +351,41 @@ fn list(on: &Connection, query: &ListQuery, now: Timestamp) -> Result<Vec<Summar
     .map_err(failed)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
-        let columns = columns(row).map_err(failed)?;
-        let record = row.get_ref(4).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
-        found.push(codec::summary(&columns, record).map_err(corrupt)?);
+        found.push(summary(row, sealing)?);
     }
     Ok(found)
 }
 
-pub(super) fn columns(row: &Row<'_>) -> rusqlite::Result<Columns> {
-    Ok(Columns { id: id(row, 0)?, status: row.get(1)?, created: row.get(2)?, updated: row.get(3)? })
+/// A summary, from the columns id, status, created, updated and record.
+pub(super) fn summary(row: &Row<'_>, sealing: &Sealing) -> Result<Summary, StoreError> {
+    let columns = |row: &Row<'_>| {
+        Ok(Columns { id: id(row, 0)?, status: row.get(1)?, created: row.get(2)?, updated: row.get(3)? })
+    };
+    let columns = columns(row).map_err(failed)?;
+    let record = row.get_ref(4).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
+    let record = sealing.open_record(columns.id, record).map_err(corrupt)?;
+    codec::summary(&columns, &record).map_err(corrupt)
 }
 
-fn task(row: &Row<'_>) -> Result<Task, StoreError> {
+/// A task, from the columns record, arguments and outcome.
+pub(super) fn task(id: TaskId, row: &Row<'_>, sealing: &Sealing) -> Result<Task, StoreError> {
     let record = row.get_ref(0).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
-    let arguments = row.get(1).map_err(failed)?;
-    let outcome = row.get(2).map_err(failed)?;
-    codec::task(record, arguments, outcome).map_err(corrupt)
+    let (arguments, outcome) = (row.get(1).map_err(failed)?, row.get(2).map_err(failed)?);
+    decoded(id, record, arguments, outcome, sealing).map_err(corrupt)
+}
+
+fn decoded(
+    id: TaskId,
+    record: &str,
+    arguments: Vec<u8>,
+    outcome: Option<Vec<u8>>,
+    sealing: &Sealing,
+) -> Result<Task, CodecError> {
+    let record = sealing.open_record(id, record)?;
+    let arguments = sealing.open(id, Column::Arguments, arguments)?;
+    let outcome = outcome.map(|outcome| sealing.open(id, Column::Outcome, outcome)).transpose()?;
+    let task = codec::task(&record, arguments, outcome)?;
+    if task.id == id { Ok(task) } else { Err(CodecError::OtherTask(task.id)) }
 }
 
 pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {

@@ -60,10 +60,10 @@ fn a_database_of_a_later_release_is_refused_and_kept() {
     let folder = folder();
     drop(open(folder.path()));
     let later = Connection::open(folder.path().join(FILE)).expect("opens");
-    later.pragma_update(None, "user_version", 6).expect("sets");
+    later.pragma_update(None, "user_version", 7).expect("sets");
     drop(later);
     let error = refused(&folder, "run the release that wrote it");
-    assert!(matches!(error, OpenError::Newer { found: 6, known: 5, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 7, known: 6, .. }), "{error:?}");
 }
 
 #[test]
@@ -114,7 +114,7 @@ async fn nobody_else_can_read_the_files_and_nothing_is_locked_before_it_must() {
     let folder = outer.path().join("a/b");
     let store = open(&folder);
     assert!(!folder.join("nodes").exists());
-    let incarnation = store.register().await.expect("registers");
+    let incarnation = store.register().await.expect("registers").incarnation;
     let rights = |path: &Path| fs::metadata(path).expect("is there").permissions().mode() & 0o777;
     assert_eq!(rights(&folder), 0o700);
     assert_eq!(rights(&folder.join("nodes")), 0o700);
@@ -129,12 +129,12 @@ async fn a_store_that_is_shut_down_leaves_nothing_but_tasks() {
     let store = open(folder.path());
     let made = created(&*store, task(&owner("a"))).await;
     let made = finish(&*store, &made, result()).await;
-    let incarnation = store.register().await.expect("registers");
+    let incarnation = store.register().await.expect("registers").incarnation;
     store.shut_down().await;
     store.shut_down().await;
     let closed = store.read(made.id, None).await;
     assert!(matches!(closed, Err(StoreError::Unavailable(_))), "{closed:?}");
-    assert!(matches!(store.register().await, Ok(same) if same == incarnation));
+    assert!(store.register().await.is_err(), "a store that is closed takes part in nothing");
     assert!(!folder.path().join(format!("nodes/{incarnation}.lock")).exists());
     assert!(!folder.path().join("toolyard.sqlite-wal").exists(), "the log was not tidied up");
     let again = open(folder.path());
@@ -146,7 +146,7 @@ async fn a_store_that_is_shut_down_leaves_nothing_but_tasks() {
 async fn lock_files_that_nobody_owns_are_swept_and_missing_ones_mean_dead() {
     let folder = folder();
     let (here, there) = (open(folder.path()), open(folder.path()));
-    let other = there.register().await.expect("registers");
+    let other = there.register().await.expect("registers").incarnation;
     let left = folder.path().join("nodes/77.lock");
     fs::write(&left, "").expect("writes");
     here.register().await.expect("registers");
@@ -154,6 +154,13 @@ async fn lock_files_that_nobody_owns_are_swept_and_missing_ones_mean_dead() {
     assert_eq!(here.dead().await.expect("answers"), []);
     fs::remove_file(folder.path().join(format!("nodes/{other}.lock"))).expect("removes");
     assert_eq!(here.dead().await.expect("answers"), [other]);
+    // It finds out by itself, and takes part under another number.
+    assert!(!there.renew(other).await.expect("answers"));
+    let again = there.register().await.expect("registers").incarnation;
+    assert!(again != other && there.renew(again).await.expect("renews"));
+    assert_eq!(here.dead().await.expect("answers"), [other]);
+    here.forget(other).await.expect("forgets");
+    assert!(!there.renew(other).await.expect("answers"), "the row is gone as well");
 }
 
 /// Keeps the writer busy, so that whatever is asked for meanwhile comes into one
@@ -376,7 +383,7 @@ async fn a_registration_whose_transaction_fails_is_made_again() {
     let fails = store.writer.write(|writing| writing.on.execute("INSERT INTO nowhere VALUES (1)", []));
     let (me, failed, ()) = tokio::join!(store.register(), fails, async { drop(release) });
     assert!(failed.is_err());
-    let me = me.expect("registers alone");
+    let me = me.expect("registers alone").incarnation;
     let fence = Fence { incarnation: me, attempt: 1 };
     created(&*store, Task { fence, ..task(&owner("a")) }).await;
     let other = open(folder.path());

@@ -13,8 +13,9 @@ use super::watch::Watch;
 use crate::Refused;
 use crate::stamps::Stamps;
 use crate::trail::Lines;
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -58,6 +59,7 @@ pub(super) struct Writer {
     patience: Duration,
     thread: Mutex<Option<JoinHandle<()>>>,
     metrics: Arc<Metrics>,
+    failing: Arc<AtomicBool>,
 }
 
 enum Message {
@@ -121,7 +123,9 @@ impl Writer {
         // If this fails, the first look tells of a change too many.
         let seen = data_version(&on).ok();
         let (batch, counts) = (pace.batch.max(1), Counts::default());
-        let thread = Thread { on, beside, batch, counts, seen, metrics: metrics.clone() };
+        let failing = Arc::<AtomicBool>::default();
+        let (metrics, state) = (metrics.clone(), failing.clone());
+        let thread = Thread { on, beside, batch, counts, seen, metrics: metrics.clone(), failing: state };
         let thread =
             std::thread::Builder::new().name("toolyard-store-w".into()).spawn(move || thread.run(&inbox))?;
         Ok(Self {
@@ -130,6 +134,7 @@ impl Writer {
             patience: pace.patience,
             thread: Mutex::new(Some(thread)),
             metrics,
+            failing,
         })
     }
 
@@ -152,6 +157,12 @@ impl Writer {
         let answer = answer.await.unwrap_or_else(|_| Err(closed()));
         self.metrics.write.ended(began, answer.is_ok());
         answer
+    }
+
+    /// Whether the last transaction failed for a reason that the next one may meet as
+    /// well: no space, a lock, a damaged page.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
     }
 
     /// Makes the thread look at what it watches.
@@ -209,6 +220,7 @@ struct Thread {
     /// The `data_version` that was seen last.
     seen: Option<i64>,
     metrics: Arc<Metrics>,
+    failing: Arc<AtomicBool>,
 }
 
 /// Where a transaction failed.
@@ -305,8 +317,15 @@ impl Thread {
         let began = Instant::now();
         let done = self.whole_transaction(jobs);
         self.metrics.commit.ended(began, done.is_ok());
-        if done.is_ok() {
-            self.metrics.shared(jobs.len());
+        match &done {
+            Ok(()) => {
+                self.metrics.shared(jobs.len());
+                self.failing.store(false, Ordering::Relaxed);
+            }
+            Err(Fault::Begin(error) | Fault::Within(error)) if is_of_the_file(error) => {
+                self.failing.store(true, Ordering::Relaxed);
+            }
+            Err(_) => {}
         }
         done
     }
@@ -365,6 +384,12 @@ impl Thread {
     fn execute(&self, sql: &str) -> rusqlite::Result<()> {
         self.on.prepare_cached(sql)?.execute([]).map(drop)
     }
+}
+
+/// Whether the file is the reason, rather than what was to be written to it.
+fn is_of_the_file(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    code.is_some_and(|code| !matches!(code, ErrorCode::Unknown | ErrorCode::ConstraintViolation))
 }
 
 fn data_version(on: &Connection) -> rusqlite::Result<i64> {

@@ -12,10 +12,12 @@ use uuid::Uuid;
 const BEGIN: i64 = 1_000_000;
 const TTL: u64 = 1_000;
 const FENCE: Fence = Fence { incarnation: Incarnation(7), attempt: 2 };
+/// The host that takes over.
+const NEXT: Incarnation = Incarnation(9);
 /// Runs that were superseded, or are not there yet.
 const OTHERS: [Fence; 4] = [
     Fence { incarnation: Incarnation(7), attempt: 1 },
-    Fence { incarnation: Incarnation(7), attempt: 3 },
+    Fence { incarnation: Incarnation(7), attempt: 1_000 },
     Fence { incarnation: Incarnation(6), attempt: 2 },
     Fence { incarnation: Incarnation(8), attempt: 2 },
 ];
@@ -41,6 +43,7 @@ fn task() -> Task {
         fence: FENCE,
         started_at: None,
         effects: false,
+        rerun: false,
         questions: Vec::new(),
         outcome: None,
     }
@@ -89,7 +92,19 @@ fn cancelled() -> Event {
 }
 
 fn orphaned() -> Event {
-    Event::Orphaned { incarnation: FENCE.incarnation }
+    orphaned_by(FENCE.incarnation)
+}
+
+fn orphaned_by(incarnation: Incarnation) -> Event {
+    Event::Orphaned { incarnation, departure: Departure::Died, why: NotRerun::NotDeclared }
+}
+
+fn claimed(from: Incarnation) -> Event {
+    Event::Claimed { from, by: NEXT, digest: Digest(String::new()) }
+}
+
+fn released() -> Event {
+    Event::Released { incarnation: FENCE.incarnation }
 }
 
 /// The task after these events, all of which must apply.
@@ -109,7 +124,7 @@ fn t_17_t_18_each_event_leads_from_each_live_state_where_it_must() {
     let rpc_error = || Outcome::Error(RpcError::internal("broke"));
     type Expected = Result<TaskStatus, Refusal>;
     // By state: not yet begun, running, waiting for the answer to `q`.
-    let table: [(Event, i64, [Expected; 3]); 16] = [
+    let table: [(Event, i64, [Expected; 3]); 18] = [
         (started(), IN_TIME, [Ok(Working), Err(AlreadyStarted), Err(AlreadyStarted)]),
         (said(), IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
         (Event::Effects { fence: FENCE }, IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
@@ -127,6 +142,8 @@ fn t_17_t_18_each_event_leads_from_each_live_state_where_it_must() {
         (Event::Expired, TOO_LATE - 1, [Err(NotDue), Err(NotDue), Err(NotDue)]),
         (Event::Expired, TOO_LATE, [Ok(Failed), Ok(Failed), Ok(Failed)]),
         (orphaned(), IN_TIME, [Ok(Failed), Ok(Failed), Ok(Failed)]),
+        (claimed(FENCE.incarnation), IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
+        (released(), IN_TIME, [Ok(Working), Ok(Working), Ok(InputRequired)]),
     ];
     for (event, now, expected) in table {
         for (state, expected) in [waiting(), running(), asking()].iter().zip(expected) {
@@ -180,7 +197,7 @@ fn a_superseded_run_is_shut_out_and_the_client_is_not() {
             assert_eq!(apply(&live, event, Timestamp(IN_TIME)), Err(Fenced), "{fence:?}");
         }
     }
-    let orphaned = Event::Orphaned { incarnation: Incarnation(6) };
+    let orphaned = orphaned_by(Incarnation(6));
     assert_eq!(apply(&live, orphaned, Timestamp(IN_TIME)), Err(Fenced));
     assert!(apply(&live, answered("q"), Timestamp(IN_TIME)).is_ok());
     assert!(apply(&live, cancelled(), Timestamp(IN_TIME)).is_ok());
@@ -272,8 +289,90 @@ fn an_orphan_says_whether_anything_may_have_happened() {
         assert_eq!(ended.outcome, Some(Outcome::Error(RpcError::internal(message.clone()))));
         message
     };
-    assert!(message(&task()).contains("nothing was done"));
-    assert!(message(&after([started()], IN_TIME)).contains("may have had effects"));
+    let first = Fence { attempt: 1, ..FENCE };
+    assert!(message(&Task { fence: first, ..task() }).contains("nothing was done"));
+    let begun = message(&after([started()], IN_TIME));
+    assert_eq!(
+        begun,
+        "The host that ran this task stopped unexpectedly (seen at 1970-01-01T00:16:40.010Z); the task had begun at \
+         1970-01-01T00:16:40.010Z, 0.0 s before. The tool is not declared idempotent or read-only, so it was not run \
+         again; it may have had effects."
+    );
+    let affected = [started(), Event::Effects { fence: FENCE }];
+    assert!(message(&after(affected, IN_TIME)).contains("it has had effects, or some of them"));
+    // Claimed, and not begun again: what an earlier run did is not forgotten.
+    let claimed = after([started(), claimed(FENCE.incarnation)], IN_TIME);
+    let event =
+        Event::Orphaned { incarnation: NEXT, departure: Departure::ShutDown, why: NotRerun::Attempts(3) };
+    let ended =
+        apply(&claimed, event, Timestamp(IN_TIME)).expect("applies").status_message.expect("says why");
+    assert!(ended.contains("was shut down") && ended.contains("an earlier run had begun"), "{ended}");
+    assert!(ended.contains("It was run 3 times") && ended.contains("may have had effects"), "{ended}");
+}
+
+#[test]
+fn a_claim_is_a_new_run_and_shuts_out_the_old_one() {
+    let first = Fence { incarnation: NEXT, attempt: FENCE.attempt };
+    let second = Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 };
+    let not_begun = after([claimed(FENCE.incarnation)], IN_TIME);
+    assert_eq!(not_begun.started_at, None);
+    assert_eq!(not_begun.fence, first, "what had not begun is no other attempt");
+    let begun = after([started(), said(), claimed(FENCE.incarnation)], IN_TIME);
+    assert_eq!((begun.fence, begun.started_at), (second, None));
+    assert!(begun.has_begun());
+    assert!(begun.status_message.as_deref().is_some_and(|message| message.contains("attempt")));
+    // A4: what the old one says late changes nothing.
+    for late in [
+        started(),
+        said(),
+        asked(&["q"]),
+        Event::Effects { fence: FENCE },
+        finished(result(false)),
+        released(),
+    ] {
+        assert_eq!(apply(&begun, late, Timestamp(IN_TIME)), Err(Fenced));
+    }
+    // Nobody claims it from the old one any more; from the next one it can be claimed.
+    assert_eq!(apply(&begun, claimed(FENCE.incarnation), Timestamp(IN_TIME)), Err(Fenced));
+    let again = Event::Claimed { from: NEXT, by: Incarnation(NEXT.0 + 1), digest: Digest(String::new()) };
+    let again = apply(&begun, again, Timestamp(IN_TIME)).expect("applies");
+    assert_eq!(again.fence.attempt, second.attempt, "it had not begun this time");
+    let running = apply(&begun, Event::Started { fence: second }, Timestamp(IN_TIME)).expect("begins again");
+    assert_eq!((running.started_at, running.status_message), (Some(Timestamp(IN_TIME)), None));
+    assert_eq!(
+        apply(&after([cancelled()], IN_TIME), claimed(FENCE.incarnation), Timestamp(IN_TIME)),
+        Err(Terminal)
+    );
+}
+
+#[test]
+fn ir_7_what_an_earlier_run_asked_is_not_asked_again() {
+    let fence = Fence { incarnation: NEXT, attempt: FENCE.attempt + 1 };
+    let again = |key: &str, params: &str| Question {
+        params: RawJson::trusted(params.to_owned()),
+        attempt: fence.attempt,
+        deadline: Timestamp(BEGIN + 900),
+        ..question(key)
+    };
+    let sent = Event::Sent { key: "open".into(), sent: Sent { id: "r".into(), session: None } };
+    let before = [started(), asked(&["open", "known", "other"]), sent, answered("known"), answered("other")];
+    let before = after(before.into_iter().chain([claimed(FENCE.incarnation)]), IN_TIME);
+    assert_eq!(before.status(), InputRequired, "the client may answer meanwhile");
+    let asks = |questions| apply(&before, Event::Asked { fence, questions }, Timestamp(IN_TIME));
+    let after =
+        asks(vec![again("open", "{}"), again("known", "{}"), again("other", r#"{"a":1}"#)]).expect("applies");
+    let [open, known, other] = &after.questions[..] else { panic!("three questions") };
+    assert_eq!(
+        (open.deadline, open.sent.len(), open.wire_key().as_ref()),
+        (Timestamp(BEGIN + 900), 1, "open")
+    );
+    assert!(open.answer.is_none() && known.answer.is_some());
+    // 26T-18: another question has another key for its client.
+    assert_eq!((other.answer.as_ref(), other.wire_key().as_ref()), (None, "other (2)"));
+    // Within one run a key stands for one question.
+    let twice = Event::Asked { fence, questions: vec![again("open", "{}")] };
+    assert_eq!(apply(&after, twice, Timestamp(IN_TIME)), Err(KeyReused));
+    assert_eq!(asks(vec![again("new", "{}"), again("new", "{}")]), Err(KeyReused));
 }
 
 /// What can happen, chosen at random: a run that is fenced off has a number in
@@ -291,6 +390,8 @@ enum Action {
     Cancel,
     Expire,
     Orphan { mine: bool },
+    Claim { mine: bool },
+    Release { mine: bool },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -301,16 +402,17 @@ enum How {
 }
 
 impl Action {
-    fn event(&self) -> Event {
-        let fence = |by: &Option<usize>| by.map_or(FENCE, |other| OTHERS[other]);
+    fn event(&self, mine: Fence) -> Event {
+        let fence = |by: &Option<usize>| by.map_or(mine, |other| OTHERS[other]);
+        let holder = |mine| Incarnation(if mine { FENCE.incarnation.0 } else { 99 });
+        let question = |key: &u8| Question { attempt: mine.attempt, ..question(&key.to_string()) };
         match self {
             Self::Start { by } => Event::Started { fence: fence(by) },
             Self::Say { by } => Event::Said { fence: fence(by), message: "so".into() },
             Self::Affect { by } => Event::Effects { fence: fence(by) },
-            Self::Ask { by, keys } => Event::Asked {
-                fence: fence(by),
-                questions: keys.iter().map(|key| question(&key.to_string())).collect(),
-            },
+            Self::Ask { by, keys } => {
+                Event::Asked { fence: fence(by), questions: keys.iter().map(question).collect() }
+            }
             Self::Answer { key, well } => {
                 let answer = if *well { Ok(RawJson::trusted("1")) } else { Err(AskError::TimedOut) };
                 Event::Answered { key: key.to_string(), answer }
@@ -329,9 +431,12 @@ impl Action {
             }
             Self::Cancel => cancelled(),
             Self::Expire => Event::Expired,
-            Self::Orphan { mine } => {
-                Event::Orphaned { incarnation: Incarnation(if *mine { FENCE.incarnation.0 } else { 99 }) }
+            Self::Orphan { mine } => orphaned_by(holder(*mine)),
+            // It stays with its host, so that what follows comes from the same.
+            Self::Claim { mine } => {
+                Event::Claimed { from: holder(*mine), by: FENCE.incarnation, digest: Digest(String::new()) }
             }
+            Self::Release { mine } => Event::Released { incarnation: holder(*mine) },
         }
     }
 }
@@ -342,8 +447,10 @@ impl Action {
 struct Model {
     begun: bool,
     affected: bool,
-    /// Keys that were asked, and whether they were answered.
-    keys: BTreeMap<u8, bool>,
+    /// How often it was claimed after it had begun.
+    claims: u32,
+    /// Keys that were asked, in which attempt, and whether they were answered.
+    keys: BTreeMap<u8, (u32, bool)>,
     /// Keys that the client runs as tasks.
     entrusted: BTreeSet<u8>,
     end: Option<TaskStatus>,
@@ -360,7 +467,11 @@ impl Model {
             | Action::Affect { by: Some(_) }
             | Action::Ask { by: Some(_), .. }
             | Action::Finish { by: Some(_), .. }
-            | Action::Orphan { mine: false } => return Err(Fenced),
+            | Action::Orphan { mine: false }
+            | Action::Claim { mine: false }
+            | Action::Release { mine: false } => return Err(Fenced),
+            Action::Claim { mine: true } => self.claims += u32::from(std::mem::take(&mut self.begun)),
+            Action::Release { mine: true } => {}
             Action::Start { by: None } if self.begun => return Err(AlreadyStarted),
             Action::Start { by: None } => self.begun = true,
             Action::Say { by: None } => {}
@@ -368,22 +479,25 @@ impl Model {
             Action::Ask { by: None, keys } => {
                 let mut all = self.keys.clone();
                 for key in keys {
-                    if all.insert(*key, false).is_some() {
+                    // The same question of an earlier attempt keeps its answer.
+                    let (attempt, _) = all.entry(*key).or_insert((u32::MAX, false));
+                    if *attempt == self.claims {
                         return Err(KeyReused);
                     }
+                    *attempt = self.claims;
                 }
                 self.keys = all;
             }
             Action::Answer { key, .. } => match self.keys.get_mut(key) {
-                Some(answered @ false) => *answered = true,
+                Some((_, answered @ false)) => *answered = true,
                 _ => return Err(NotAsked),
             },
             Action::Send { key } => match self.keys.get(key) {
-                Some(false) => {}
+                Some((_, false)) => {}
                 _ => return Err(NotAsked),
             },
             Action::Entrust { key } => match self.keys.get(key) {
-                Some(false) if self.entrusted.insert(*key) => {}
+                Some((_, false)) if self.entrusted.insert(*key) => {}
                 _ => return Err(NotAsked),
             },
             Action::Finish { by: None, how: How::Well } => self.end = Some(Completed),
@@ -396,7 +510,7 @@ impl Model {
     }
 
     fn status(&self) -> TaskStatus {
-        let open = self.keys.values().any(|answered| !answered);
+        let open = self.keys.values().any(|(_, answered)| !answered);
         self.end.unwrap_or(if open { InputRequired } else { Working })
     }
 }
@@ -417,6 +531,8 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::Cancel),
         3 => Just(Action::Expire),
         1 => any::<bool>().prop_map(|mine| Action::Orphan { mine }),
+        3 => any::<bool>().prop_map(|mine| Action::Claim { mine }),
+        1 => any::<bool>().prop_map(|mine| Action::Release { mine }),
     ]
 }
 
@@ -433,7 +549,7 @@ proptest! {
         for (action, passed) in steps {
             now += passed;
             let expected = model.step(&action, now);
-            let next = apply(&task, action.event(), Timestamp(now));
+            let next = apply(&task, action.event(task.fence), Timestamp(now));
             prop_assert_eq!(next.as_ref().map(drop), expected.as_ref().map(drop));
             let Ok(next) = next else { continue };
             prop_assert_eq!(next.version, task.version + 1);
@@ -447,11 +563,12 @@ proptest! {
             prop_assert_eq!(next.is_live(), model.end.is_none());
             prop_assert_eq!(next.started_at.is_some(), model.begun);
             prop_assert_eq!(next.effects, model.affected);
+            prop_assert_eq!(next.fence, Fence { attempt: FENCE.attempt + model.claims, ..FENCE });
             let open = next.questions.iter().filter(|question| question.answer.is_none()).count();
-            prop_assert_eq!(open, model.keys.values().filter(|answered| !**answered).count());
+            prop_assert_eq!(open, model.keys.values().filter(|(_, answered)| !answered).count());
             prop_assert_eq!(next.questions.len(), model.keys.len());
             // What no event may change.
-            let fixed = |task: &Task| (task.id, task.owner.clone(), task.fence, task.created_at, task.ttl_ms);
+            let fixed = |task: &Task| (task.id, task.owner.clone(), task.created_at, task.ttl_ms, task.rerun);
             prop_assert_eq!(fixed(&next), fixed(&task));
             task = next;
         }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::apply;
-use crate::id::Incarnation;
+use crate::id::{Digest, Incarnation};
+use crate::recovery::{Departure, NotRerun};
 use crate::task::{Era, Fence, Question};
 use crate::wire::{QuestionKind, RawJson, RequestedTtl, RpcError, Timestamp};
 use uuid::Uuid;
@@ -33,6 +34,7 @@ fn task() -> Task {
         fence: FENCE,
         started_at: None,
         effects: false,
+        rerun: false,
         questions: Vec::new(),
         outcome: None,
     }
@@ -64,6 +66,11 @@ fn finished(outcome: Outcome) -> Event {
 fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said() {
     let result = |is_error| Outcome::Result { is_error, result: RawJson::trusted(format!("\"{SECRET}\"")) };
     let answered = |answer| Event::Answered { key: "q".into(), answer };
+    let orphaned = Event::Orphaned {
+        incarnation: Incarnation(1),
+        departure: Departure::Died,
+        why: NotRerun::Misfit(SECRET.into()),
+    };
     let cases = [
         (Event::Started { fence: FENCE }, vec![]),
         (Event::Said { fence: FENCE, message: SECRET.into() }, vec![]),
@@ -86,7 +93,12 @@ fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said()
         ),
         (Event::Cancelled { message: SECRET.into() }, vec![("task.cancelled", Some("why"), None)]),
         (Event::Expired, vec![("task.expired", Some("why"), None)]),
-        (Event::Orphaned { incarnation: Incarnation(1) }, vec![("task.orphaned", Some("why"), None)]),
+        (orphaned, vec![("task.orphaned", Some("why"), None)]),
+        (
+            Event::Claimed { from: Incarnation(1), by: Incarnation(2), digest: Digest(String::new()) },
+            vec![("task.claimed", Some("why"), None)],
+        ),
+        (Event::Released { incarnation: Incarnation(1) }, vec![("task.released", Some("why"), None)]),
     ];
     for (event, expected) in cases {
         let before = Task { questions: vec![question("q")], ..task() };

@@ -39,6 +39,9 @@ pub struct TokenSettings {
     pub scopes: Vec<String>,
     /// From when on it is not accepted any more.
     pub expires: Option<Timestamp>,
+    /// Its bearer is the user of this machine, as over stdio: nobody by the name of the
+    /// token, without scopes, for as long as the token stands.
+    pub local: bool,
 }
 
 /// Somebody who issues tokens.

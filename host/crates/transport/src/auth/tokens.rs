@@ -32,6 +32,9 @@ impl Tokens {
 }
 
 fn principal(token: &TokenSettings) -> Principal {
+    if token.local {
+        return Principal::Local;
+    }
     Principal::Subject(Subject {
         issuer: Subject::TOKENS.to_owned(),
         subject: token.name.clone(),

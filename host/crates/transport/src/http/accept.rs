@@ -2,8 +2,12 @@
 //! the end.
 
 use super::endpoint::Endpoint;
-use crate::Server;
+use super::lobby;
+use super::patience::Patient;
+use super::seats::{Attended, Seat, Seats};
 use crate::metrics::Open;
+use crate::{Server, Settings};
+use http::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,65 +17,119 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::task::TaskTracker;
+use toolyard_dispatch::Fault;
 
-/// How long open connections may go on once the server stops. Streams end at
-/// once; this is for answers that are being written.
+/// How long open connections may go on once everything has ended: for answers that
+/// are being written.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long one who has to make room may take to send the request that it has begun.
+const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Serves `listener` until `stop` turns true, then lets answers under way be
-/// written and returns.
-pub async fn serve(server: Arc<Server>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
-    let permits = Arc::new(Semaphore::new(server.settings.connections));
+/// Serves `listener` until `stop` turns true. From then on nobody comes in, nobody is
+/// told of changes any more, and each connection ends with the answer that is under
+/// way; calls go on until `drained` is over. Then answers are written, and it returns.
+pub async fn serve(
+    server: Arc<Server>,
+    listener: TcpListener,
+    mut stop: watch::Receiver<bool>,
+    drained: impl Future<Output = ()>,
+) {
     let connections = TaskTracker::new();
     let requests = TaskTracker::new();
     let endpoint = Arc::new(Endpoint::new(server, requests.clone(), stop.clone()));
     let attendant = tokio::spawn(endpoint.clone().attend(stop.clone()));
-    loop {
-        // The permit comes first: over the limit, clients wait in the kernel's
-        // queue instead of in our memory.
-        let permit = tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => break,
-            permit = permits.clone().acquire_owned() => permit,
-        };
-        let Ok(permit) = permit else { break };
-        let accepted = tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => break,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, peer)) => {
-                let endpoint = endpoint.clone();
-                let stop = stop.clone();
-                let open = Open::one(&endpoint.server.metrics.connections);
-                connections.spawn(async move {
-                    connection(stream, peer.ip(), endpoint, stop).await;
-                    drop((permit, open));
-                });
-            }
-            Err(error) => {
-                // Out of file descriptors, most likely: others will be given
-                // back, so wait a little instead of ending or spinning.
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "a connection could not be accepted"
-                );
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+    let door = Door {
+        seats: Seats::new(endpoint.server.settings.connections),
+        lobby: Arc::new(Semaphore::new(lobby::PLACES)),
+        connections: connections.clone(),
+        endpoint: endpoint.clone(),
+        stop: stop.clone(),
+    };
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => {}
+        // Only a listener that is dropped ends: whoever comes now finds nobody, and
+        // a successor finds the port free.
+        () = door.attend(listener) => {}
     }
-    drop(listener);
+    endpoint.end_standing();
+    drained.await;
+    // Whatever waited has its answer now, or will never have one.
+    requests.close();
+    if tokio::time::timeout(LINGER, requests.wait()).await.is_err() {
+        tracing::debug!("requests were left because the server stops");
+    }
     endpoint.end_streams();
     connections.close();
     if tokio::time::timeout(LINGER, connections.wait()).await.is_err() {
         tracing::debug!("connections were cut because the server stops");
     }
-    requests.close();
-    if tokio::time::timeout(LINGER, requests.wait()).await.is_err() {
-        tracing::debug!("requests were left because the server stops");
-    }
     attendant.abort();
+}
+
+/// Where connections come in.
+struct Door {
+    seats: Arc<Seats>,
+    lobby: Arc<Semaphore>,
+    connections: TaskTracker,
+    endpoint: Arc<Endpoint>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Door {
+    async fn attend(self, listener: TcpListener) {
+        loop {
+            // A place comes first: where not even the lobby has one, clients wait in
+            // the kernel's queue instead of in our memory.
+            let Ok(place) = self.lobby.clone().acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((stream, peer)) => match self.seats.free() {
+                    Some(seat) => self.seat(stream, peer.ip(), seat),
+                    None => self.stand(stream, peer.ip(), place),
+                },
+                Err(error) => {
+                    // Out of file descriptors, most likely: others will be given
+                    // back, so wait a little instead of ending or spinning.
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "a connection could not be accepted"
+                    );
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn seat(&self, stream: TcpStream, peer: IpAddr, seat: Seat) {
+        let (endpoint, stop) = (self.endpoint.clone(), self.stop.clone());
+        self.connections.spawn(connection(stream, peer, endpoint, stop, seat));
+    }
+
+    /// There is no seat.
+    fn stand(&self, stream: TcpStream, peer: IpAddr, place: tokio::sync::OwnedSemaphorePermit) {
+        let (endpoint, mut stop, seats) = (self.endpoint.clone(), self.stop.clone(), self.seats.clone());
+        self.connections.spawn(async move {
+            let fault = full(&endpoint.server);
+            let waited = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                waited = lobby::wait(stream, &seats, &fault) => waited,
+            };
+            drop(place);
+            match waited {
+                Some((stream, seat)) => connection(stream, peer, endpoint, stop, seat).await,
+                None => endpoint.server.metrics.faulted(&fault),
+            }
+        });
+    }
+}
+
+fn full(server: &Server) -> Fault {
+    Fault::Busy {
+        what: format!("this server serves {} connections, its most", server.settings.connections),
+        limit: "wire.connections",
+        retry_after_ms: server.dispatch.settings().retry_after_ms,
+    }
 }
 
 async fn connection(
@@ -79,23 +137,30 @@ async fn connection(
     peer: IpAddr,
     endpoint: Arc<Endpoint>,
     mut stop: watch::Receiver<bool>,
+    seat: Seat,
 ) {
-    // An event goes out in more than one small write; without this the second
-    // waits for the client's delayed acknowledgement (44 ms on Linux).
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(error = &error as &dyn std::error::Error, "TCP_NODELAY could not be set");
-    }
-    let head_time = endpoint.server.settings.head_time;
-    let service = service_fn(move |request| {
+    let _open = Open::one(&endpoint.server.metrics.connections);
+    let Settings { head_time, write_time, .. } = endpoint.server.settings;
+    prepare(&stream, write_time);
+    let seat = Arc::new(seat);
+    let service = service_fn(|request| {
         let endpoint = endpoint.clone();
-        async move { Ok::<_, std::convert::Infallible>(endpoint.handle(request, peer).await) }
+        let busy = seat.busy();
+        async move {
+            let mut reply = endpoint.handle(request, peer).await;
+            if busy.is_wanted() {
+                // Somebody waits: what is answered makes room.
+                reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, std::convert::Infallible>(reply.map(|body| Attended::new(body, busy)))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_time)
         .max_headers(100)
         .max_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, write_time)), service);
     tokio::pin!(connection);
     let stopping = async move { stop.wait_for(|stop| *stop).await.is_ok() };
     let done = tokio::select! {
@@ -104,8 +169,36 @@ async fn connection(
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+        () = seat.leave() => {
+            connection.as_mut().graceful_shutdown();
+            match tokio::time::timeout(FAREWELL, &mut connection).await {
+                Ok(done) => done,
+                Err(_) if seat.is_busy() => connection.await,
+                // It says half a request and no more.
+                Err(_) => Ok(()),
+            }
+        }
     };
     if let Err(error) = done {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+    }
+}
+
+/// What a socket needs before it is served. One that cannot be told is served all the
+/// same.
+fn prepare(stream: &TcpStream, write_time: Duration) {
+    // An event goes out in more than one small write; without this the second
+    // waits for the client's delayed acknowledgement (44 ms on Linux).
+    let mut told = stream.set_nodelay(true);
+    // A client that is gone without a word acknowledges nothing any more; the comments
+    // on a silent stream would go on into the socket's buffer for a quarter of an hour.
+    #[cfg(target_os = "linux")]
+    {
+        told = told.and(socket2::SockRef::from(stream).set_tcp_user_timeout(Some(write_time)));
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = write_time;
+    if let Err(error) = told {
+        tracing::debug!(error = &error as &dyn std::error::Error, "a socket could not be prepared");
     }
 }

@@ -129,6 +129,11 @@ impl Endpoint {
         }
     }
 
+    /// Ends the streams that belong to no request, because the server begins to stop.
+    pub fn end_standing(&self) {
+        self.hub.end_standing();
+    }
+
     /// Ends every stream, because the server stops.
     pub fn end_streams(&self) {
         self.hub.end_streams();

@@ -1,7 +1,7 @@
 //! The sessions that are in use, held in memory in front of the store: their
 //! streams, and where a message for a client goes (H-20).
 
-use super::outlets::SessionOutlet;
+use super::outlets::{BySession, SessionOutlet};
 use super::sse::EventId;
 use crate::Server;
 use crate::conversation::{Agreed, Conversation, Memory};
@@ -95,11 +95,9 @@ impl Hub {
     pub fn new(server: Arc<Server>) -> Arc<Self> {
         // A random start, so that an id of a former process names no stream here.
         let (start, _) = server.dispatch.random_id().as_u64_pair();
-        Arc::new_cyclic(|me| Self {
-            server,
-            live: Mutex::default(),
-            streams: AtomicU64::new(start),
-            me: me.clone(),
+        Arc::new_cyclic(|me| {
+            server.dispatch.reach_by(Arc::new(BySession(me.clone())));
+            Self { server, live: Mutex::default(), streams: AtomicU64::new(start), me: me.clone() }
         })
     }
 
@@ -215,6 +213,14 @@ impl Hub {
         }
     }
 
+    /// Ends the streams that belong to no request.
+    pub fn end_standing(&self) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for session in all {
+            session.end_standing();
+        }
+    }
+
     /// Ends every stream.
     pub fn end_streams(&self) {
         let all: Vec<_> = self.lock().values().cloned().collect();
@@ -314,6 +320,14 @@ impl LiveSession {
             streams.kept.iter().rev().filter(|kept| wanted(&kept.purpose) && kept.stream.ended().is_none())
         };
         open().find(|kept| kept.stream.is_read()).or_else(|| open().next()).map(|kept| kept.stream.clone())
+    }
+
+    fn end_standing(&self) {
+        for kept in &self.lock().kept {
+            if kept.purpose == Purpose::Standalone {
+                kept.stream.end(None);
+            }
+        }
     }
 
     fn end_streams(&self) {

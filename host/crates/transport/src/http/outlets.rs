@@ -6,7 +6,7 @@ use crate::conversation::Conversation;
 use crate::stream::Stream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use toolyard_dispatch::{Line, Notice, Outlet, Place, Presence, SessionId, TaskId};
+use toolyard_dispatch::{Line, NoOutlet, Notice, Outlet, Place, Presence, Reach, SessionId, TaskId};
 use toolyard_protocol::{RawJson, notification, response};
 
 /// Where notices about the tasks of a session go, looked up when there is one: a
@@ -23,6 +23,20 @@ impl SessionOutlet {
 
     fn session(&self) -> Option<Arc<LiveSession>> {
         self.hub.upgrade()?.in_memory(&self.id)
+    }
+}
+
+/// Reaches clients by their sessions, for tasks that were taken over from a host that
+/// is gone.
+pub(super) struct BySession(pub Weak<Hub>);
+
+impl Reach for BySession {
+    fn outlet(&self, session: Option<&SessionId>) -> Arc<dyn Outlet> {
+        match session {
+            Some(id) => SessionOutlet::new(self.0.clone(), id.clone()),
+            // Without a session a client asks, or listens.
+            None => Arc::new(NoOutlet),
+        }
     }
 }
 

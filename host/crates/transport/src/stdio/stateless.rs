@@ -3,6 +3,7 @@
 
 use super::lines::{Outbox, Outgoing};
 use super::outstanding::{NotTaken, Outstanding, Taken};
+use super::relay::{self, Passage, Relay};
 use crate::Server;
 use crate::stateless::{self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Subscription, Wrong};
 use bytes::Bytes;
@@ -25,10 +26,12 @@ pub(super) struct Stateless {
     subscriptions: TaskTracker,
     /// Ends the subscriptions.
     end: watch::Sender<bool>,
+    /// Where there is a background host.
+    relay: Option<Relay>,
 }
 
 impl Stateless {
-    pub fn new(server: &Arc<Server>, outbox: Outbox) -> Self {
+    pub fn new(server: &Arc<Server>, outbox: Outbox, relay: Option<Relay>) -> Self {
         let principal = Arc::new(Principal::Local);
         Self {
             server: server.clone(),
@@ -38,12 +41,13 @@ impl Stateless {
             requests: TaskTracker::new(),
             subscriptions: TaskTracker::new(),
             end: watch::Sender::new(false),
+            relay,
         }
     }
 
     /// Takes a request in. What can be answered at once is given back; what cannot is
     /// answered when it is done.
-    pub fn take(&self, received: Received, claim: &Claim) -> Option<Bytes> {
+    pub fn take(&self, received: Received, claim: &Claim, line: Bytes) -> Option<Bytes> {
         let server = &self.server;
         server.metrics.asked(&received.method);
         let id = received.id.clone();
@@ -54,6 +58,10 @@ impl Stateless {
         if request.method == LISTEN {
             let subscribed = subscribe(request, self.end.subscribe(), self.outbox.clone(), taken);
             self.subscriptions.spawn(subscribed);
+            return None;
+        }
+        if let Some(relay) = self.relay.as_ref().filter(|_| may_become_task(&request)) {
+            self.requests.spawn(pass(relay.clone(), request, taken, line, self.outbox.clone()));
             return None;
         }
         let outlet = OwnOutlet::new(request.envelope.log_level, {
@@ -111,20 +119,39 @@ impl Stateless {
         self.outstanding.cancel(id)
     }
 
-    /// Ends the subscriptions, each with its response, and gives the requests under
-    /// way until the end of `patience`; then they are cancelled.
-    pub async fn finish(&self, patience: Duration) {
+    /// Ends the subscriptions, each with its response, and waits until no request is
+    /// under way.
+    pub async fn ended(&self) {
         self.end.send_replace(true);
         self.subscriptions.close();
         self.requests.close();
-        let done = async {
-            self.subscriptions.wait().await;
-            self.requests.wait().await;
-        };
-        if tokio::time::timeout(patience, done).await.is_err() {
+        self.subscriptions.wait().await;
+        self.requests.wait().await;
+    }
+
+    /// The same until the end of `patience`; then they are cancelled.
+    pub async fn finish(&self, patience: Duration) {
+        if tokio::time::timeout(patience, self.ended()).await.is_err() {
             self.outstanding.cancel_all();
             tracing::debug!("requests under way were ended with the input");
         }
+    }
+}
+
+/// Whether this is a call that may become a task.
+fn may_become_task(request: &Request) -> bool {
+    request.method == "tools/call"
+        && request.envelope.tasks
+        && relay::may_become_task(&request.server.dispatch, request.params.as_ref())
+}
+
+/// Has the background host answer a call.
+async fn pass(relay: Relay, request: Request, taken: Taken, line: Bytes, outbox: Outbox) {
+    let (id, stop) = (request.id.clone(), taken.stop.clone());
+    let passage = Passage { id: id.clone(), line, taken: Box::new(taken), stop, starts: true };
+    if let Some(error) = relay.pass(passage).await.error() {
+        // Nobody reads any more once the writer is gone.
+        drop(outbox.send(Outgoing::line(response::error(Some(&id), &error))).await);
     }
 }
 

@@ -23,11 +23,7 @@ pub struct Served {
 
 /// Serves it.
 pub async fn serve(server: std::sync::Arc<Server>) -> Served {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    let (stop, stopping) = watch::channel(false);
-    let serving = tokio::spawn(transport::serve(server, listener, stopping));
-    Served { address, stop, serving }
+    Served::draining(server, std::future::ready(())).await
 }
 
 /// An answer, and the connection that it comes over.
@@ -50,6 +46,18 @@ impl Drop for Connection {
 }
 
 impl Served {
+    /// Serves it; once it stops, calls may go on until `drained` is over.
+    pub async fn draining(
+        server: std::sync::Arc<Server>,
+        drained: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let (stop, stopping) = watch::channel(false);
+        let serving = tokio::spawn(transport::serve(server, listener, stopping, drained));
+        Self { address, stop, serving }
+    }
+
     /// Posts this text with these headers besides those that every POST has.
     pub async fn post_text(&self, headers: &[(&str, &str)], text: &str) -> Answer {
         let stream = TcpStream::connect(self.address).await.expect("the server listens");

@@ -89,6 +89,7 @@ pub fn tool(
             plugin: "native".into(),
             poll_interval_ms: None,
             immediate_response: None,
+            durability: toolyard_task::Durability::None,
             inline_for: None,
             concurrency: None,
             queue: None,
@@ -107,7 +108,11 @@ pub fn catalog(tools: Vec<Arc<dyn Tool>>) -> Arc<Catalog> {
 /// A server of these tools, for everybody.
 pub fn server(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     let clock = clock();
-    let store = Arc::new(MemoryStore::new(clock.clone()));
+    server_on(Arc::new(MemoryStore::new(clock.clone())), clock, tools)
+}
+
+/// The same, on this store.
+pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
     let stores = Stores {
         tasks: store.clone(),
         nodes: store.clone(),
@@ -147,6 +152,9 @@ fn application() -> toolyard_dispatch::Settings {
         state_ms: 60_000,
         // What is to be a task says so; nothing becomes one by time.
         inline_for_ms: 3_600_000,
+        attempts: 3,
+        rerun_after_ms: 10,
+        adopts: true,
         related_task: true,
         retry_after_ms: 1000,
         page: 100,
@@ -163,6 +171,7 @@ fn wire() -> Settings {
         connections: 100,
         head_time: long,
         body_time: long,
+        write_time: long,
         batch: 10,
         subscriptions: 3,
         cache: Duration::from_secs(10),

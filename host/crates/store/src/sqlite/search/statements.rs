@@ -86,6 +86,7 @@ const fn column(by: OrderBy) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seal::Sealing;
     use crate::sqlite::schema;
     use crate::sqlite::tasks::tests::plan;
     use std::time::Duration;
@@ -103,7 +104,8 @@ mod tests {
     #[test]
     fn a_8_every_statement_of_a_search_walks_the_range_of_one_index_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
-        let (_, on) = schema::prepare(folder.path(), Duration::from_secs(1)).expect("opens");
+        let (_, on) =
+            schema::prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
         for (state, (by, column)) in STATES.into_iter().flat_map(|state| ORDERS.map(|by| (state, by))) {
             let (prefix, index) = match state {
                 None => ("owner=?", format!("task_by_owner_{column}")),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::contract::{ManualClock, START};
+use crate::seal::Sealing;
 use crate::sqlite::schema;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub(in crate::sqlite) fn plan(on: &Connection, sql: &str) -> String {
 #[test]
 fn every_statement_finds_its_rows_through_an_index_and_none_sorts() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (_, on) = schema::prepare(folder.path(), Duration::from_secs(1)).expect("opens");
+    let (_, on) = schema::prepare(folder.path(), Duration::from_secs(1), &Sealing::default()).expect("opens");
     for (sql, expected) in [
         (READ, "task USING INDEX sqlite_autoindex_task_1 (id=?)"),
         (FIND, "task USING INDEX sqlite_autoindex_task_1 (id=?)"),

@@ -1,0 +1,195 @@
+//! The store fails under a task, once, at each of its calls in turn, in each way in which
+//! a call can fail. Whoever asks is told an error or the truth; what was acknowledged
+//! holds; and when the fault is gone the task comes to its end, and its slot is free.
+
+// The host, its clock and its client are the stage's own.
+#[allow(dead_code)]
+#[path = "kit/calls.rs"]
+mod calls;
+#[path = "kit/client.rs"]
+mod client;
+#[allow(dead_code)]
+#[path = "kit/native.rs"]
+mod native;
+#[path = "kit/settings.rs"]
+mod settings;
+#[path = "faults/stage.rs"]
+mod stage;
+#[path = "kit/swept.rs"]
+mod swept;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, join_all};
+use native::{tool, tool_of};
+use stage::{Stage, says, sweep};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use swept::KINDS;
+use toolyard_dispatch::{CallReply, Fault, Outcome, Parting};
+use toolyard_task::tool::{Report, RunContext, RunEnd};
+use toolyard_task::wire::TaskStatus;
+use toolyard_task::{Durability, Tool};
+
+type Scenario = fn(Arc<Stage>) -> BoxFuture<'static, ()>;
+
+/// Every call that the life of a task makes to its store, and how often at least.
+const SCENARIOS: [(&str, Scenario); 9] = [
+    ("created, run, read", |stage| finishes(stage).boxed()),
+    ("in line, then run", |stage| waits_in_line(stage).boxed()),
+    ("asked and answered", |stage| asks(stage).boxed()),
+    ("asked and answered by key", |stage| asks_statelessly(stage).boxed()),
+    ("cancelled", |stage| cancelled(stage).boxed()),
+    ("promoted", |stage| promoted(stage).boxed()),
+    ("taken over", |stage| taken_over(stage).boxed()),
+    ("expired and removed", |stage| expires(stage).boxed()),
+    ("shut down", |stage| shut_down(stage).boxed()),
+];
+
+/// What the scenarios together must have met.
+const OPERATIONS: [&str; 13] = [
+    "commit", "create", "dead", "due", "forget", "held_by", "keys", "list", "read", "register", "remove",
+    "resign", "use_up",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn at_whichever_call_the_store_fails_nothing_acknowledged_is_lost_and_the_task_ends() {
+    let sweeps = SCENARIOS
+        .into_iter()
+        .flat_map(|(name, scenario)| KINDS.map(|kind| tokio::spawn(sweep(name, kind, tools, scenario))));
+    let mut met = BTreeSet::new();
+    let mut calls = 0;
+    for swept in join_all(sweeps).await {
+        let swept = swept.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+        calls += swept.len();
+        met.extend(swept);
+    }
+    println!("{calls} faults were met, at {met:?}");
+    let missing: Vec<_> = OPERATIONS.iter().filter(|operation| !met.contains(*operation)).collect();
+    assert_eq!(missing, [&""; 0], "operations that met no fault");
+}
+
+fn tools() -> Vec<Arc<dyn Tool>> {
+    type Body = fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd>;
+    let again = |name: &str, body: Body| tool_of(Durability::Rerun, None, name, body);
+    let asks: Body = |context| asking(context).boxed();
+    vec![
+        again("quick", |context| {
+            context.report(Report::Status("soon".to_owned()));
+            async {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                says("done")
+            }
+            .boxed()
+        }),
+        again("asks", asks),
+        tool_of(Durability::Rerun, Some(Duration::ZERO), "asks at once", asks),
+        tool("waits", |_| std::future::pending().boxed()),
+        tool("late", |context| {
+            async move {
+                drop(context.ask(vec![stage::question("first")]).await);
+                // As a plain call, or as a task, whatever comes of it.
+                drop(context.effects().await);
+                drop(context.begin_task().await);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                says("late")
+            }
+            .boxed()
+        }),
+    ]
+}
+
+/// A guest that asks again what could not be written down.
+async fn asking(context: Arc<dyn RunContext>) -> RunEnd {
+    loop {
+        if let Ok(answers) = context.ask(vec![stage::question("q")]).await {
+            return says(&format!("{:?}", answers[0].outcome));
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn finishes(stage: Arc<Stage>) {
+    let Some(id) = stage.create("quick").await else { return };
+    let result = stage.result(&id).await;
+    assert!(result.as_str().contains("done"), "{}: {result:?}", stage.name);
+    stage.listed(&id).await;
+}
+
+async fn waits_in_line(stage: Arc<Stage>) {
+    // The bound of the stage is two at once.
+    for _ in 0..2 {
+        stage.create("waits").await;
+    }
+    let Some(id) = stage.create("quick").await else { return stage.cancel_all().await };
+    stage.cancel_all_but(&id).await;
+    let result = stage.result(&id).await;
+    assert!(result.as_str().contains("done"), "{}: {result:?}", stage.name);
+}
+
+async fn asks(stage: Arc<Stage>) {
+    let Some(id) = stage.create("asks").await else { return stage.cancel_all().await };
+    stage.answer_when_asked().await;
+    let result = stage.result(&id).await;
+    assert!(result.as_str().contains("accept"), "{}: {result:?}", stage.name);
+}
+
+async fn asks_statelessly(stage: Arc<Stage>) {
+    let Some(id) = stage.create_statelessly("asks at once").await else { return stage.cancel_all().await };
+    stage.answer_by_key(&id).await;
+    let outcome = stage.outcome(&id).await;
+    assert!(
+        matches!(&outcome, Outcome::Result { result, .. } if result.as_str().contains("accept")),
+        "{outcome:?}"
+    );
+}
+
+async fn cancelled(stage: Arc<Stage>) {
+    let Some(id) = stage.create("waits").await else { return stage.cancel_all().await };
+    stage.cancel(&id).await;
+    assert_eq!(stage.status(&id).await, TaskStatus::Cancelled, "{}", stage.name);
+}
+
+async fn promoted(stage: Arc<Stage>) {
+    match stage.call_statelessly("late").await {
+        Some(Ok(CallReply::InputRequired(asked))) => match stage.call_again("late", asked).await {
+            Some(Ok(CallReply::Created(created))) => {
+                let id = created.view.id.clone();
+                created.handover.expect("a stateless client's").delivered();
+                let outcome = stage.outcome(&id).await;
+                assert!(
+                    matches!(&outcome, Outcome::Result { result, .. } if result.as_str().contains("late")),
+                    "{outcome:?}"
+                );
+            }
+            // As a plain call to its end, or with an error.
+            Some(Ok(CallReply::Result(_)) | Err(Fault::Store(_) | Fault::Answered(_))) | None => {}
+            other => panic!("{}: {other:?}", stage.name),
+        },
+        Some(Err(Fault::Store(_))) | None => {}
+        other => panic!("{}: {other:?}", stage.name),
+    }
+}
+
+async fn taken_over(stage: Arc<Stage>) {
+    // Of another host, which dies: one that may be run again, and one that may not.
+    let left = stage.left_by_a_dead_host(&["asks", "waits"]).await;
+    let [again, never] = &left[..] else { panic!("{left:?}") };
+    assert_eq!(stage.status_in_the_end(never).await, TaskStatus::Failed, "{}", stage.name);
+    stage.answer_when_asked().await;
+    let result = stage.result(again).await;
+    assert!(result.as_str().contains("accept"), "{}: {result:?}", stage.name);
+}
+
+async fn expires(stage: Arc<Stage>) {
+    let Some(id) = stage.create_for("waits", 20).await else { return stage.until_all_is_over().await };
+    assert_eq!(stage.status_in_the_end(&id).await, TaskStatus::Failed, "{}", stage.name);
+    stage.until_removed(&id).await;
+}
+
+async fn shut_down(stage: Arc<Stage>) {
+    let ids: Vec<_> =
+        [stage.create("asks").await, stage.create("waits").await].into_iter().flatten().collect();
+    stage.drain(Parting::HandOver).await;
+    stage.next_host_sees_to(&ids).await;
+}

@@ -1,0 +1,451 @@
+//! A host whose store meets one fault, and a client that asks until it is told.
+
+use crate::calls::call;
+use crate::client::Client;
+use crate::settings::SETTINGS;
+use crate::swept::{Kind, Swept};
+use futures_util::future::{BoxFuture, join_all};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use toolyard_dispatch::{
+    Bounds, CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Fault, InputRequired, Outcome, Outlet,
+    Parting, RawJson, Reach, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId, Terms, Timestamp,
+    ToolCall,
+};
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_store::MemoryStore;
+use toolyard_task::tool::{AskedQuestion, RunEnd};
+use toolyard_task::wire::{TaskStatus, text_result};
+use toolyard_task::{TaskStore, Tool};
+
+/// How long a client waits for an answer before it goes away and comes back; only a
+/// fault makes it wait so long.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How long anything may take at all.
+const BOUND: Duration = Duration::from_secs(60);
+/// No life of a task takes so many calls of its store.
+const MOST: u32 = 300;
+/// So many of them are played at once: some wait for the host to look around.
+const AT_ONCE: usize = 8;
+/// A sweep that met fewer faults has swept nothing.
+const LEAST: usize = 5;
+/// An answer.
+const YES: &str = r#"{"action":"accept","content":{}}"#;
+
+/// Meets a fault at each call in turn; gives the operations that met it.
+pub async fn sweep(
+    name: &'static str,
+    kind: Kind,
+    tools: fn() -> Vec<Arc<dyn Tool>>,
+    scenario: fn(Arc<Stage>) -> BoxFuture<'static, ()>,
+) -> Vec<&'static str> {
+    let mut met = Vec::new();
+    for first in (1..=MOST).step_by(AT_ONCE) {
+        let calls = first..first + AT_ONCE as u32;
+        let played = join_all(calls.map(|at| play(name, kind, at, tools, scenario))).await;
+        let end = played.iter().any(Option::is_none);
+        met.extend(played.into_iter().map_while(|met| met));
+        if end {
+            assert!(met.len() >= LEAST, "{name}: {kind:?} met {met:?} alone");
+            return met;
+        }
+    }
+    panic!("{name}: more than {MOST} calls of the store");
+}
+
+/// Plays a scenario whose call number `at` meets a fault; gives the operation that met it.
+async fn play(
+    name: &str,
+    kind: Kind,
+    at: u32,
+    tools: fn() -> Vec<Arc<dyn Tool>>,
+    scenario: fn(Arc<Stage>) -> BoxFuture<'static, ()>,
+) -> Option<&'static str> {
+    let stage = Stage::new(format!("{name}, {kind:?} at call {at}"), kind, at, tools);
+    let played = tokio::time::timeout(BOUND, scenario(stage.clone())).await;
+    assert!(played.is_ok(), "{}, which is {:?}: it takes too long", stage.name, stage.swept.met());
+    stage.swept.recover();
+    stage.until_all_is_over().await;
+    stage.swept.met()
+}
+
+struct StageClock(AtomicI64);
+
+impl Clock for StageClock {
+    fn now(&self) -> Timestamp {
+        // Every look is a millisecond later, so that nothing happens at once.
+        Timestamp(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+impl Reach for Client {
+    fn outlet(&self, _: Option<&SessionId>) -> Arc<dyn Outlet> {
+        Arc::new(self.clone())
+    }
+}
+
+/// A host with its client.
+pub struct Stage {
+    pub name: String,
+    pub swept: Arc<Swept>,
+    store: Arc<MemoryStore>,
+    /// The handle of the host that meets the fault.
+    handle: Arc<MemoryStore>,
+    clock: Arc<StageClock>,
+    /// The host that the client talks to.
+    host: Mutex<Host>,
+    tools: fn() -> Vec<Arc<dyn Tool>>,
+    client: Client,
+    me: Caller,
+}
+
+#[derive(Clone)]
+struct Host {
+    dispatch: Arc<Dispatch>,
+    /// Its services go on for as long as this is there.
+    _stop: Arc<watch::Sender<bool>>,
+}
+
+impl Stage {
+    fn new(name: String, kind: Kind, at: u32, tools: fn() -> Vec<Arc<dyn Tool>>) -> Arc<Self> {
+        let clock = Arc::new(StageClock(AtomicI64::new(1_000_000)));
+        let store = Arc::new(MemoryStore::new(clock.clone()));
+        let handle = Arc::new(store.node());
+        let swept = Swept::new(handle.clone(), kind, at);
+        let client = Client::default();
+        let stores = Stores {
+            tasks: swept.clone(),
+            nodes: swept.clone(),
+            sessions: handle.clone(),
+            keys: swept.clone(),
+            grants: handle.clone(),
+            audit: handle.clone(),
+        };
+        let host = Mutex::new(start(stores, &clock, tools(), &client));
+        Arc::new(Self { name, swept, store, handle, clock, host, tools, client, me: caller() })
+    }
+
+    fn dispatch(&self) -> Arc<Dispatch> {
+        self.host.lock().expect("no panic").dispatch.clone()
+    }
+
+    /// A further host on the same store, whose calls meet no fault.
+    fn other_host(&self) -> (Arc<MemoryStore>, Host) {
+        let handle = Arc::new(self.store.node());
+        let stores = Stores {
+            tasks: handle.clone(),
+            nodes: handle.clone(),
+            sessions: handle.clone(),
+            keys: handle.clone(),
+            grants: handle.clone(),
+            audit: handle.clone(),
+        };
+        (handle, start(stores, &self.clock, (self.tools)(), &self.client))
+    }
+
+    /// What the client is told; nothing if it had to go away, after which the fault is
+    /// gone.
+    async fn patiently<T>(&self, asks: impl Future<Output = T>) -> Option<T> {
+        let told = tokio::time::timeout(PATIENCE, asks).await;
+        if told.is_err() {
+            self.swept.recover();
+        }
+        told.ok()
+    }
+
+    /// Asks until it is told: an error of the store is all that comes before that.
+    async fn until_told<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        mut asks: impl FnMut() -> F,
+    ) -> Result<T, Fault> {
+        let start = Instant::now();
+        loop {
+            match self.patiently(asks()).await {
+                None | Some(Err(Fault::Store(_))) => {
+                    assert!(start.elapsed() < BOUND, "{}: never told", self.name);
+                }
+                Some(told) => return told,
+            }
+        }
+    }
+
+    /// Calls a tool as a task. None if the client was told an error, or nothing.
+    pub async fn create(&self, tool: &str) -> Option<String> {
+        self.create_for(tool, 3_600_000).await
+    }
+
+    /// The same, for so many milliseconds.
+    pub async fn create_for(&self, tool: &str, ttl: u64) -> Option<String> {
+        let mut wanted = call(tool, true, Arc::new(self.client.clone()));
+        wanted.params.task = Some(Ok(RequestedTtl::Milliseconds(ttl)));
+        match self.patiently(self.dispatch().call(&caller(), wanted)).await {
+            Some(Ok(CallReply::Created(created))) => Some(created.view.id),
+            Some(Err(Fault::Store(_))) | None => None,
+            other => panic!("{}: {other:?}", self.name),
+        }
+    }
+
+    /// Calls a tool whose calls are tasks, without a connection.
+    pub async fn create_statelessly(&self, tool: &str) -> Option<String> {
+        match self.call_statelessly(tool).await {
+            Some(Ok(CallReply::Created(created))) => {
+                let id = created.view.id.clone();
+                created.handover.expect("a stateless client's").delivered();
+                Some(id)
+            }
+            Some(Err(Fault::Store(_))) | None => None,
+            other => panic!("{}: {other:?}", self.name),
+        }
+    }
+
+    /// Calls a tool without a connection.
+    pub async fn call_statelessly(&self, tool: &str) -> Option<Result<CallReply, Fault>> {
+        self.stateless(tool, Retry::default()).await
+    }
+
+    /// Makes the call again, with answers to all that was asked.
+    pub async fn call_again(&self, tool: &str, asked: InputRequired) -> Option<Result<CallReply, Fault>> {
+        let responses = asked.questions.into_iter().map(|(key, _)| (key, RawJson::trusted(YES))).collect();
+        self.stateless(tool, Retry { responses, state: Some(asked.state) }).await
+    }
+
+    async fn stateless(&self, tool: &str, retry: Retry) -> Option<Result<CallReply, Fault>> {
+        let outlet: Arc<dyn Outlet> = Arc::new(self.client.clone());
+        let call = ToolCall {
+            params: CallParams {
+                name: tool.to_owned(),
+                arguments: RawJson::empty_object(),
+                task: None,
+                progress_token: None,
+                trace: None,
+            },
+            terms: Terms::Stateless { tasks: true, retry },
+            stop: Arc::new(Stop::default()),
+            outlet: outlet.clone(),
+            task_outlet: outlet,
+        };
+        self.patiently(self.dispatch().call(&caller(), call)).await
+    }
+
+    /// The task, which was acknowledged and so is there.
+    async fn task(&self, id: &str) -> Task {
+        let dispatch = self.dispatch();
+        let told = self.until_told(|| dispatch.task(&self.me, id)).await;
+        told.unwrap_or_else(|fault| panic!("{}: {fault}", self.name))
+    }
+
+    pub async fn status(&self, id: &str) -> TaskStatus {
+        self.task(id).await.status()
+    }
+
+    pub async fn status_in_the_end(&self, id: &str) -> TaskStatus {
+        let start = Instant::now();
+        loop {
+            let task = self.task(id).await;
+            if !task.is_live() {
+                return task.status();
+            }
+            assert!(start.elapsed() < BOUND, "{}: it never ends", self.name);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// What a task came to.
+    pub async fn outcome(&self, id: &str) -> Outcome {
+        self.status_in_the_end(id).await;
+        self.task(id).await.outcome.expect("it is over")
+    }
+
+    /// Waits for the result of a task, which must be one.
+    pub async fn result(&self, id: &str) -> RawJson {
+        self.status_in_the_end(id).await;
+        let dispatch = self.dispatch();
+        let told =
+            self.until_told(|| dispatch.task_result(&self.me, id, Arc::new(self.client.clone()))).await;
+        told.unwrap_or_else(|fault| panic!("{}: {fault}", self.name))
+            .unwrap_or_else(|error| panic!("{}: {error:?}", self.name))
+    }
+
+    /// A listing has it, whatever the fault.
+    pub async fn listed(&self, id: &str) {
+        let dispatch = self.dispatch();
+        let listed = self.until_told(|| dispatch.summaries(&self.me, None, 100)).await.expect("a listing");
+        assert!(listed.iter().any(|summary| summary.id.to_string() == id), "{}: not listed", self.name);
+    }
+
+    /// Cancels a task: in the end it is told that it is cancelled.
+    pub async fn cancel(&self, id: &str) {
+        let dispatch = self.dispatch();
+        match self.until_told(|| dispatch.cancel_task(&self.me, id)).await {
+            Ok(task) => assert_eq!(task.status(), TaskStatus::Cancelled, "{}", self.name),
+            // By its own request, the answer to which was lost.
+            Err(Fault::AlreadyOver(status)) => assert_eq!(status, TaskStatus::Cancelled, "{}", self.name),
+            Err(fault) => panic!("{}: {fault}", self.name),
+        }
+    }
+
+    async fn live(&self) -> Vec<TaskId> {
+        let query = toolyard_task::store::ListQuery { owner: None, after: None, limit: 100 };
+        let listed = self.store.list(&query).await.expect("this handle meets no fault");
+        let live = |status| matches!(status, TaskStatus::Working | TaskStatus::InputRequired);
+        listed.into_iter().filter(|summary| live(summary.status)).map(|summary| summary.id).collect()
+    }
+
+    /// Cancels whatever there is but this.
+    pub async fn cancel_all_but(&self, but: &str) {
+        for id in self.live().await {
+            let id = id.to_string();
+            if id != but {
+                let dispatch = self.dispatch();
+                let told = self.until_told(|| dispatch.cancel_task(&self.me, &id)).await;
+                assert!(matches!(told, Ok(_) | Err(Fault::AlreadyOver(_))), "{}: {told:?}", self.name);
+            }
+        }
+    }
+
+    /// Cancels whatever there is, known or not.
+    pub async fn cancel_all(&self) {
+        self.cancel_all_but("").await;
+    }
+
+    /// Answers whatever the client is asked, from now on.
+    pub async fn answer_when_asked(self: &Arc<Self>) {
+        let stage = self.clone();
+        tokio::spawn(async move {
+            let mut answered = 0;
+            while Arc::strong_count(&stage) > 1 {
+                let asked = stage.client.asked().get(answered).cloned();
+                let Some(request) = asked else {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                    continue;
+                };
+                answered += 1;
+                let dispatch = stage.dispatch();
+                let yes = || Ok(RawJson::trusted(YES));
+                let told = stage.until_told(|| dispatch.answered(&stage.me, &request, yes())).await;
+                assert!(told.is_ok(), "{}: {told:?}", stage.name);
+            }
+        });
+    }
+
+    /// Answers the question of a task by its key, as often as it is asked.
+    pub async fn answer_by_key(&self, id: &str) {
+        let start = Instant::now();
+        loop {
+            let task = self.task(id).await;
+            if !task.is_live() {
+                return;
+            }
+            let key = task.open_questions().next().map(|question| question.wire_key().into_owned());
+            if let Some(key) = key {
+                let dispatch = self.dispatch();
+                let answers = || HashMap::from([(key.clone(), RawJson::trusted(YES))]);
+                let told = self.until_told(|| dispatch.update_task(&self.me, id, answers())).await;
+                assert!(told.is_ok(), "{}: {told:?}", self.name);
+            }
+            assert!(start.elapsed() < BOUND, "{}: it is not done with asking", self.name);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Tasks of these tools that another host had begun before it died.
+    pub async fn left_by_a_dead_host(&self, tools: &[&str]) -> Vec<String> {
+        let (handle, host) = self.other_host();
+        let mut left = Vec::new();
+        for tool in tools {
+            let reply = host.dispatch.call(&caller(), call(tool, true, Arc::new(Client::default()))).await;
+            let Ok(CallReply::Created(created)) = reply else { panic!("{reply:?}") };
+            left.push(created.view.id);
+        }
+        handle.kill();
+        left
+    }
+
+    /// The ttl of a task is over, and so is the time for which that is shown.
+    pub async fn until_removed(&self, id: &str) {
+        self.clock.0.fetch_add(3_700_000, Ordering::SeqCst);
+        let (id, start) = (TaskId::parse(id).expect("an id"), Instant::now());
+        while self.store.read(id, None).await.expect("this handle meets no fault").is_some() {
+            assert!(start.elapsed() < BOUND, "{}: it is never removed", self.name);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Shuts the host down.
+    pub async fn drain(&self, parting: Parting) {
+        let dispatch = self.dispatch();
+        let swept = self.swept.clone();
+        let goes = async move {
+            tokio::time::sleep(PATIENCE).await;
+            swept.recover();
+        };
+        tokio::join!(goes, dispatch.drain(Duration::ZERO, parting));
+        // What is left of the process.
+        self.handle.kill();
+    }
+
+    /// The next host ends or runs what was left.
+    pub async fn next_host_sees_to(self: &Arc<Self>, ids: &[String]) {
+        let (_, host) = self.other_host();
+        *self.host.lock().expect("no panic") = host;
+        self.answer_when_asked().await;
+        for id in ids {
+            self.status_in_the_end(id).await;
+        }
+        self.dispatch().recover_now().await;
+    }
+
+    /// No task is live, and no slot is taken.
+    pub async fn until_all_is_over(&self) {
+        let start = Instant::now();
+        loop {
+            let (live, running) = (self.live().await, self.dispatch().running());
+            if live.is_empty() && running == 0 {
+                return;
+            }
+            let met = self.swept.met();
+            assert!(start.elapsed() < BOUND, "{}, {met:?}: {live:?} live, {running} slots taken", self.name);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+/// Starts a host.
+fn start(stores: Stores, clock: &Arc<StageClock>, tools: Vec<Arc<dyn Tool>>, client: &Client) -> Host {
+    let settings = Settings {
+        admission: Bounds { running: 2, running_per_principal: 2, waiting_per_principal: 100 },
+        rerun_after_ms: 1,
+        ..SETTINGS
+    };
+    let ids = Arc::new(crate::native::TestIds);
+    let dispatch = Dispatch::new(settings, stores, clock.clone(), ids, Handle::current());
+    dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+    dispatch.reach_by(Arc::new(client.clone()));
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(dispatch.clone().keep_time(stopped.clone()));
+    tokio::spawn(dispatch.clone().keep_lease(stopped));
+    Host { dispatch, _stop: Arc::new(stop) }
+}
+
+/// Who calls.
+pub fn caller() -> Caller {
+    Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
+}
+
+pub fn says(text: &str) -> RunEnd {
+    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
+}
+
+pub fn question(key: &str) -> AskedQuestion {
+    let params = r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#;
+    AskedQuestion {
+        key: key.to_owned(),
+        method: "elicitation/create".to_owned(),
+        params: RawJson::trusted(params),
+        check: None,
+    }
+}

@@ -1,0 +1,38 @@
+//! A client that can be asked.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use toolyard_dispatch::{Line, Notice, Outlet, Place, Presence, RawJson, TaskId};
+
+/// A client with a connection, which remembers under which ids it was asked.
+#[derive(Default, Clone)]
+pub struct Client(Arc<Mutex<Vec<String>>>);
+
+impl Client {
+    pub fn asked(&self) -> Vec<String> {
+        self.0.lock().expect("no panic").clone()
+    }
+}
+
+impl Outlet for Client {
+    fn notify(&self, _: Option<TaskId>, _: Notice) {}
+
+    fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+        Some(Arc::new(self.clone()))
+    }
+
+    fn release(&self, _: Duration) {}
+}
+
+impl Line for Client {
+    fn request(&self, id: &str, _: &str, _: &RawJson) -> bool {
+        self.0.lock().expect("no panic").push(id.to_owned());
+        true
+    }
+
+    fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
+
+    fn presence(&self) -> Presence {
+        Presence::There
+    }
+}

@@ -1,0 +1,412 @@
+//! What becomes of tasks whose host is gone: run again, or ended honestly, by the word
+//! of the operator; and of a host that is taken for dead.
+
+#[path = "kit/calls.rs"]
+mod calls;
+#[path = "kit/client.rs"]
+mod client;
+#[path = "kit/native.rs"]
+mod native;
+#[path = "kit/settings.rs"]
+mod settings;
+
+use calls::create;
+use client::Client;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, pending};
+use native::{dispatch, eventually, tool, tool_of, tool_waited_for};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+use toolyard_dispatch::{
+    Caller, Catalog, Clock, Departure, Dispatch, Drained, NoOutlet, Parting, RawJson, Task, Timestamp,
+};
+use toolyard_store::MemoryStore;
+use toolyard_task::tool::{AskedQuestion, RunContext, RunEnd};
+use toolyard_task::wire::{TaskStatus, text_result};
+use toolyard_task::{Durability, Tool};
+
+type Body = fn(Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd>;
+
+fn done(text: &str) -> RunEnd {
+    RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
+}
+
+fn rerun(body: Body) -> Arc<dyn Tool> {
+    tool_of(Durability::Rerun, None, "tool", body)
+}
+
+fn once(body: Body) -> Arc<dyn Tool> {
+    tool_waited_for(None, "tool", body)
+}
+
+/// A host on this store.
+fn host(store: &Arc<MemoryStore>, tools: Vec<Arc<dyn Tool>>) -> Arc<Dispatch> {
+    dispatch(store, store.clone(), tools)
+}
+
+fn caller() -> Caller {
+    Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
+}
+
+async fn task(dispatch: &Arc<Dispatch>, id: &str) -> Task {
+    dispatch.task(&caller(), id).await.expect("found")
+}
+
+async fn until(dispatch: &Arc<Dispatch>, id: &str, what: &str, holds: impl Fn(&Task) -> bool) -> Task {
+    let seen = Mutex::new(None);
+    eventually(what, || {
+        let now = dispatch.task(&caller(), id).now_or_never().and_then(Result::ok);
+        let fits = now.as_ref().is_some_and(&holds);
+        *seen.lock().expect("no panic") = now;
+        fits
+    })
+    .await;
+    seen.into_inner().expect("no panic").expect("just seen")
+}
+
+/// Never ends the first time; says in which attempt it ended.
+fn second_time(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    async move {
+        match context.info().attempt {
+            1 => pending().await,
+            attempt => done(&format!("attempt {attempt}")),
+        }
+    }
+    .boxed()
+}
+
+fn never(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    pending().boxed()
+}
+
+/// A task that had begun on a host which then died; and the next host.
+async fn after_a_death(one: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<MemoryStore>, String) {
+    let store = native::memory();
+    let first = Arc::new(store.node());
+    let id = create(&host(&first, vec![one.clone()]), &caller(), "tool", Arc::new(NoOutlet)).await;
+    first.kill();
+    let second = Arc::new(store.node());
+    (host(&second, vec![one]), second, id)
+}
+
+#[tokio::test]
+async fn a5_what_may_be_run_again_is_run_again_and_told_its_attempt() {
+    let (second, _, id) = after_a_death(rerun(second_time)).await;
+    let ended = until(&second, &id, "the second attempt", |task| !task.is_live()).await;
+    assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
+    let result =
+        second.task_result(&caller(), &id, Arc::new(NoOutlet)).await.expect("a task").expect("a result");
+    assert!(result.as_str().contains("attempt 2"), "{}", result.as_str());
+    eventually("the slot to be given back", || second.running() == 0).await;
+}
+
+#[tokio::test]
+async fn a5_what_may_not_is_ended_with_a_word_about_what_may_have_happened() {
+    let (second, _, id) = after_a_death(once(second_time)).await;
+    let ended = task(&second, &id).await;
+    let message = ended.status_message.expect("says why");
+    assert_eq!((ended.fence.attempt, ended.outcome.is_some()), (1, true));
+    assert!(
+        message.contains("not declared idempotent") && message.contains("may have had effects"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a5_what_has_said_that_its_effects_begin_is_not_run_again() {
+    fn affects(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+        async move {
+            context.effects().await.expect("stored");
+            pending().await
+        }
+        .boxed()
+    }
+    let store = native::memory();
+    let first = Arc::new(store.node());
+    let before = host(&first, vec![rerun(affects)]);
+    let id = create(&before, &caller(), "tool", Arc::new(NoOutlet)).await;
+    until(&before, &id, "the effects", |task| task.effects).await;
+    first.kill();
+    let ended = task(&host(&Arc::new(store.node()), vec![rerun(affects)]), &id).await;
+    let message = ended.status_message.expect("says why");
+    assert!(message.contains("effects begin") && message.contains("has had effects"), "{message}");
+}
+
+#[tokio::test]
+async fn a_task_is_run_three_times_at_most() {
+    let store = native::memory();
+    let mut node = Arc::new(store.node());
+    let mut on = host(&node, vec![rerun(never)]);
+    let id = create(&on, &caller(), "tool", Arc::new(NoOutlet)).await;
+    for attempt in 2..=3 {
+        node.kill();
+        node = Arc::new(store.node());
+        on = host(&node, vec![rerun(never)]);
+        let begun = |task: &Task| task.fence.attempt == attempt && task.started_at.is_some();
+        until(&on, &id, "the next attempt", begun).await;
+    }
+    node.kill();
+    let ended = task(&host(&Arc::new(store.node()), vec![rerun(never)]), &id).await;
+    assert_eq!(ended.status(), TaskStatus::Failed);
+    let message = ended.status_message.expect("says why");
+    assert!(message.contains("It was run 3 times, the most that is allowed"), "{message}");
+}
+
+/// The operator's word is what it was when the task was created, and can only be
+/// taken back.
+#[tokio::test]
+async fn what_the_operator_allows_later_makes_nothing_run_again() {
+    for (before, after) in [(once(second_time), rerun(second_time)), (rerun(second_time), once(second_time))]
+    {
+        let store = native::memory();
+        let first = Arc::new(store.node());
+        let id = create(&host(&first, vec![before]), &caller(), "tool", Arc::new(NoOutlet)).await;
+        first.kill();
+        let ended = task(&host(&Arc::new(store.node()), vec![after]), &id).await;
+        assert_eq!(ended.status(), TaskStatus::Failed);
+    }
+}
+
+#[tokio::test]
+async fn a_task_waits_for_a_tool_that_is_not_loaded() {
+    let store = native::memory();
+    let first = Arc::new(store.node());
+    let id = create(&host(&first, vec![rerun(second_time)]), &caller(), "tool", Arc::new(NoOutlet)).await;
+    first.kill();
+    let second = host(&Arc::new(store.node()), Vec::new());
+    let (_stop, stopped) = watch::channel(false);
+    let service = tokio::spawn(second.clone().keep_time(stopped));
+    let waits = task(&second, &id).await;
+    assert_eq!(waits.status(), TaskStatus::Working);
+    assert!(waits.status_message.expect("says why").contains("Waiting for the tool `tool`"));
+    // An operator who looks on does not take it.
+    second.publish(Arc::new(Catalog::new(vec![rerun(second_time)]).expect("one")));
+    until(&second, &id, "the tool to be back", |task| task.status() == TaskStatus::Completed).await;
+    service.abort();
+}
+
+/// Asks `a`; the first time it then never ends, later it gives what it heard.
+fn asks(context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    let question = AskedQuestion {
+        key: "a".to_owned(),
+        method: "elicitation/create".to_owned(),
+        params: RawJson::trusted(r#"{"message":"?","requestedSchema":{"type":"object","properties":{}}}"#),
+        check: None,
+    };
+    async move {
+        let answers = context.ask(vec![question]).await;
+        if context.info().attempt == 1 {
+            return pending().await;
+        }
+        done(&format!("{answers:?}"))
+    }
+    .boxed()
+}
+
+const ANSWER: &str = r#"{"action":"accept","content":{}}"#;
+
+/// IR-7: an answer is stored once, and the same question is not asked twice.
+#[tokio::test]
+async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
+    let store = native::memory();
+    let first = Arc::new(store.node());
+    let before = host(&first, vec![rerun(asks)]);
+    let client = Client::default();
+    let id = create(&before, &caller(), "tool", Arc::new(client.clone())).await;
+    eventually("the question", || !client.asked().is_empty()).await;
+    before.answered(&caller(), &client.asked()[0], Ok(RawJson::trusted(ANSWER))).await.expect("kept");
+    first.kill();
+    let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
+    let later = Client::default();
+    let result = second.task_result(&caller(), &id, Arc::new(later.clone())).await.expect("a task");
+    assert!(result.expect("a result").as_str().contains("accept"));
+    assert_eq!((client.asked().len(), later.asked().len()), (1, 0));
+}
+
+/// A question that was open when the host died stays open, under the request that it
+/// went out in and under a new one.
+#[tokio::test]
+async fn an_open_question_outlives_its_host() {
+    for answer_late in [false, true] {
+        let store = native::memory();
+        let first = Arc::new(store.node());
+        let client = Client::default();
+        let before = host(&first, vec![rerun(asks)]);
+        let id = create(&before, &caller(), "tool", Arc::new(client.clone())).await;
+        eventually("the question", || !client.asked().is_empty()).await;
+        first.kill();
+        let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
+        assert_eq!(task(&second, &id).await.status(), TaskStatus::InputRequired);
+        let later = Client::default();
+        if answer_late {
+            // The answer to the request of the dead host.
+            second.answered(&caller(), &client.asked()[0], Ok(RawJson::trusted(ANSWER))).await.expect("kept");
+        } else {
+            let (asking, waits) = (later.clone(), second.clone());
+            let id = id.clone();
+            let waits =
+                tokio::spawn(async move { waits.task_result(&caller(), &id, Arc::new(asking)).await });
+            eventually("the question to go out again", || !later.asked().is_empty()).await;
+            second.answered(&caller(), &later.asked()[0], Ok(RawJson::trusted(ANSWER))).await.expect("kept");
+            waits.await.expect("no panic").expect("a task").expect("a result");
+        }
+        let result = second.task_result(&caller(), &id, Arc::new(NoOutlet)).await.expect("a task");
+        assert!(result.expect("a result").as_str().contains("accept"));
+        let ended = task(&second, &id).await;
+        assert_eq!((ended.questions.len(), ended.questions[0].asked_again), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
+    let tools = || {
+        vec![
+            tool_of(Durability::Rerun, None, "again", second_time),
+            tool("once", second_time),
+            tool("plain", never),
+        ]
+    };
+    let store = native::memory();
+    let first = host(&Arc::new(store.node()), tools());
+    let again = create(&first, &caller(), "again", Arc::new(NoOutlet)).await;
+    let once = create(&first, &caller(), "once", Arc::new(NoOutlet)).await;
+    let (calling, plain) = (first.clone(), calls::call("plain", false, Arc::new(NoOutlet)));
+    let plain = tokio::spawn(async move { calling.call(&caller(), plain).await });
+    eventually("all three to run", || first.running() == 3).await;
+    let drained = first.drain(Duration::ZERO, Parting::HandOver).await;
+    assert_eq!(drained, Drained { cut: 2, handed_over: 1 });
+    assert!(plain.await.expect("no panic").is_err());
+    assert_eq!(first.running(), 0);
+    let second = host(&Arc::new(store.node()), tools());
+    let ended = task(&second, &once).await;
+    assert_eq!(ended.status(), TaskStatus::Failed);
+    assert!(ended.status_message.expect("says why").contains("was shut down"));
+    let ended = until(&second, &again, "the hand-over", |task| !task.is_live()).await;
+    assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
+}
+
+/// However the line moves while a host closes: what had not begun is begun by the next
+/// one, and what had begun ends here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
+    // All wait until the line is there; then they end one after the other.
+    let moment = |gate: &watch::Sender<bool>| {
+        let gate = gate.subscribe();
+        vec![tool("moment", move |_| {
+            let mut gate = gate.clone();
+            async move {
+                gate.wait_for(|open| *open).await.expect("it is there");
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                done("once")
+            }
+            .boxed()
+        })]
+    };
+    let mut handed_over = 0;
+    for _ in 0..20 {
+        let gate = watch::Sender::new(false);
+        let store = native::memory();
+        let first = host(&Arc::new(store.node()), moment(&gate));
+        let mut ids = Vec::new();
+        for _ in 0..190 {
+            ids.push(create(&first, &caller(), "moment", Arc::new(NoOutlet)).await);
+        }
+        gate.send_replace(true);
+        let drained = first.drain(Duration::from_secs(30), Parting::HandOver).await;
+        assert_eq!(drained.cut, 0, "nothing that could end was cut");
+        handed_over += drained.handed_over;
+        let second = host(&Arc::new(store.node()), moment(&gate));
+        for id in &ids {
+            let ended = until(&second, id, "each to end", |task| !task.is_live()).await;
+            assert_eq!(ended.status(), TaskStatus::Completed, "{ended:?}");
+            assert_eq!(ended.fence.attempt, 1, "it began once");
+        }
+    }
+    assert!(handed_over > 0, "there was a line");
+}
+
+#[tokio::test]
+async fn a_host_whose_client_is_gone_leaves_nothing_to_others() {
+    let store = native::memory();
+    let first = host(&Arc::new(store.node()), vec![rerun(never)]);
+    let id = create(&first, &caller(), "tool", Arc::new(NoOutlet)).await;
+    let drained = first.drain(Duration::ZERO, Parting::End(Departure::PipeClosed)).await;
+    assert_eq!(drained, Drained { cut: 1, handed_over: 0 });
+    let ended = task(&host(&Arc::new(store.node()), vec![rerun(never)]), &id).await;
+    let message = ended.status_message.expect("says why");
+    assert!(message.contains("ended with the pipe of its client"), "{message}");
+}
+
+/// A clock that is moved by hand.
+struct HandClock(AtomicI64);
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// A4: a host whose lease has run out stops what it ran, takes another incarnation,
+/// and sees to its own former tasks as anybody would.
+#[tokio::test]
+async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
+    struct Sign(Arc<AtomicI64>);
+    impl Drop for Sign {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let clock = Arc::new(HandClock(AtomicI64::new(1_000_000)));
+    let lease = Duration::from_millis(300);
+    let store = Arc::new(MemoryStore::new(clock.clone()).leased(lease));
+    let dropped = Arc::new(AtomicI64::new(0));
+    let sign = dropped.clone();
+    let guarded = tool_of(Durability::Rerun, None, "tool", move |context: Arc<dyn RunContext>| {
+        let held = Sign(sign.clone());
+        async move {
+            let _held = held;
+            match context.info().attempt {
+                1 => pending().await,
+                _ => done("again"),
+            }
+        }
+        .boxed()
+    });
+    let host = host(&store, vec![guarded]);
+    let (_stop, stopped) = watch::channel(false);
+    let services = [
+        tokio::spawn(host.clone().keep_lease(stopped.clone())),
+        tokio::spawn(host.clone().keep_time(stopped)),
+    ];
+    let id = create(&host, &caller(), "tool", Arc::new(NoOutlet)).await;
+    let first = task(&host, &id).await.fence;
+    // By the store's clock it is dead, whatever its own says.
+    clock.0.fetch_add(301, Ordering::SeqCst);
+    eventually("its run to be stopped", || dropped.load(Ordering::SeqCst) == 1).await;
+    let ended = until(&host, &id, "the second attempt", |task| !task.is_live()).await;
+    assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
+    assert_ne!(ended.fence.incarnation, first.incarnation);
+    services.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// A4: a host that goes late, of whose lease nobody heard in time, neither ends nor hands
+/// over what another one has claimed meanwhile. (Seed 1154 of the simulation.)
+#[tokio::test]
+async fn a_host_that_goes_leaves_alone_what_another_has_claimed() {
+    for parting in [Parting::HandOver, Parting::End(Departure::PipeClosed)] {
+        let clock = Arc::new(HandClock(AtomicI64::new(1_000_000)));
+        let store = Arc::new(MemoryStore::new(clock.clone()).leased(Duration::from_secs(600)));
+        // It keeps no lease: nothing tells it that its time is over.
+        let first = host(&Arc::new(store.node()), vec![rerun(never)]);
+        let id = create(&first, &caller(), "tool", Arc::new(NoOutlet)).await;
+        clock.0.fetch_add(600_001, Ordering::SeqCst);
+        let second = host(&Arc::new(store.node()), vec![rerun(never)]);
+        second.recover_now().await;
+        let claimed = until(&second, &id, "the claim", |task| task.fence.attempt == 2).await;
+        assert_eq!(first.drain(Duration::ZERO, parting).await, Drained::default());
+        let left = task(&second, &id).await;
+        assert_eq!((left.status(), left.fence), (TaskStatus::Working, claimed.fence));
+    }
+}

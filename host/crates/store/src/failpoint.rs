@@ -1,0 +1,116 @@
+//! Fail points: named places at which a test has the process stopped, to see what is
+//! left there. Compiled in by the feature `failpoints` alone, which is for the binary
+//! `toolyard-failpoints` of the tests; in what is shipped there is nothing of them.
+//!
+//! What may not live here: anything that goes on afterwards in another way. A fail point
+//! kills the process as `kill -9` does, or stops it as `kill -STOP` does.
+
+use rustix::process::{Signal, getpid, kill_process};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use toolyard_task::Task;
+use toolyard_task::audit::{Action, Entry};
+
+/// What is done to a task.
+const WHAT: [&str; 11] = [
+    "create", "start", "finish", "cancel", "ask", "answer", "orphan", "claim", "release", "expire", "change",
+];
+/// When: nothing is written; it is written and not committed; it is committed, and
+/// nobody knows yet.
+const WHEN: [&str; 3] = ["before", "uncommitted", "committed"];
+/// Places outside of the store.
+const ELSEWHERE: [&str; 1] = ["drain.begun"];
+
+/// Where the process ends, and how.
+struct Armed {
+    name: String,
+    /// How often the place has to be reached still.
+    left: AtomicU32,
+    signal: Signal,
+}
+
+static ARMED: OnceLock<Armed> = OnceLock::new();
+
+/// Arms one: `NAME`, `NAME:COUNT` for the time that it is reached so often, and either
+/// with `:stop` at its end, which stops the process instead of killing it.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn arm(text: &str) -> Result<(), String> {
+    let armed = Armed::named(text).ok_or_else(|| format!("there is no fail point `{text}`"))?;
+    ARMED.set(armed).map_err(|_| "a fail point is armed already".to_owned())
+}
+
+impl Armed {
+    fn named(text: &str) -> Option<Self> {
+        let (text, signal) = match text.strip_suffix(":stop") {
+            Some(text) => (text, Signal::STOP),
+            None => (text, Signal::KILL),
+        };
+        let (name, count) = text.split_once(':').unwrap_or((text, "1"));
+        let known = ELSEWHERE.contains(&name)
+            || name.split_once('.').is_some_and(|(what, when)| WHAT.contains(&what) && WHEN.contains(&when));
+        let count = count.parse().ok().filter(|count| known && *count > 0)?;
+        Some(Self { name: name.to_owned(), left: AtomicU32::new(count), signal })
+    }
+}
+
+/// The process is at this place.
+pub fn reach(name: &str) {
+    let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else { return };
+    if armed.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+        tracing::error!(name, "fail point");
+        // It cannot fail; a test that waits for the end would find out.
+        if let Err(error) = kill_process(getpid(), armed.signal) {
+            tracing::error!(%error, "the process cannot be stopped");
+        }
+    }
+}
+
+/// The place of a change of a task.
+pub(crate) fn reach_in(what: &str, when: &str) {
+    reach(&format!("{what}.{when}"));
+}
+
+/// What is being done to a task, by what the audit log says of it.
+pub(crate) fn what(after: &Task, entries: &[Entry]) -> &'static str {
+    match entries.first().map(|entry| entry.action) {
+        Some(Action::Ended) => "finish",
+        Some(Action::Cancelled) => "cancel",
+        Some(Action::Asked) => "ask",
+        Some(Action::Answered) => "answer",
+        Some(Action::Orphaned) => "orphan",
+        Some(Action::Claimed) => "claim",
+        Some(Action::Released) => "release",
+        Some(Action::Expired) => "expire",
+        None if has_just_started(after) => "start",
+        _ => "change",
+    }
+}
+
+/// The time of the last change is that of the start, or just after it.
+fn has_just_started(task: &Task) -> bool {
+    let just_now = task.started_at.is_some_and(|at| at.0 + 1 >= task.updated_at.0);
+    just_now && !task.effects && task.questions.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fail_point_has_a_known_name_a_count_and_a_signal() {
+        let armed = |text: &str| {
+            let Armed { name, left, signal } = Armed::named(text)?;
+            Some((name, left.into_inner(), signal))
+        };
+        let of = |name: &str, count, signal| Some((name.to_owned(), count, signal));
+        assert_eq!(armed("create.before"), of("create.before", 1, Signal::KILL));
+        assert_eq!(armed("finish.uncommitted:3"), of("finish.uncommitted", 3, Signal::KILL));
+        assert_eq!(armed("drain.begun:stop"), of("drain.begun", 1, Signal::STOP));
+        assert_eq!(armed("claim.committed:2:stop"), of("claim.committed", 2, Signal::STOP));
+        for odd in ["", "create", "create.after", "made.before", "create.before:0", "create.before:x:stop"] {
+            assert_eq!(armed(odd), None, "{odd}");
+        }
+    }
+}

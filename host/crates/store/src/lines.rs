@@ -1,0 +1,160 @@
+//! Tasks outside a store: one JSON object a line.
+
+use serde::{Deserialize, Serialize};
+use toolyard_task::wire::RawJson;
+use toolyard_task::{Incarnation, Outcome, Task};
+
+/// The format of the lines that this release writes, and the latest that it reads.
+pub const FORMAT: u32 = 1;
+
+/// Counters and times beyond this are of nobody's making, and would leave no room
+/// for those that come after them.
+const MOST: u64 = 1 << 53;
+
+/// Why a line is no task.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// Not JSON, or not of this shape.
+    #[error("not a task of format {FORMAT}")]
+    Malformed(#[from] serde_json::Error),
+    /// Written by a later release.
+    #[error("format {0} is not known here, only up to {FORMAT}; import it with the release that wrote it")]
+    Newer(u32),
+    /// No store can have had it.
+    #[error("{0}")]
+    Impossible(&'static str),
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    format: u32,
+    task: &'a Task,
+    arguments: &'a RawJson,
+    outcome: &'a Option<Outcome>,
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Read {
+    #[serde(rename = "format")]
+    _format: u32,
+    task: Task,
+    arguments: RawJson,
+    outcome: Option<Outcome>,
+}
+
+/// A task as one line, without its end. Line breaks within JSON that was kept to the
+/// letter become spaces; they can only stand between two of its tokens.
+///
+/// # Errors
+/// That of `serde_json`, if the JSON in it is none.
+pub fn line(task: &Task) -> Result<String, serde_json::Error> {
+    let Task { arguments, outcome, .. } = task;
+    let line = serde_json::to_string(&Written { format: FORMAT, task, arguments, outcome })?;
+    Ok(if line.contains(['\n', '\r']) { line.replace(['\n', '\r'], " ") } else { line })
+}
+
+/// The task of a line.
+///
+/// # Errors
+/// [`LineError`], if it is not what [`line`] writes.
+pub fn read_line(text: &str) -> Result<Task, LineError> {
+    let Format { format } = serde_json::from_str(text)?;
+    if format > FORMAT {
+        return Err(LineError::Newer(format));
+    }
+    let Read { task, arguments, outcome, .. } = serde_json::from_str(text)?;
+    let task = Task { arguments, outcome, ..task };
+    check(&task).map_err(LineError::Impossible)?;
+    Ok(task)
+}
+
+fn check(task: &Task) -> Result<(), &'static str> {
+    let time = |ms: i64| ms.unsigned_abs() < MOST;
+    let Incarnation(incarnation) = task.fence.incarnation;
+    match () {
+        () if !task.arguments.is_object() => Err("`arguments` is not an object"),
+        () if !(1..MOST).contains(&task.version) => Err("`version` counts from 1"),
+        () if incarnation >= MOST => Err("`fence.incarnation` is out of bounds"),
+        () if task.fence.attempt == 0 => Err("`fence.attempt` counts from 1"),
+        () if task.ttl_ms >= MOST => Err("`ttl_ms` is out of bounds"),
+        () if !time(task.created_at.0) || !time(task.updated_at.0) => Err("a time is out of bounds"),
+        () if task.updated_at < task.created_at => Err("`updated_at` is before `created_at`"),
+        () => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolyard_task::task::{Era, Fence};
+    use toolyard_task::wire::{RequestedTtl, RpcError, Timestamp};
+    use toolyard_task::{Digest, Owner, TaskId};
+    use uuid::Uuid;
+
+    fn task() -> Task {
+        Task {
+            id: TaskId(Uuid::from_u128(7)),
+            owner: Owner::Local,
+            session: None,
+            era: Era::Sessions,
+            client_capabilities: RawJson::trusted("{\n}"),
+            tool: "a.tool".into(),
+            digest: Digest("ab".repeat(32)),
+            arguments: RawJson::trusted("{ \"a\" :\r\n1.50 }"),
+            progress_token: None,
+            requested_ttl: RequestedTtl::Absent,
+            ttl_ms: 1_000,
+            poll_interval_ms: 1_000,
+            created_at: Timestamp(1_000),
+            updated_at: Timestamp(1_001),
+            status_message: Some("line\nbreak".into()),
+            version: 2,
+            fence: Fence { incarnation: Incarnation(1), attempt: 1 },
+            started_at: None,
+            effects: false,
+            rerun: false,
+            questions: Vec::new(),
+            outcome: Some(Outcome::Error(RpcError::new(-1, "no"))),
+        }
+    }
+
+    #[test]
+    fn a_task_is_one_line_and_reads_back() {
+        let text = line(&task()).expect("encodes");
+        assert!(!text.contains(['\n', '\r']), "{text}");
+        let arguments = RawJson::trusted("{ \"a\" :  1.50 }");
+        let expected = Task { arguments, client_capabilities: RawJson::trusted("{ }"), ..task() };
+        let back = read_line(&text).expect("decodes");
+        assert_eq!(back, expected);
+        assert_eq!(line(&back).expect("encodes"), text);
+    }
+
+    #[test]
+    fn what_no_store_can_have_had_is_refused_in_words() {
+        let text = line(&task()).expect("encodes");
+        for (from, to, says) in [
+            ("\"format\":1", "\"format\":2", "format 2 is not known here"),
+            ("\"format\":1", "\"form\":1", "not a task of format 1"),
+            ("\"version\":2", "\"version\":0", "`version`"),
+            ("\"attempt\":1", "\"attempt\":0", "`fence.attempt`"),
+            ("\"incarnation\":1", "\"incarnation\":18446744073709551615", "`fence.incarnation`"),
+            ("{ \"a\" :  1.50 }", "[]", "`arguments`"),
+            ("\"outcome\":", "\"outcomes\":", "not a task"),
+            ("{\"format\"", "[{\"format\"", "not a task"),
+        ] {
+            let changed = text.replacen(from, to, 1);
+            assert_ne!(changed, text, "{from}");
+            let error = read_line(&changed).expect_err(&changed);
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        let times = text.replacen("\"updated_at\":1001", "\"updated_at\":1", 1);
+        assert_ne!(times, text);
+        assert!(matches!(read_line(&times), Err(LineError::Impossible(_))));
+    }
+}

@@ -1,0 +1,64 @@
+//! All tasks in memory, out and in.
+
+use super::MemoryStore;
+use super::hosts::Life;
+use async_trait::async_trait;
+use toolyard_task::archive::{Archive, Export, Unreadable};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Incarnation, Task};
+
+/// Tasks that are given at a time.
+const ROWS: usize = 256;
+
+#[async_trait]
+impl Archive for MemoryStore {
+    async fn export(&self) -> Result<Box<dyn Export>, StoreError> {
+        let mut all: Vec<Task> = self.state()?.tasks.values().cloned().collect();
+        all.sort_by_key(|task| (task.created_at, task.id));
+        Ok(Box::new(Moment(all.into_iter())))
+    }
+
+    async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
+        let mut taken = Vec::new();
+        {
+            let mut state = self.state()?;
+            let now = self.shared.stamps.now();
+            for mut task in tasks {
+                if state.tasks.contains_key(&task.id) {
+                    continue;
+                }
+                if task.is_live() {
+                    task.fence.incarnation = state.dead_host(task.fence.incarnation, now);
+                }
+                taken.push(task.id);
+                state.put(task);
+            }
+        }
+        taken.iter().for_each(|id| self.changed(*id));
+        Ok(u32::try_from(taken.len()).unwrap_or(u32::MAX))
+    }
+}
+
+impl super::State {
+    /// The number of a host that is dead here: this one, unless the host that has it
+    /// lives.
+    fn dead_host(&mut self, former: Incarnation, now: Timestamp) -> Incarnation {
+        let dead = match former.0 > 0 && !self.lives(former, now) {
+            true => former,
+            false => Incarnation(self.incarnations + 1),
+        };
+        self.incarnations = self.incarnations.max(dead.0);
+        self.hosts.entry(dead).or_insert(Life::OVER);
+        dead
+    }
+}
+
+struct Moment(std::vec::IntoIter<Task>);
+
+#[async_trait]
+impl Export for Moment {
+    async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError> {
+        Ok(self.0.by_ref().take(ROWS).map(Ok).collect())
+    }
+}

@@ -1,0 +1,237 @@
+//! Values that nobody can read who has the file but not the key.
+//!
+//! What is sealed, the stores say; here it is sealed and opened. A sealed value is
+//! one byte that no plain value begins with, the id of its key, a random nonce, and
+//! the text under AES-256-GCM with its tag. Nothing is sealed with a key of the
+//! operator's itself: each task has a key of its own, derived from it, so that the
+//! bound on random nonces under one key counts the changes of one task. The tag
+//! covers the task and the column: a value that was moved to another row, or
+//! another column, does not open.
+
+use crate::codec::CodecError;
+use aes_gcm::aead::{AeadInOut as _, KeyInit as _};
+use aes_gcm::{Aes256Gcm, Nonce, Tag};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use hmac::{Hmac, Mac as _};
+use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use toolyard_task::TaskId;
+use zeroize::Zeroizing;
+
+/// The first byte of what is sealed, which is also the number of this layout. Text
+/// that is JSON does not begin with it, nor does an outcome.
+const LAYOUT: u8 = 1;
+const NONCE: usize = 12;
+const TAG: usize = 16;
+/// What stands before the sealed text.
+const HEAD: usize = 1 + KeyId::LENGTH + NONCE;
+
+/// Which key it is. It is made of the key, so that no two keys go by one id, and
+/// says nothing of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct KeyId(pub(crate) [u8; KeyId::LENGTH]);
+
+impl KeyId {
+    const LENGTH: usize = 8;
+
+    fn of(secret: &[u8; 32]) -> Self {
+        let digest = Sha256::new().chain_update(b"toolyard store key\0").chain_update(secret).finalize();
+        Self(*digest.first_chunk().expect("a digest is longer"))
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+struct Key {
+    id: KeyId,
+    secret: Zeroizing<[u8; 32]>,
+}
+
+impl Key {
+    fn cipher(&self, of: TaskId) -> Aes256Gcm {
+        let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*self.secret)
+            .expect("HMAC takes keys of any length");
+        mac.update(b"toolyard task\0");
+        mac.update(of.0.as_bytes());
+        let derived = Zeroizing::new(<[u8; 32]>::from(mac.finalize().into_bytes()));
+        Aes256Gcm::new((&*derived).into())
+    }
+}
+
+/// The operator's keys. The first one seals, all of them open.
+pub struct Keyring {
+    newest: Key,
+    older: Vec<Key>,
+}
+
+impl Keyring {
+    /// Of these keys, the newest first; each is 32 random bytes. None of none.
+    #[must_use]
+    pub fn new(secrets: impl IntoIterator<Item = [u8; 32]>) -> Option<Arc<Self>> {
+        let key = |secret: [u8; 32]| Key { id: KeyId::of(&secret), secret: Zeroizing::new(secret) };
+        let mut keys = secrets.into_iter().map(key);
+        let newest = keys.next()?;
+        Some(Arc::new(Self { newest, older: keys.collect() }))
+    }
+
+    /// The key that seals.
+    #[must_use]
+    pub const fn newest(&self) -> KeyId {
+        self.newest.id
+    }
+
+    /// Whether it can open what this key sealed.
+    #[must_use]
+    pub fn has(&self, id: KeyId) -> bool {
+        self.key(id).is_some()
+    }
+
+    fn key(&self, id: KeyId) -> Option<&Key> {
+        std::iter::once(&self.newest).chain(&self.older).find(|key| key.id == id)
+    }
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids = std::iter::once(&self.newest).chain(&self.older).map(|key| key.id);
+        f.debug_list().entries(ids).finish()
+    }
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    Record,
+    Arguments,
+    Outcome,
+}
+
+/// What the tag covers beside the text.
+fn associated(column: Column, of: TaskId) -> [u8; 17] {
+    let mut data = [0; 17];
+    data[0] = match column {
+        Column::Record => b'r',
+        Column::Arguments => b'a',
+        Column::Outcome => b'o',
+    };
+    data[1..].copy_from_slice(of.0.as_bytes());
+    data
+}
+
+/// How a store writes its values, and reads them: sealed with the keys that there
+/// are, or as they are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sealing(pub(crate) Option<Arc<Keyring>>);
+
+impl Sealing {
+    /// The key that what is written now is sealed with.
+    pub(crate) fn key(&self) -> Option<KeyId> {
+        self.0.as_ref().map(|keys| keys.newest())
+    }
+
+    /// Whether it opens what was sealed with this key.
+    pub(crate) fn opens(&self, key: KeyId) -> bool {
+        self.0.as_ref().is_some_and(|keys| keys.has(key))
+    }
+
+    /// What stands in the column of a record: text, sealed or not.
+    pub(crate) fn record(&self, of: TaskId, text: String) -> Result<String, CodecError> {
+        match &self.0 {
+            None => Ok(text),
+            Some(keys) => Ok(STANDARD_NO_PAD.encode(seal(keys, of, Column::Record, text.as_bytes())?)),
+        }
+    }
+
+    /// What stands in another column.
+    pub(crate) fn bytes<'a>(
+        &self,
+        of: TaskId,
+        column: Column,
+        bytes: impl Into<Cow<'a, [u8]>>,
+    ) -> Result<Cow<'a, [u8]>, CodecError> {
+        let bytes = bytes.into();
+        match &self.0 {
+            None => Ok(bytes),
+            Some(keys) => Ok(seal(keys, of, column, &bytes)?.into()),
+        }
+    }
+
+    /// The record that [`Sealing::record`] was given.
+    pub(crate) fn open_record<'a>(&self, of: TaskId, text: &'a str) -> Result<Cow<'a, str>, CodecError> {
+        // A record is a JSON object, and base64 has no brace.
+        if text.starts_with('{') {
+            return Ok(text.into());
+        }
+        let sealed = STANDARD_NO_PAD.decode(text).map_err(|_| CodecError::NotSealed)?;
+        let opened = String::from_utf8(self.open_sealed(of, Column::Record, sealed)?);
+        Ok(opened.map_err(|_| CodecError::NotText)?.into())
+    }
+
+    /// The value that [`Sealing::bytes`] was given.
+    pub(crate) fn open(&self, of: TaskId, column: Column, bytes: Vec<u8>) -> Result<Vec<u8>, CodecError> {
+        if bytes.first() == Some(&LAYOUT) { self.open_sealed(of, column, bytes) } else { Ok(bytes) }
+    }
+
+    fn open_sealed(&self, of: TaskId, column: Column, mut bytes: Vec<u8>) -> Result<Vec<u8>, CodecError> {
+        let id = sealed_with(&bytes).ok_or(CodecError::NotSealed)?;
+        let key = self.0.as_ref().and_then(|keys| keys.key(id)).ok_or(CodecError::NoKey(id))?;
+        let (head, body) = bytes.split_at_mut(HEAD);
+        let at = body.len().checked_sub(TAG).ok_or(CodecError::NotSealed)?;
+        let (text, tag) = body.split_at_mut(at);
+        let nonce: &[u8; NONCE] = head.last_chunk().ok_or(CodecError::NotSealed)?;
+        let tag = Tag::try_from(&*tag).map_err(|_| CodecError::NotSealed)?;
+        key.cipher(of)
+            .decrypt_inout_detached(&Nonce::from(*nonce), &associated(column, of), text.into(), &tag)
+            .map_err(|_| CodecError::Forged(id))?;
+        bytes.truncate(HEAD + at);
+        bytes.drain(..HEAD);
+        Ok(bytes)
+    }
+}
+
+/// The key that a value is sealed with; none, if it is plain.
+pub(crate) fn sealed_with(bytes: &[u8]) -> Option<KeyId> {
+    let (layout, rest) = bytes.split_first()?;
+    (*layout == LAYOUT && bytes.len() >= HEAD).then_some(())?;
+    rest.first_chunk().copied().map(KeyId)
+}
+
+/// The key that a record is sealed with; none, if it is plain.
+pub(crate) fn record_sealed_with(text: &str) -> Option<KeyId> {
+    // As many characters as stand for whole groups of the head's bytes, and no fewer.
+    let head = text.get(..HEAD.div_ceil(3) * 4)?;
+    STANDARD_NO_PAD.decode(head).ok().and_then(|head| sealed_with(&head))
+}
+
+fn seal(keys: &Keyring, of: TaskId, column: Column, plain: &[u8]) -> Result<Vec<u8>, CodecError> {
+    let mut nonce = [0; NONCE];
+    getrandom::fill(&mut nonce).map_err(CodecError::NoChance)?;
+    let mut sealed = Vec::with_capacity(HEAD + plain.len() + TAG);
+    sealed.push(LAYOUT);
+    sealed.extend_from_slice(&keys.newest.id.0);
+    sealed.extend_from_slice(&nonce);
+    sealed.extend_from_slice(plain);
+    let tag = keys
+        .newest
+        .cipher(of)
+        .encrypt_inout_detached(&Nonce::from(nonce), &associated(column, of), (&mut sealed[HEAD..]).into())
+        .map_err(|_| CodecError::TooLong)?;
+    sealed.extend_from_slice(&tag);
+    Ok(sealed)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! All tasks of the file, out and in.
+
+use super::error::{corrupt, failed};
+use super::nodes::{self, lock_file};
+use super::tasks::{New, id, number, task};
+use super::writer::Writing;
+use super::{SqliteStore, schema};
+use crate::Refused;
+use crate::seal::Sealing;
+use async_trait::async_trait;
+use rusqlite::{Connection, params};
+use std::collections::HashMap;
+use std::path::Path;
+use toolyard_task::archive::{Archive, Export, Unreadable};
+use toolyard_task::store::StoreError;
+use toolyard_task::{Incarnation, Task, TaskId};
+
+/// Tasks that are read in one go, at most, and the bytes after which there are enough
+/// of them.
+const ROWS: usize = 256;
+const ENOUGH: usize = 4 << 20;
+
+const NEXT: &str = "
+    SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome, id, created
+    FROM task INDEXED BY task_by_created
+    WHERE (created, id) > (?1, ?2) ORDER BY created, id";
+
+/// Numbers that are given by hand count as well for `AUTOINCREMENT`.
+const KNOWN_DEAD: &str = "INSERT OR IGNORE INTO node (incarnation, pid, started) VALUES (?1, 0, ?2)";
+const ANOTHER_DEAD: &str = "INSERT INTO node (pid, started) VALUES (0, ?1)";
+
+#[async_trait]
+impl Archive for SqliteStore {
+    async fn export(&self) -> Result<Box<dyn Export>, StoreError> {
+        let (path, busy) = (self.file.0.clone(), self.busy);
+        let opened = blocking(move || {
+            let on = schema::connection(&path, busy).map_err(failed)?;
+            on.pragma_update(None, "query_only", "ON").map_err(failed)?;
+            // The moment is that of the first read.
+            on.execute_batch("BEGIN; SELECT count(*) FROM (SELECT 1 FROM task LIMIT 1)").map_err(failed)?;
+            Ok(on)
+        });
+        let on = Some(opened.await?);
+        Ok(Box::new(Moment { on, sealing: self.sealing.clone(), after: (i64::MIN, Vec::new()) }))
+    }
+
+    async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
+        let new = |task| New::of(task, &self.sealing).map_err(corrupt);
+        let all = tasks.into_iter().map(new).collect::<Result<Vec<_>, _>>()?;
+        let folder = self.nodes.clone();
+        self.writer.write(move |writing| import(writing, &all, &folder)).await?
+    }
+}
+
+/// What the file held when the export began, and how far it has got. A connection of
+/// its own: a long transaction must not keep a reader from others.
+struct Moment {
+    on: Option<Connection>,
+    sealing: Sealing,
+    after: (i64, Vec<u8>),
+}
+
+#[async_trait]
+impl Export for Moment {
+    async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError> {
+        // Whoever was stopped in the middle has taken the connection along.
+        let on = self.on.take().ok_or_else(|| StoreError::Unavailable(Refused::Closed.into()))?;
+        let (sealing, mut after) = (self.sealing.clone(), std::mem::take(&mut self.after));
+        let read = move || {
+            let page = page(&on, &sealing, &mut after)?;
+            Ok((on, page, after))
+        };
+        let (on, page, after) = blocking(read).await?;
+        (self.on, self.after) = (Some(on), after);
+        Ok(page)
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    operation: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(operation).await;
+    done.map_err(|error| StoreError::Unavailable(error.into()))?
+}
+
+fn page(
+    on: &Connection,
+    sealing: &Sealing,
+    after: &mut (i64, Vec<u8>),
+) -> Result<Vec<Result<Task, Unreadable>>, StoreError> {
+    let mut statement = on.prepare_cached(NEXT).map_err(failed)?;
+    let mut rows = statement.query(params![after.0, after.1]).map_err(failed)?;
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    while page.len() < ROWS && bytes < ENOUGH {
+        let Some(row) = rows.next().map_err(failed)? else { break };
+        let of = id(row, 3).map_err(failed)?;
+        *after = (row.get(4).map_err(failed)?, of.0.as_bytes().to_vec());
+        let task = task(of, row, sealing);
+        bytes += task.as_ref().map_or(0, size);
+        page.push(task.map_err(|source| Unreadable { id: of, source }));
+    }
+    Ok(page)
+}
+
+/// Roughly what a task takes in memory.
+fn size(task: &Task) -> usize {
+    let answers = task.questions.iter().filter_map(|question| question.answer.as_ref()?.as_ref().ok());
+    let answers: usize = answers.map(|answer| answer.as_bytes().len()).sum();
+    let outcome = match &task.outcome {
+        Some(toolyard_task::Outcome::Result { result, .. }) => result.as_bytes().len(),
+        _ => 0,
+    };
+    task.arguments.as_bytes().len() + answers + outcome
+}
+
+fn import(
+    writing: &mut Writing<'_>,
+    all: &[New],
+    folder: &Path,
+) -> rusqlite::Result<Result<u32, StoreError>> {
+    let mut hosts = HashMap::new();
+    let mut taken = 0;
+    for new in all {
+        if exists(writing.on, new.task.id)? {
+            continue;
+        }
+        let mut task = new.task.clone();
+        if task.is_live() {
+            let former = task.fence.incarnation;
+            task.fence.incarnation = match hosts.get(&former) {
+                Some(dead) => *dead,
+                None => dead_host(writing, folder, former)?,
+            };
+            hosts.insert(former, task.fence.incarnation);
+        }
+        match new.insert(writing, &task)? {
+            Ok(_) => taken += 1,
+            Err(error) => return Ok(Err(error)),
+        }
+        let span = task.updated_at.0.saturating_sub(task.created_at.0);
+        writing.counts.spanned(writing.on, span)?;
+    }
+    Ok(Ok(taken))
+}
+
+fn exists(on: &Connection, id: TaskId) -> rusqlite::Result<bool> {
+    on.prepare_cached("SELECT 1 FROM task WHERE id = ?1")?.exists(params![id.0.as_bytes()])
+}
+
+/// The number of a host that is dead here: this one, unless the host that has it
+/// lives. While this transaction is open no host can take a number.
+fn dead_host(writing: &Writing<'_>, folder: &Path, former: Incarnation) -> rusqlite::Result<Incarnation> {
+    let now = writing.stamps.now().0;
+    if former.0 > 0 && !nodes::lives(&lock_file(folder, former)) {
+        writing.on.prepare_cached(KNOWN_DEAD)?.execute(params![number(former.0), now])?;
+        return Ok(former);
+    }
+    writing.on.prepare_cached(ANOTHER_DEAD)?.execute(params![now])?;
+    Ok(Incarnation(writing.on.last_insert_rowid().unsigned_abs()))
+}

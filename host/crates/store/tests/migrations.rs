@@ -1,0 +1,210 @@
+//! A file of every older schema is brought forward, with all that is in it. What such a
+//! file holds stands in `schemas/`, as the release of that schema wrote it.
+
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use tempfile::TempDir;
+use toolyard_store::contract::{AMPLE, ManualClock, START, change, owner, result, task};
+use toolyard_store::{OpenError, SqliteOptions, SqliteStore};
+use toolyard_task::audit::AuditStore;
+use toolyard_task::grant::{GrantStore, Verdict};
+use toolyard_task::keys::{KeyStore, KeyUse};
+use toolyard_task::node::NodeStore;
+use toolyard_task::search::{Direction, Filter, Order, OrderBy, Search};
+use toolyard_task::session::SessionStore;
+use toolyard_task::wire::{TaskStatus, Timestamp};
+use toolyard_task::{Digest, Event, Incarnation, Outcome, Owner, SessionId, Task, TaskId, TaskStore, Wanted};
+use uuid::Uuid;
+
+const FOLDER: &str = "TOOLYARD_STORE_MIGRATION_FOLDER";
+const FILE: &str = "toolyard.sqlite";
+const SESSION: &str = "0123456789abcdef0123456789abcdef";
+
+const SAMPLES: [&str; 5] = [
+    include_str!("schemas/schema-1.sql"),
+    include_str!("schemas/schema-2.sql"),
+    include_str!("schemas/schema-3.sql"),
+    include_str!("schemas/schema-4.sql"),
+    include_str!("schemas/schema-5.sql"),
+];
+
+/// A folder with the file of this schema.
+fn sample(schema: usize) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = Connection::open(folder.path().join(FILE)).expect("opens");
+    file.execute_batch(SAMPLES[schema - 1]).expect("is SQL");
+    let version: i64 = file.query_row("PRAGMA user_version", [], |row| row.get(0)).expect("answers");
+    assert_eq!(version, schema as i64);
+    folder
+}
+
+fn open(folder: &Path) -> Arc<SqliteStore> {
+    SqliteStore::open(folder, SqliteOptions { audit: true, ..SqliteOptions::new(ManualClock::at(START)) })
+        .expect("opens")
+}
+
+fn id(number: u128) -> TaskId {
+    TaskId(Uuid::from_u128(
+        (0x4000_8000 << 48) | u128::from_str_radix(&number.to_string(), 16).expect("digits"),
+    ))
+}
+
+async fn read(store: &SqliteStore, number: u128) -> Task {
+    store.read(id(number), None).await.expect("reads").unwrap_or_else(|| panic!("task {number}")).task
+}
+
+/// Everything that makes the tables and indexes.
+fn made_of(folder: &Path) -> BTreeSet<String> {
+    let file = Connection::open(folder.join(FILE)).expect("opens");
+    let mut read = file.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").expect("prepares");
+    let rows = read.query_map([], |row| row.get::<_, String>(0)).expect("reads");
+    rows.map(|sql| sql.expect("reads").split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[tokio::test]
+async fn every_older_file_is_brought_forward_with_all_that_is_in_it() {
+    let new = tempfile::tempdir().expect("a folder");
+    drop(open(new.path()));
+    for schema in 1..=SAMPLES.len() {
+        let folder = sample(schema);
+        let store = open(folder.path());
+        tasks_are_as_they_were(&store).await;
+        the_rest_is_as_it_was(&store, schema).await;
+        what_is_there_goes_on(&store).await;
+        store.shut_down().await;
+        assert_eq!(made_of(folder.path()), made_of(new.path()), "schema {schema}");
+        let file = Connection::open(folder.path().join(FILE)).expect("opens");
+        let check: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checks");
+        assert_eq!(check, "ok", "schema {schema}");
+    }
+}
+
+async fn tasks_are_as_they_were(store: &SqliteStore) {
+    let statuses = [
+        (1, TaskStatus::Working),
+        (2, TaskStatus::InputRequired),
+        (3, TaskStatus::Completed),
+        (4, TaskStatus::Failed),
+        (5, TaskStatus::Failed),
+        (6, TaskStatus::Failed),
+        (7, TaskStatus::Cancelled),
+    ];
+    for (number, status) in statuses {
+        let found = read(store, number).await;
+        assert_eq!((found.status(), found.id), (status, id(number)));
+        let long = matches!(number, 2 | 4);
+        match long {
+            true => assert_eq!(found.arguments.as_str().len(), r#"{"long":""}"#.len() + 10_000),
+            false => assert_eq!(found.arguments.as_str(), r#"{ "seconds" : 1.50 }"#),
+        }
+        assert_eq!(found.client_capabilities.as_str(), r#"{"elicitation" : {}}"#);
+    }
+    let asked = read(store, 2).await;
+    assert_eq!(asked.owner, Owner::Session(SessionId(SESSION.into())));
+    assert!(asked.effects && asked.started_at == Some(Timestamp(START + 1)));
+    let answer = asked.questions[0].answer.as_ref().expect("was answered").as_ref().expect("with a form");
+    assert_eq!(answer.as_str(), r#"{"action":"accept", "content":{"name":"Ann"}}"#);
+    assert_eq!(asked.open_questions().map(|question| question.key.as_str()).collect::<Vec<_>>(), ["sure"]);
+    let ended = |task: Task| task.outcome.expect("is over");
+    let Outcome::Result { is_error: false, result } = ended(read(store, 3).await) else { panic!("a result") };
+    assert_eq!(result.as_str(), r#"{ "content" : [] }"#);
+    assert!(matches!(ended(read(store, 4).await), Outcome::Result { is_error: true, .. }));
+    assert!(matches!(ended(read(store, 5).await), Outcome::Error(error) if error.message == "broke"));
+    assert_eq!(ended(read(store, 6).await), Outcome::Expired);
+    assert_eq!(ended(read(store, 7).await), Outcome::Cancelled);
+    // By what they are searched and listed and looked after.
+    let mut found: Vec<_> = store.held_by(Incarnation(3)).await.expect("answers");
+    found.sort_unstable();
+    assert_eq!(found, [id(1), id(2)]);
+    assert!(store.dead().await.expect("answers").contains(&Incarnation(3)));
+    let search = Search {
+        owner: owner("a"),
+        filter: Filter::default(),
+        order: Order { by: OrderBy::Updated, direction: Direction::Descending },
+        after: None,
+        limit: 9,
+    };
+    let page = store.search(&search).await.expect("searches");
+    let found: Vec<_> = page.tasks.into_iter().map(|summary| summary.id).collect();
+    assert_eq!(found, [id(3), id(7), id(4), id(1)]);
+    assert_eq!(store.due(9).await.expect("answers"), [id(6)]);
+}
+
+async fn the_rest_is_as_it_was(store: &SqliteStore, schema: usize) {
+    let session = SessionStore::session(store, &SessionId(SESSION.into())).await.expect("reads");
+    let session = session.expect("is there");
+    assert_eq!((session.client.as_str(), session.seen_at.0), ("suite 1.0", START + 77));
+    assert_eq!(session.subscriptions.len(), usize::from(schema >= 2));
+    let keys = store.keys(KeyUse::Cursor).await.expect("reads");
+    assert_eq!(keys.iter().map(|key| (key.id, key.secret[0])).collect::<Vec<_>>(), [(2, 0x22), (1, 0x11)]);
+    if schema >= 3 {
+        let lines = store.pending(9).await.expect("answers").remove(0).lines;
+        assert!(lines[0].contains("cafe0001-5-0") && lines[0].contains("task.created"), "{lines:?}");
+    }
+    if schema >= 4 {
+        let (digest, wanted) = (Digest("ab".repeat(32)), Wanted::host("https", "example.com", 443));
+        let grant = store.standing(&Owner::Local, "p.wasm", &digest, &wanted).await.expect("answers");
+        assert_eq!(grant.expect("was given").verdict, Verdict::Allow);
+    }
+    let used = id(80).0;
+    let first = store.use_up(used, Timestamp(START + 3_600_000)).await.expect("answers");
+    assert_eq!(first, schema < 5, "what was used up stays used");
+}
+
+async fn what_is_there_goes_on(store: &SqliteStore) {
+    let cancelled = Event::Cancelled { message: "by the test".into() };
+    change(store, id(1), &cancelled).await.expect("is there").expect("is live");
+    let finished = Event::Finished { fence: read(store, 2).await.fence, outcome: result(), message: None };
+    change(store, id(2), &finished).await.expect("is there").expect("is live");
+    let new = store.create(task(&owner("a")), AMPLE, Vec::new()).await.expect("creates");
+    assert!(store.read(new.id, None).await.expect("reads").is_some());
+    assert_eq!(store.remove(&[id(6), id(7)]).await.expect("removes"), 1, "one is gone, one is not");
+    assert!(store.register().await.expect("registers").incarnation > Incarnation(3));
+}
+
+/// What a further process does; without a folder, this is none.
+#[test]
+fn process() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let store = open(Path::new(&folder));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { store.create(task(&owner("new")), AMPLE, Vec::new()).await.expect("creates") });
+}
+
+#[tokio::test]
+async fn several_processes_may_bring_one_file_forward_at_a_time() {
+    for schema in [1, SAMPLES.len()] {
+        let folder = sample(schema);
+        let start = |_| {
+            let mut process = Command::new(std::env::current_exe().expect("is known"));
+            process.args(["--exact", "process", "--nocapture"]).env(FOLDER, folder.path());
+            process.stdout(Stdio::null()).spawn().expect("starts")
+        };
+        let processes: Vec<_> = (0..4).map(start).collect();
+        for mut process in processes {
+            assert!(process.wait().expect("ends").success(), "schema {schema}");
+        }
+        let store = open(folder.path());
+        tasks_are_as_they_were(&store).await;
+        let created = toolyard_task::store::ListQuery { owner: Some(owner("new")), after: None, limit: 9 };
+        assert_eq!(store.list(&created).await.expect("lists").len(), 4);
+    }
+}
+
+#[test]
+fn a_file_of_a_later_schema_is_refused_with_advice_and_left_as_it_is() {
+    let folder = sample(SAMPLES.len());
+    let path = folder.path().join(FILE);
+    let file = Connection::open(&path).expect("opens");
+    file.pragma_update(None, "user_version", 4_711).expect("sets");
+    drop(file);
+    let before = std::fs::read(&path).expect("reads");
+    let refused = SqliteStore::open(folder.path(), SqliteOptions::new(ManualClock::at(START)));
+    let error = refused.err().expect("is refused");
+    assert!(matches!(error, OpenError::Newer { found: 4_711, .. }), "{error:?}");
+    assert!(error.to_string().contains("run the release that wrote it"), "{error}");
+    assert!(std::fs::read(&path).expect("reads") == before, "it was changed");
+}

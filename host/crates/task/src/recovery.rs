@@ -1,0 +1,113 @@
+//! What becomes of a live task whose host is gone, or goes: the rule, as a pure
+//! function of its record.
+//!
+//! Nothing that a guest says of itself makes its task run again; that it has said
+//! that effects begin keeps it from being run again.
+
+use crate::task::Task;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What the operator says of the runs of a tool that a host left unfinished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// They are not run again: the task has failed.
+    #[default]
+    None,
+    /// They may be run again from the start.
+    Rerun,
+}
+
+/// How a host came to leave a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departure {
+    /// It is gone, nobody knows how.
+    Died,
+    /// It was shut down.
+    ShutDown,
+    /// The client closed the pipe that it was started for.
+    PipeClosed,
+    /// It lives, and was told that the record could not be written when it was.
+    LostSight,
+}
+
+/// Why a task that had begun is not run again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotRerun {
+    /// The operator did not say that its tool may be.
+    NotDeclared,
+    /// Its guest had said that effects begin.
+    Effects,
+    /// It was run so often already, which is the most.
+    Attempts(u32),
+    /// The tool of that name does not take its arguments any more; what is wrong with
+    /// them.
+    Misfit(String),
+    /// The host that left it leaves nothing to another one.
+    Left,
+}
+
+/// What to do with a live task whose host is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recovery {
+    /// Run it: for the first time, or again.
+    Run,
+    /// End it as failed.
+    End(NotRerun),
+}
+
+/// What is to be done with a live task whose host is gone. `declared` is what the
+/// operator says of its tool now, where it is known; `most` is how often a task is
+/// run at most.
+#[must_use]
+pub fn recovery(task: &Task, declared: Option<Durability>, most: u32) -> Recovery {
+    if !task.has_begun() {
+        return Recovery::Run;
+    }
+    // An attempt that was claimed and did not begin is not counted.
+    let runs = task.fence.attempt.saturating_sub(u32::from(task.started_at.is_none()));
+    if task.effects {
+        Recovery::End(NotRerun::Effects)
+    } else if !task.rerun || declared == Some(Durability::None) {
+        Recovery::End(NotRerun::NotDeclared)
+    } else if runs >= most {
+        Recovery::End(NotRerun::Attempts(runs))
+    } else {
+        Recovery::Run
+    }
+}
+
+impl fmt::Display for Departure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Died => "stopped unexpectedly",
+            Self::ShutDown => "was shut down",
+            Self::PipeClosed => "ended with the pipe of its client",
+            Self::LostSight => "lost sight of it when its store failed",
+        })
+    }
+}
+
+impl fmt::Display for NotRerun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotDeclared => {
+                f.write_str("The tool is not declared idempotent or read-only, so it was not run again")
+            }
+            Self::Effects => f.write_str("The tool had said that its effects begin, so it was not run again"),
+            Self::Attempts(1) => f.write_str("It was run once, the most that is allowed"),
+            Self::Attempts(runs) => write!(f, "It was run {runs} times, the most that is allowed"),
+            Self::Misfit(what) => {
+                write!(
+                    f,
+                    "It was not run again, since the tool has changed and its arguments do not fit: {what}"
+                )
+            }
+            Self::Left => f.write_str("It was not run again"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+use super::*;
+use crate::id::{Digest, Incarnation, Owner, TaskId};
+use crate::task::{Era, Fence};
+use crate::wire::{RawJson, RequestedTtl, Timestamp};
+use uuid::Uuid;
+
+fn task(attempt: u32, begun: bool) -> Task {
+    Task {
+        id: TaskId(Uuid::nil()),
+        owner: Owner::Local,
+        session: None,
+        era: Era::Sessions,
+        client_capabilities: RawJson::empty_object(),
+        tool: String::new(),
+        digest: Digest(String::new()),
+        arguments: RawJson::empty_object(),
+        progress_token: None,
+        requested_ttl: RequestedTtl::Absent,
+        ttl_ms: 1,
+        poll_interval_ms: 1,
+        created_at: Timestamp(0),
+        updated_at: Timestamp(0),
+        status_message: None,
+        version: 1,
+        fence: Fence { incarnation: Incarnation(1), attempt },
+        started_at: begun.then_some(Timestamp(0)),
+        effects: false,
+        rerun: true,
+        questions: Vec::new(),
+        outcome: None,
+    }
+}
+
+/// A5: what is run again, and what is not.
+#[test]
+fn only_what_the_operator_allows_is_run_again_and_only_so_often() {
+    use NotRerun::{Attempts, Effects, NotDeclared};
+    let plain = Task { rerun: false, ..task(1, true) };
+    let affected = Task { effects: true, ..task(1, true) };
+    let cases = [
+        // What never began is run whatever its tool is.
+        (Task { rerun: false, ..task(1, false) }, Some(Durability::None), Recovery::Run),
+        (plain.clone(), None, Recovery::End(NotDeclared)),
+        // What the operator says later makes nothing run again that was not to be.
+        (plain, Some(Durability::Rerun), Recovery::End(NotDeclared)),
+        (task(1, true), None, Recovery::Run),
+        (task(1, true), Some(Durability::Rerun), Recovery::Run),
+        // What the operator takes back is taken back.
+        (task(1, true), Some(Durability::None), Recovery::End(NotDeclared)),
+        (affected, Some(Durability::Rerun), Recovery::End(Effects)),
+        (task(2, true), None, Recovery::Run),
+        (task(3, true), None, Recovery::End(Attempts(3))),
+        // The third was claimed and did not begin.
+        (task(3, false), None, Recovery::Run),
+        (task(4, false), None, Recovery::End(Attempts(3))),
+    ];
+    for (task, declared, expected) in cases {
+        assert_eq!(recovery(&task, declared, 3), expected, "{task:?} {declared:?}");
+    }
+    assert_eq!(recovery(&task(1, true), None, 1), Recovery::End(Attempts(1)));
+}

@@ -1,0 +1,79 @@
+//! Who comes when every seat is taken: waits a moment, and is told honestly if there
+//! is still none. Nobody here gets further than that, so what stands here costs a
+//! socket and little more.
+
+use super::seats::{Seat, Seats};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use toolyard_dispatch::Fault;
+use toolyard_protocol::response;
+
+/// Who stands here at once; the next ones wait in the kernel's queue.
+pub(super) const PLACES: usize = 256;
+/// How long one waits for a seat.
+const WAIT: Duration = Duration::from_secs(1);
+/// How long the head of a request that is refused is read, and then what follows it:
+/// a socket that is closed with unread bytes in it takes its last answer with it.
+const LISTEN: Duration = Duration::from_secs(1);
+/// How much of it.
+const HEARD: usize = 64 * 1024;
+
+/// Waits for a seat, on behalf of one who has something to say. None if it was told that
+/// there is none.
+pub(super) async fn wait(
+    mut stream: TcpStream,
+    seats: &Arc<Seats>,
+    fault: &Fault,
+) -> Option<(TcpStream, Seat)> {
+    let standing = seats.stand();
+    let mut has_spoken = false;
+    let seated = async {
+        stream.readable().await.ok()?;
+        has_spoken = true;
+        Some(seats.next().await)
+    };
+    if let Ok(Some(seat)) = tokio::time::timeout(WAIT, seated).await {
+        return Some((stream, seat));
+    }
+    drop(standing);
+    // Who breaks off meanwhile is not answered.
+    drop(refuse(&mut stream, has_spoken, fault).await);
+    None
+}
+
+/// The `503` of one who found no seat. Nothing of the request is looked at but its end.
+async fn refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) -> std::io::Result<()> {
+    if has_spoken {
+        let mut heard = Vec::new();
+        let head = async {
+            while !heard.windows(4).any(|bytes| bytes == b"\r\n\r\n") && heard.len() < HEARD {
+                if stream.read_buf(&mut heard).await? == 0 {
+                    break;
+                }
+            }
+            std::io::Result::Ok(())
+        };
+        // Half a head is answered as well: its client is slow, and learns why.
+        if let Ok(broken) = tokio::time::timeout(LISTEN, head).await {
+            broken?;
+        }
+    }
+    let body = response::error(None, &fault.rpc());
+    let retry = match fault {
+        Fault::Busy { retry_after_ms, .. } => retry_after_ms.div_ceil(1000).max(1),
+        _ => 1,
+    };
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         retry-after: {retry}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), &body].concat()).await?;
+    stream.shutdown().await?;
+    let mut rest = stream.take(HEARD as u64);
+    let mut nowhere = tokio::io::sink();
+    drop(tokio::time::timeout(LISTEN, tokio::io::copy(&mut rest, &mut nowhere)).await);
+    Ok(())
+}

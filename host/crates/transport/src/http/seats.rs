@@ -1,0 +1,268 @@
+//! Who has a connection, and who could make room: over the bound on connections, one
+//! that does nothing gives way to one that has something to ask.
+//!
+//! Only connections are counted here; what a request may take is bounded elsewhere.
+
+use super::reply::ReplyBody;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Who has done nothing for so long has to give way. Less would hang up on those who
+/// are about to send their request.
+const IDLE: Duration = Duration::from_secs(1);
+/// What stands for "a request is under way".
+const BUSY: u64 = u64::MAX;
+
+/// All seats.
+pub(super) struct Seats {
+    began: Instant,
+    permits: Arc<Semaphore>,
+    taken: Mutex<Taken>,
+    /// How many wait for a seat.
+    standing: AtomicU32,
+}
+
+#[derive(Default)]
+struct Taken {
+    next: u64,
+    by_number: HashMap<u64, Arc<Sitter>>,
+}
+
+/// One who has a seat.
+struct Sitter {
+    /// Milliseconds after the beginning, or [`BUSY`].
+    idle_since: AtomicU64,
+    leave: Notify,
+}
+
+/// A seat: a place among the connections. Given back when it is dropped.
+pub(super) struct Seat {
+    seats: Arc<Seats>,
+    number: u64,
+    sitter: Arc<Sitter>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Somebody waits for a seat, as long as this is held.
+pub(super) struct Standing<'a>(&'a Seats);
+
+impl Seats {
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            began: Instant::now(),
+            permits: Arc::new(Semaphore::new(most)),
+            taken: Mutex::default(),
+            standing: AtomicU32::new(0),
+        })
+    }
+
+    /// A free seat, if there is one.
+    pub fn free(self: &Arc<Self>) -> Option<Seat> {
+        let permit = self.permits.clone().try_acquire_owned().ok()?;
+        Some(self.seat(permit))
+    }
+
+    /// The next seat that is free; whoever has done nothing for the longest time gives
+    /// way.
+    pub async fn next(self: &Arc<Self>) -> Seat {
+        loop {
+            self.ask_one_to_leave();
+            // Looked at again: who was busy may be idle by now.
+            match tokio::time::timeout(IDLE / 4, self.permits.clone().acquire_owned()).await {
+                Ok(permit) => return self.seat(permit.expect("the semaphore is never closed")),
+                Err(_) => continue,
+            }
+        }
+    }
+
+    /// Notes that somebody waits, so that who is served gives its seat back at once.
+    pub fn stand(&self) -> Standing<'_> {
+        self.standing.fetch_add(1, Ordering::Relaxed);
+        Standing(self)
+    }
+
+    /// Whether somebody waits for a seat.
+    pub fn is_crowded(&self) -> bool {
+        self.standing.load(Ordering::Relaxed) > 0
+    }
+
+    fn seat(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Seat {
+        let sitter = Arc::new(Sitter { idle_since: AtomicU64::new(self.now()), leave: Notify::new() });
+        let mut taken = self.lock();
+        taken.next += 1;
+        let number = taken.next;
+        taken.by_number.insert(number, sitter.clone());
+        drop(taken);
+        Seat { seats: self.clone(), number, sitter, _permit: permit }
+    }
+
+    fn ask_one_to_leave(&self) {
+        let latest = self.now().saturating_sub(u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX));
+        let mut taken = self.lock();
+        let longest = taken
+            .by_number
+            .iter()
+            .map(|(number, sitter)| (sitter.idle_since.load(Ordering::Relaxed), *number))
+            .filter(|(since, _)| *since <= latest)
+            .min();
+        // Asked once; the next who waits finds another.
+        if let Some((_, number)) = longest
+            && let Some(sitter) = taken.by_number.remove(&number)
+        {
+            sitter.leave.notify_one();
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(BUSY - 1)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    /// Waits until it has to make room.
+    pub async fn leave(&self) {
+        self.sitter.leave.notified().await;
+    }
+
+    /// Whether a request is under way.
+    pub fn is_busy(&self) -> bool {
+        self.sitter.idle_since.load(Ordering::Relaxed) == BUSY
+    }
+
+    /// A request begins. HTTP/1.1 has one at a time on a connection.
+    pub fn busy(self: &Arc<Self>) -> Busy {
+        self.sitter.idle_since.store(BUSY, Ordering::Relaxed);
+        Busy(self.clone())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.seats.lock().by_number.remove(&self.number);
+    }
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        self.0.standing.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A request is under way, as long as this is held.
+pub(super) struct Busy(Arc<Seat>);
+
+impl Busy {
+    /// Whether the seat is wanted by somebody else.
+    pub fn is_wanted(&self) -> bool {
+        self.0.seats.is_crowded()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.sitter.idle_since.store(self.0.seats.now(), Ordering::Relaxed);
+    }
+}
+
+/// The body of an answer, while it is written.
+pub(super) struct Attended {
+    body: ReplyBody,
+    _busy: Busy,
+}
+
+impl Attended {
+    pub fn new(body: ReplyBody, busy: Busy) -> Self {
+        Self { body, _busy: busy }
+    }
+}
+
+impl Body for Attended {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    /// As if it had been idle for a long time already.
+    fn aged(seat: &Seat) {
+        seat.sitter.idle_since.store(0, Ordering::Relaxed);
+    }
+
+    fn seats(most: usize) -> Arc<Seats> {
+        let mut seats = Seats::new(most);
+        let inner = Arc::get_mut(&mut seats).expect("nobody else has it yet");
+        inner.began = inner.began.checked_sub(IDLE * 10).expect("the machine is up for longer");
+        seats
+    }
+
+    #[test]
+    fn who_does_nothing_for_longest_gives_way_and_who_is_served_does_not() {
+        let seats = seats(3);
+        let busy = Arc::new(seats.free().expect("free"));
+        let request = busy.busy();
+        let (idle, new) = (seats.free().expect("free"), seats.free().expect("free"));
+        assert!(seats.free().is_none());
+        aged(&idle);
+        seats.ask_one_to_leave();
+        assert!(idle.leave().now_or_never().is_some(), "it is asked to leave");
+        seats.ask_one_to_leave();
+        assert!(busy.leave().now_or_never().is_none() && new.leave().now_or_never().is_none());
+        assert!(busy.is_busy());
+        drop(request);
+        assert!(!busy.is_busy());
+        drop(idle);
+        assert!(seats.free().is_some());
+    }
+
+    #[test]
+    fn each_who_waits_asks_another() {
+        let seats = seats(2);
+        let both = [seats.free().expect("free"), seats.free().expect("free")];
+        both.iter().for_each(aged);
+        seats.ask_one_to_leave();
+        seats.ask_one_to_leave();
+        assert!(both.iter().all(|seat| seat.leave().now_or_never().is_some()));
+    }
+
+    #[test]
+    fn it_is_crowded_while_somebody_waits() {
+        let seats = seats(1);
+        let seat = Arc::new(seats.free().expect("free"));
+        let request = seat.busy();
+        assert!(!request.is_wanted());
+        let standing = seats.stand();
+        assert!(request.is_wanted());
+        drop(standing);
+        assert!(!seats.is_crowded());
+    }
+}

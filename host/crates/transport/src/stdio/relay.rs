@@ -1,0 +1,178 @@
+//! A process at the client's pipe that is a relay (`toolyard stdio --detach`): calls that
+//! may begin a task are made in a background host, which outlives the pipe. All else is
+//! answered here, tasks too, since both look into one store.
+//!
+//! What may not live here: how the background host is found and started; that is behind
+//! the port [`Background`].
+
+mod link;
+mod news;
+
+use super::lines::Outbox;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+pub(super) use link::Responded;
+use link::{Handshake, Links, Post, Shared};
+pub(super) use news::Announced;
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::AbortOnDropHandle;
+use toolyard_dispatch::{Dispatch, Stop, TaskSupport};
+use toolyard_protocol::tools::CallParams;
+use toolyard_protocol::{Id, RawJson, RpcError};
+
+/// Messages for the background host that wait to be written.
+const POSTS: usize = 256;
+
+/// The way to the background host.
+pub trait Background: Send + Sync + 'static {
+    /// A connection to it. If it does not run, it is started.
+    ///
+    /// # Errors
+    /// Why there is none, for the client to read.
+    fn connect(&self) -> BoxFuture<'_, Result<Connection, String>>;
+}
+
+/// Both directions of a connection. It ends for the other side when `output` is dropped.
+pub struct Connection {
+    /// What the other side writes.
+    pub input: Box<dyn BufRead + Send>,
+    /// What it reads.
+    pub output: Box<dyn Write + Send>,
+}
+
+/// The relay, for one client.
+#[derive(Clone)]
+pub(super) struct Relay {
+    posts: mpsc::Sender<Post>,
+    shared: Arc<Shared>,
+    handshake: Arc<watch::Sender<Handshake>>,
+}
+
+/// What became of a request that was sent on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Relayed {
+    /// Its answer is on its way to the client, or none is wanted any more.
+    Done,
+    /// The background host cannot be reached; nothing was done.
+    Unreachable(String),
+    /// The connection ended while the request was under way.
+    Lost,
+}
+
+impl Relayed {
+    /// What the client is told of a call that has no answer.
+    pub fn error(&self) -> Option<RpcError> {
+        Some(RpcError::internal(match self {
+            Self::Done => return None,
+            Self::Unreachable(why) => {
+                format!("The background host, where tasks run, cannot be reached: {why}")
+            }
+            Self::Lost => {
+                "The background host stopped during this call, which may have had effects".to_owned()
+            }
+        }))
+    }
+}
+
+/// A request that is sent on.
+pub(super) struct Passage {
+    pub id: Id,
+    /// The line that it came in.
+    pub line: Bytes,
+    /// Let go of just before its answer is written.
+    pub taken: Box<dyn Send>,
+    /// Set when its client takes no answer any more.
+    pub stop: Arc<Stop>,
+    /// Whether a background host is started for it.
+    pub starts: bool,
+}
+
+impl Relay {
+    /// A relay for the client that `outbox` leads to. Nothing is connected, and nothing
+    /// started, before the first request that needs it. It ends when the handle is
+    /// dropped.
+    pub fn start(
+        background: Arc<dyn Background>,
+        dispatch: Arc<Dispatch>,
+        outbox: Outbox,
+    ) -> (Self, AbortOnDropHandle<()>) {
+        let (posts, posted) = mpsc::channel(POSTS);
+        let (handshake, shaken) = watch::channel(Handshake::default());
+        let shared = Arc::new(Shared::default());
+        let links = Links { background, dispatch, outbox, shared: shared.clone(), handshake: shaken };
+        let running = AbortOnDropHandle::new(tokio::spawn(links.run(posted)));
+        (Self { posts, shared, handshake: Arc::new(handshake) }, running)
+    }
+
+    /// Whether there is a connection now.
+    pub fn is_up(&self) -> bool {
+        self.shared.is_up()
+    }
+
+    /// Sends a request on and waits until its answer has gone to the client.
+    pub async fn pass(&self, passage: Passage) -> Relayed {
+        let Passage { id, line, taken, stop, starts } = passage;
+        let (done, told) = oneshot::channel();
+        let post = Post::Request { id: id.clone(), line, taken, starts, done };
+        let passing = async {
+            if self.posts.send(post).await.is_err() {
+                return Relayed::Lost;
+            }
+            told.await.unwrap_or(Relayed::Lost)
+        };
+        tokio::select! {
+            biased;
+            relayed = passing => relayed,
+            () = stop.wait() => {
+                // After the request itself, which may still wait in the same line.
+                drop(self.posts.send(Post::Cancel { id }).await);
+                Relayed::Done
+            }
+        }
+    }
+
+    /// Sends a response of the client on, if it was the background host that asked. Else
+    /// it is given back.
+    pub async fn respond(&self, response: Responded) -> Option<Responded> {
+        if !self.shared.was_asked(&response.id) {
+            return Some(response);
+        }
+        // The other end of this lives as long as the client is served.
+        drop(self.posts.send(Post::Response(response)).await);
+        None
+    }
+
+    /// The client has opened a session with these params.
+    pub fn initialize(&self, params: Option<&RawJson>) {
+        self.handshake.send_modify(|handshake| handshake.initialize = params.cloned());
+    }
+
+    /// It is ready to be asked.
+    pub fn initialized(&self) {
+        self.handshake.send_modify(|handshake| handshake.initialized = true);
+    }
+
+    /// It has set the level of its log messages.
+    pub fn set_level(&self, params: Option<&RawJson>) {
+        self.handshake.send_modify(|handshake| handshake.level = params.cloned());
+    }
+}
+
+/// Whether this call of a session asks for a task that may be begun.
+pub(super) fn asks_for_task(dispatch: &Dispatch, params: Option<&RawJson>) -> bool {
+    CallParams::decode(params)
+        .is_ok_and(|call| matches!(call.task, Some(Ok(_))) && may_be_task(dispatch, &call.name))
+}
+
+/// Whether this call, of a client that has the tasks extension, may become a task.
+pub(super) fn may_become_task(dispatch: &Dispatch, params: Option<&RawJson>) -> bool {
+    CallParams::decode(params).is_ok_and(|call| may_be_task(dispatch, &call.name))
+}
+
+fn may_be_task(dispatch: &Dispatch, tool: &str) -> bool {
+    let catalog = dispatch.catalog();
+    let tool = catalog.get(tool);
+    dispatch.settings().tasks && tool.is_some_and(|tool| tool.spec().task_support != TaskSupport::Forbidden)
+}

@@ -1,0 +1,389 @@
+//! The connection to the background host, one at a time: what is written to it in the
+//! order in which it came, what it writes in the order in which it wrote it, and what was
+//! under way when it ends.
+
+use super::{Background, Connection, Relayed, news};
+use crate::stdio::INBOX;
+use crate::stdio::OUTBOX;
+use crate::stdio::lines::{self, Line, Outbox, Outgoing};
+use bytes::Bytes;
+use serde::Deserialize;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::AbortOnDropHandle;
+use toolyard_dispatch::{Caller, Dispatch, Fault};
+use toolyard_protocol::message::decode;
+use toolyard_protocol::notification::cancelled_request;
+use toolyard_protocol::response::{self, notification};
+use toolyard_protocol::{Id, Incoming, Message, RawJson, RpcError};
+
+/// The requests of the relay itself have ids that begin so. Their answers end here.
+const OWN: &str = "toolyard-relay-";
+
+/// Something for the background host.
+pub(super) enum Post {
+    /// A request of the client.
+    Request { id: Id, line: Bytes, taken: Box<dyn Send>, starts: bool, done: oneshot::Sender<Relayed> },
+    /// The client takes no answer to it any more.
+    Cancel { id: Id },
+    /// The client's response to a request of the background host.
+    Response(Responded),
+}
+
+/// A response of the client.
+pub(in crate::stdio) struct Responded {
+    pub caller: Arc<Caller>,
+    pub id: Id,
+    pub outcome: Result<RawJson, RpcError>,
+    /// The line that it came in.
+    pub line: Bytes,
+}
+
+/// What the background host has to know of the client's session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Handshake {
+    /// The params of `initialize`.
+    pub initialize: Option<RawJson>,
+    /// Whether `notifications/initialized` has come.
+    pub initialized: bool,
+    /// The params of the last `logging/setLevel`.
+    pub level: Option<RawJson>,
+}
+
+/// What all sides of a relay share.
+#[derive(Default)]
+pub(super) struct Shared {
+    under_way: Mutex<UnderWay>,
+}
+
+/// What is under way on the connection; nothing without one.
+#[derive(Default)]
+struct UnderWay {
+    /// Whether there is a connection.
+    up: bool,
+    /// Requests of the client that were sent on.
+    pending: HashMap<Id, Pending>,
+    /// Requests of the background host that wait for the client.
+    asked: HashSet<Id>,
+}
+
+/// A request under way; the sender is dropped without a word if the connection ends.
+struct Pending {
+    taken: Box<dyn Send>,
+    done: oneshot::Sender<Relayed>,
+}
+
+impl Shared {
+    /// Whether there is a connection.
+    pub fn is_up(&self) -> bool {
+        self.lock().up
+    }
+
+    /// Whether the background host waits for a response of this id; it does not any
+    /// more after.
+    pub fn was_asked(&self, id: &Id) -> bool {
+        self.lock().asked.remove(id)
+    }
+
+    /// A connection was made.
+    fn begin(&self) {
+        self.lock().up = true;
+    }
+
+    /// The connection has ended, and with it all that was under way.
+    fn end(&self) {
+        let ended = std::mem::take(&mut *self.lock());
+        drop(ended);
+    }
+
+    /// A request is sent on. Given back if the connection has ended.
+    fn add(&self, id: &Id, pending: Pending) -> Result<(), Pending> {
+        let mut under_way = self.lock();
+        if !under_way.up {
+            return Err(pending);
+        }
+        under_way.pending.insert(id.clone(), pending);
+        Ok(())
+    }
+
+    fn take(&self, id: &Id) -> Option<Pending> {
+        self.lock().pending.remove(id)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, UnderWay> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps the connection, and makes another when it has ended and is needed again.
+pub(super) struct Links {
+    pub background: Arc<dyn Background>,
+    pub dispatch: Arc<Dispatch>,
+    /// Where the client's lines are put.
+    pub outbox: Outbox,
+    pub shared: Arc<Shared>,
+    pub handshake: watch::Receiver<Handshake>,
+}
+
+/// A connection.
+struct Link {
+    /// Where the background host's lines are put.
+    lines: Outbox,
+    /// What it was told of the session.
+    told: Handshake,
+    /// Requests of our own so far.
+    own: u64,
+    _listening: AbortOnDropHandle<()>,
+}
+
+impl Links {
+    /// Runs until nobody posts any more.
+    pub async fn run(mut self, mut posts: mpsc::Receiver<Post>) {
+        let mut link = None;
+        let mut unadopted = self.dispatch.unadopted();
+        loop {
+            let post = tokio::select! {
+                biased;
+                Ok(()) = self.handshake.changed(), if link.is_some() => None,
+                post = posts.recv() => match post {
+                    Some(post) => Some(post),
+                    None => return,
+                },
+                Ok(()) = unadopted.changed() => {
+                    if *unadopted.borrow_and_update() && !self.shared.is_up() {
+                        // It takes over what is there before it lets anybody in.
+                        link = self.connect().await.inspect_err(|why| unreachable(why)).ok();
+                    }
+                    continue;
+                }
+            };
+            if !self.shared.is_up() {
+                link = None;
+            }
+            match (post, &mut link) {
+                (Some(Post::Request { id, line, taken, starts, done }), link) => {
+                    let request = Request { id, line, pending: Pending { taken, done } };
+                    self.request(link, request, starts).await;
+                }
+                (Some(Post::Cancel { id }), Some(link)) => {
+                    // What was answered meanwhile cannot be cancelled any more.
+                    if self.shared.take(&id).is_some() {
+                        link.send(cancelled(&id)).await;
+                    }
+                }
+                (Some(Post::Response(response)), Some(link)) => link.send(response.line).await,
+                (Some(Post::Response(response)), None) => self.keep(response).await,
+                (None, Some(link)) => link.shake_hands(&self.now()).await,
+                // What it was about has ended with the connection.
+                (Some(Post::Cancel { .. }) | None, None) => {}
+            }
+        }
+    }
+
+    /// Who has asked is gone, but what it asked for a task is in the store.
+    async fn keep(&self, Responded { caller, id, outcome, .. }: Responded) {
+        if let Id::Text(id) = id
+            && let Err(fault) = self.dispatch.answered(&caller, &id, outcome).await
+        {
+            tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
+        }
+    }
+
+    fn now(&mut self) -> Handshake {
+        self.handshake.borrow_and_update().clone()
+    }
+
+    async fn request(&mut self, link: &mut Option<Link>, request: Request, starts: bool) {
+        let Request { id, line, mut pending } = request;
+        loop {
+            if pending.done.is_closed() {
+                // It was cancelled while it waited here.
+                return;
+            }
+            let to = match &mut *link {
+                Some(link) => link,
+                None if starts => match self.connect().await {
+                    Ok(new) => link.insert(new),
+                    Err(why) => return drop(pending.done.send(Relayed::Unreachable(why))),
+                },
+                None => return drop(pending.done.send(Relayed::Lost)),
+            };
+            match self.shared.add(&id, pending) {
+                Ok(()) => {
+                    let now = self.handshake.borrow_and_update().clone();
+                    to.shake_hands(&now).await;
+                    return to.send(line).await;
+                }
+                // The connection ended before anything was sent.
+                Err(again) => (pending, *link) = (again, None),
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Link, String> {
+        let Connection { input, output } = self.background.connect().await?;
+        // What the other end writes was bounded there: it is ourselves.
+        let received = lines::spawn_reader(input, usize::MAX, INBOX);
+        let (lines, _) = lines::spawn_writer(output, OUTBOX);
+        self.shared.begin();
+        let listener = Listener {
+            dispatch: self.dispatch.clone(),
+            outbox: self.outbox.clone(),
+            shared: self.shared.clone(),
+        };
+        let listening = AbortOnDropHandle::new(tokio::spawn(listener.listen(received)));
+        Ok(Link { lines, told: Handshake::default(), own: 0, _listening: listening })
+    }
+}
+
+struct Request {
+    id: Id,
+    line: Bytes,
+    pending: Pending,
+}
+
+impl Link {
+    /// Sends a line. If the connection has ended, the listener says so to everybody.
+    async fn send(&self, line: Bytes) {
+        drop(self.lines.send(Outgoing::line(line)).await);
+    }
+
+    /// Tells what has changed in the session since it was told last.
+    async fn shake_hands(&mut self, now: &Handshake) {
+        if self.told == *now {
+            return;
+        }
+        if let Some(params) = now.initialize.as_ref().filter(|_| self.told.initialize.is_none()) {
+            self.ask("initialize", params).await;
+        }
+        if now.initialized && !self.told.initialized {
+            self.send(notification("notifications/initialized", None)).await;
+        }
+        if let Some(level) = now.level.as_ref().filter(|level| self.told.level.as_ref() != Some(level)) {
+            self.ask("logging/setLevel", level).await;
+        }
+        self.told = now.clone();
+    }
+
+    async fn ask(&mut self, method: &str, params: &RawJson) {
+        self.own += 1;
+        self.send(response::request(&format!("{OWN}{}", self.own), method, params)).await;
+    }
+}
+
+fn unreachable(why: &str) {
+    tracing::warn!("tasks wait to be taken over, and the background host cannot be reached: {why}");
+}
+
+/// `notifications/cancelled` for a request of the client's, whose ids may be numbers.
+fn cancelled(id: &Id) -> Bytes {
+    let params = serde_json::json!({"requestId": id, "reason": "The client cancelled the request."});
+    notification("notifications/cancelled", Some(&RawJson::of(&params)))
+}
+
+/// Takes in what the background host writes.
+struct Listener {
+    dispatch: Arc<Dispatch>,
+    outbox: Outbox,
+    shared: Arc<Shared>,
+}
+
+impl Listener {
+    async fn listen(self, mut lines: mpsc::Receiver<Line>) {
+        while let Some(line) = lines.recv().await {
+            let Line::Text(line) = line else { continue };
+            match decode(&line) {
+                Ok(Incoming::One(message)) => self.take(message, line).await,
+                Ok(Incoming::Batch(_)) | Err(_) => {
+                    tracing::warn!("the background host wrote what is no message");
+                }
+            }
+        }
+        tracing::debug!("the connection to the background host has ended");
+        self.shared.end();
+        // What it has left unfinished is seen to from now on, whoever asks or does not.
+        self.dispatch.recover_now().await;
+    }
+
+    async fn take(&self, message: Message, line: Bytes) {
+        match message {
+            Message::Response { id: Id::Text(id), outcome } if id.starts_with(OWN) => {
+                if let Err(error) = outcome {
+                    tracing::warn!(%error, "the background host does not take the client's session over");
+                }
+            }
+            Message::Response { id, outcome } => {
+                let task = outcome.ok().and_then(|result| handed_out(&result));
+                let known = match self.shared.take(&id) {
+                    Some(pending) => self.answer(pending, line, task.is_some()).await,
+                    // Its client has cancelled it.
+                    None => false,
+                };
+                if let Some(task) = task.filter(|_| !known) {
+                    self.cancel(&task).await;
+                }
+            }
+            Message::Request { id, .. } => {
+                self.shared.lock().asked.insert(id);
+                self.send(line).await;
+            }
+            Message::Notification { method, params } if method == news::METHOD => {
+                news::announce(&self.dispatch, params.as_ref());
+            }
+            Message::Notification { method, params } => {
+                if method == "notifications/cancelled"
+                    && let Some(id) = cancelled_request(params.as_ref())
+                {
+                    self.shared.was_asked(&id);
+                }
+                self.send(line).await;
+            }
+        }
+    }
+
+    /// Writes an answer. If it matters whether the client can read it, that is waited
+    /// for; says whether it can.
+    async fn answer(&self, pending: Pending, line: Bytes, matters: bool) -> bool {
+        let Pending { taken, done } = pending;
+        let (tell, told) = oneshot::channel();
+        let place = self.outbox.reserve().await;
+        // The id may be used again as soon as the answer can be read.
+        drop(taken);
+        let Ok(place) = place else { return false };
+        place.send(Outgoing { written: matters.then_some(tell), ..Outgoing::line(line) });
+        // Who waited for it may have been cancelled just now.
+        let _ = done.send(Relayed::Done);
+        !matters || told.await.is_ok()
+    }
+
+    /// Nobody knows of this task.
+    async fn cancel(&self, task: &str) {
+        let caller = Caller::local(RawJson::empty_object());
+        match self.dispatch.cancel_task(&caller, task).await {
+            Ok(_) | Err(Fault::AlreadyOver(_)) => {}
+            Err(fault) => {
+                let error = &fault as &dyn std::error::Error;
+                tracing::warn!(error, task, "a task that nobody knows of goes on");
+            }
+        }
+    }
+
+    async fn send(&self, line: Bytes) {
+        // Nobody reads any more once the writer is gone; the input ends then too.
+        drop(self.outbox.send(Outgoing::line(line)).await);
+    }
+}
+
+/// The task that a result hands out to a client without a session, which knows of it by
+/// this answer alone (26T-10).
+fn handed_out(result: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Created {
+        result_type: String,
+        task_id: String,
+    }
+    let created = result.decode::<Created>().ok()?;
+    (created.result_type == "task").then_some(created.task_id)
+}

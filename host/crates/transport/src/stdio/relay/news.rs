@@ -1,0 +1,58 @@
+//! What guests of the background host say has changed, told to the relay in a
+//! notification of our own: which of its clients want to hear it, the relay knows.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+use toolyard_dispatch::{Change, Dispatch};
+use toolyard_protocol::RawJson;
+use toolyard_protocol::response::notification;
+
+/// The method. It never reaches a client.
+pub(super) const METHOD: &str = "toolyard/changed";
+
+#[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(tag = "what", rename_all = "lowercase")]
+enum Changed {
+    Tools,
+    Prompts,
+    Resources,
+    Resource { uri: String },
+    Anything,
+}
+
+/// Follows the announcements, in the background host.
+pub(in crate::stdio) struct Announced(broadcast::Receiver<Change>);
+
+impl Announced {
+    pub fn of(dispatch: &Dispatch) -> Self {
+        Self(dispatch.announcements())
+    }
+
+    /// The message for the next one. Safe to drop while it waits.
+    pub async fn next(&mut self) -> Bytes {
+        let changed = match self.0.recv().await {
+            Ok(Change::Tools) => Changed::Tools,
+            Ok(Change::Prompts) => Changed::Prompts,
+            Ok(Change::Resources) => Changed::Resources,
+            Ok(Change::Resource(uri)) => Changed::Resource { uri },
+            Err(broadcast::error::RecvError::Lagged(_)) => Changed::Anything,
+            // The dispatcher outlives whoever follows it.
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        };
+        notification(METHOD, Some(&RawJson::of(&changed)))
+    }
+}
+
+/// Passes an announcement on to those who follow this dispatcher.
+pub(super) fn announce(dispatch: &Dispatch, params: Option<&RawJson>) {
+    let changed = params.and_then(|params| params.decode::<Changed>().ok());
+    dispatch.announce(match changed {
+        Some(Changed::Tools) => Change::Tools,
+        Some(Changed::Prompts) => Change::Prompts,
+        Some(Changed::Resources) => Change::Resources,
+        Some(Changed::Resource { uri }) => Change::Resource(uri),
+        Some(Changed::Anything) => return dispatch.announce_anything(),
+        None => return tracing::warn!("the background host announced what is not understood"),
+    });
+}

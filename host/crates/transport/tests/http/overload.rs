@@ -1,0 +1,380 @@
+//! More than there is room for, over HTTP, on real sockets: every bound is met by an
+//! honest refusal, whoever is slow or gone is let go of, and others go on.
+
+use crate::client::{Served, serve};
+use crate::request::{able, request};
+use crate::server::{server, tool};
+use crate::{Gone, done};
+use futures_util::FutureExt as _;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, Semaphore, mpsc};
+use toolyard_dispatch::{Parting, TaskSupport};
+use toolyard_task::Tool;
+use toolyard_transport::{Server, Settings};
+
+/// However slow the machine, what is waited for comes within this time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A tool that ends at once.
+fn quick() -> Arc<dyn Tool> {
+    tool("quick", TaskSupport::Forbidden, |_| async { done("x") }.boxed())
+}
+
+/// A tool that waits for a permit, and tells when it has begun and when it is gone.
+fn waiting(go: &Arc<Semaphore>, told: &mpsc::UnboundedSender<&'static str>) -> Arc<dyn Tool> {
+    let (go, told) = (go.clone(), told.clone());
+    tool("waiting", TaskSupport::Forbidden, move |_| {
+        let (go, gone) = (go.clone(), Gone(told.clone()));
+        async move {
+            gone.0.send("begun").expect("the test listens");
+            go.acquire().await.expect("open").forget();
+            done("x")
+        }
+        .boxed()
+    })
+}
+
+/// A server with these settings of the wire.
+fn set(tools: Vec<Arc<dyn Tool>>, change: impl FnOnce(&mut Settings)) -> Arc<Server> {
+    let mut server = server(tools);
+    change(&mut Arc::get_mut(&mut server).expect("nobody else has it yet").settings);
+    server
+}
+
+/// A call of a tool, as it goes over the wire.
+fn call(tool: &str) -> String {
+    let body = request(json!(1), "tools/call", json!({"name": tool, "arguments": {}}), &able()).to_string();
+    format!("{}content-length: {}\r\n\r\n{body}", head(tool), body.len())
+}
+
+/// The head of a call, but for how long its body is.
+fn head(tool: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+         mcp-method: tools/call\r\nmcp-name: {tool}\r\n"
+    )
+}
+
+async fn connect(to: SocketAddr) -> TcpStream {
+    TcpStream::connect(to).await.expect("the server listens")
+}
+
+/// Everything that is sent before the end.
+async fn heard(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut text)).await;
+    // A connection that is cut has an end as well.
+    drop(read.expect("the server answers or hangs up"));
+    String::from_utf8(text).expect("text")
+}
+
+/// What is sent up to the end of an answer of known length.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut text = String::new();
+    let whole = |text: &str| {
+        let (head, body) = text.split_once("\r\n\r\n")?;
+        let length = head.split("content-length: ").nth(1)?.split("\r\n").next()?.parse::<usize>().ok()?;
+        (body.len() >= length).then_some(())
+    };
+    let read = async {
+        let mut bytes = [0; 4096];
+        while whole(&text).is_none() {
+            let count = stream.read(&mut bytes).await.expect("an answer");
+            assert!(count > 0, "the connection ended in the middle: {text}");
+            text.push_str(std::str::from_utf8(&bytes[..count]).expect("text"));
+        }
+    };
+    tokio::time::timeout(PATIENCE, read).await.expect("the server answers");
+    text
+}
+
+/// The body of an answer that was heard to its end.
+fn body(answer: &str) -> Value {
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer}"));
+    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
+}
+
+#[tokio::test]
+async fn who_finds_every_connection_busy_is_told_so_and_when_to_come_back() {
+    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
+    let served = serve(set(vec![waiting(&go, &told)], |wire| wire.connections = 2)).await;
+    let mut busy = Vec::new();
+    for _ in 0..2 {
+        let mut stream = connect(served.address).await;
+        stream.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+        assert_eq!(tells.recv().await, Some("begun"));
+        busy.push(stream);
+    }
+    let mut late = connect(served.address).await;
+    late.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+    let refusal = heard(&mut late).await;
+    assert!(refusal.starts_with("HTTP/1.1 503 ") && refusal.contains("\r\nretry-after: 1\r\n"), "{refusal}");
+    let error = &body(&refusal)["error"];
+    assert_eq!(error["code"], -32603);
+    assert_eq!(error["data"], json!({"limit": "wire.connections", "retryAfterMs": 1000}), "{error}");
+    // Nothing of it was done, and those that are served are not disturbed.
+    assert!(tells.try_recv().is_err());
+    go.add_permits(2);
+    for stream in &mut busy {
+        let mut bytes = [0; 12];
+        stream.read_exact(&mut bytes).await.expect("an answer");
+        assert_eq!(&bytes, b"HTTP/1.1 200");
+    }
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn connections_that_do_nothing_make_room() {
+    let served = serve(set(vec![quick()], |wire| wire.connections = 8)).await;
+    let mut idle = Vec::new();
+    for number in 0..8 {
+        let mut stream = connect(served.address).await;
+        // Nothing at all, half a head, a request that was answered.
+        match number % 3 {
+            0 => {}
+            1 => stream.write_all(b"POST /mcp HT").await.expect("the server reads"),
+            _ => {
+                stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
+                assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+            }
+        }
+        idle.push(stream);
+    }
+    // As many again, all at once: each is served, though some may have to come back.
+    let served_all = futures_util::future::join_all((0..8).map(|_| async {
+        loop {
+            let mut stream = connect(served.address).await;
+            stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
+            let answer = answer(&mut stream).await;
+            if answer.starts_with("HTTP/1.1 200") {
+                return;
+            }
+            assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        }
+    }));
+    tokio::time::timeout(PATIENCE, served_all).await.expect("there is room");
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn who_says_nothing_gets_no_seat_while_others_wait() {
+    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
+    let served = serve(set(vec![waiting(&go, &told)], |wire| wire.connections = 1)).await;
+    let mut busy = connect(served.address).await;
+    busy.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+    assert_eq!(tells.recv().await, Some("begun"));
+    let mut silent = connect(served.address).await;
+    let told = heard(&mut silent).await;
+    assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
+    go.add_permits(1);
+    served.stopped().await;
+}
+
+/// Sends byte after byte until the server has had enough; says how it took that.
+async fn drip(to: SocketAddr, first: &str, rest: &str) -> String {
+    let stream = connect(to).await;
+    let (mut hears, mut says) = stream.into_split();
+    says.write_all(first.as_bytes()).await.expect("the server reads");
+    let rest = rest.to_owned();
+    let dripping = tokio::spawn(async move {
+        for byte in rest.bytes() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if says.write_all(&[byte]).await.is_err() {
+                return;
+            }
+        }
+        panic!("every byte was taken");
+    });
+    let mut text = Vec::new();
+    drop(tokio::time::timeout(PATIENCE, hears.read_to_end(&mut text)).await.expect("an end"));
+    drop(hears);
+    dripping.abort();
+    if let Err(error) = dripping.await {
+        assert!(error.is_cancelled(), "{error}");
+    }
+    String::from_utf8(text).expect("text")
+}
+
+#[tokio::test]
+async fn h_7_heads_and_bodies_that_come_byte_by_byte_are_cut_and_others_are_served() {
+    let served = serve(set(vec![quick()], |wire| {
+        wire.head_time = Duration::from_millis(400);
+        wire.body_time = Duration::from_millis(400);
+    }))
+    .await;
+    let to = served.address;
+    let slow = (0..20).map(|number| async move {
+        let endless = "x".repeat(10_000);
+        if number % 2 == 0 {
+            assert_eq!(drip(to, "POST /mcp HTTP/1.1\r\nx: ", &endless).await, "", "a head");
+        } else {
+            let begun = format!("{}content-length: 10000\r\n\r\n", head("quick"));
+            let answer = drip(to, &begun, &endless).await;
+            assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("wire.body-time"), "{answer}");
+        }
+    });
+    let others = async {
+        for _ in 0..50 {
+            let answer = served
+                .post(&request(json!(1), "tools/call", json!({"name": "quick", "arguments": {}}), &able()))
+                .await;
+            assert_eq!(answer.status, 200);
+        }
+    };
+    tokio::join!(futures_util::future::join_all(slow), others);
+    served.stopped().await;
+}
+
+/// Closes a connection so that its peer is told with a reset.
+fn reset(stream: &TcpStream) {
+    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).expect("a socket takes it");
+}
+
+#[tokio::test]
+async fn t_26h_13_however_a_client_goes_in_the_middle_of_a_call_the_call_is_over() {
+    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
+    let served = serve(server(vec![waiting(&go, &told)])).await;
+    for how in ["close", "reset", "half-close"] {
+        let mut stream = connect(served.address).await;
+        stream.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+        assert_eq!(tells.recv().await, Some("begun"));
+        match how {
+            "reset" => reset(&stream),
+            // Who will not ask any more is taken to have left: HTTP/1.1 knows no other sign.
+            "half-close" => stream.shutdown().await.expect("a shutdown"),
+            _ => {}
+        }
+        if how == "half-close" {
+            assert_eq!(tells.recv().await, Some("gone"), "{how}");
+        } else {
+            drop(stream);
+            assert_eq!(tells.recv().await, Some("gone"), "{how}");
+        }
+    }
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn clients_that_vanish_while_they_send_or_listen_give_their_seats_back() {
+    let served = serve(set(vec![quick()], |wire| {
+        wire.connections = 4;
+        wire.keep_alive = Duration::from_millis(50);
+    }))
+    .await;
+    let listen = {
+        let wanted = json!({"notifications": {"toolsListChanged": true}});
+        let body = request(json!("L"), "subscriptions/listen", wanted, &able()).to_string();
+        let head = head("x").replace("tools/call", "subscriptions/listen").replace("mcp-name: x\r\n", "");
+        format!("{head}content-length: {}\r\n\r\n{body}", body.len())
+    };
+    let upload = format!("{}content-length: 100000\r\n\r\n{}", head("quick"), "x".repeat(1000));
+    for round in 0..12 {
+        for bytes in [&listen, &upload] {
+            let mut stream = connect(served.address).await;
+            stream.write_all(bytes.as_bytes()).await.expect("the server reads");
+            if std::ptr::eq(bytes, &listen) {
+                let mut some = [0; 12];
+                stream.read_exact(&mut some).await.expect("a stream");
+                assert_eq!(&some, b"HTTP/1.1 200");
+            }
+            if round % 2 == 0 {
+                reset(&stream);
+            }
+        }
+    }
+    // All four seats are free again: all who come at once are served.
+    let all = futures_util::future::join_all((0..4).map(|_| async {
+        let mut stream = connect(served.address).await;
+        stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
+        let answer = answer(&mut stream).await;
+        (stream, answer)
+    }));
+    for (_, answer) in tokio::time::timeout(PATIENCE, all).await.expect("they are served") {
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    served.stopped().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let large = tool("large", TaskSupport::Forbidden, |_| async { done(&"x".repeat(64 << 20)) }.boxed());
+    let served = serve(set(vec![large], |wire| wire.write_time = Duration::from_millis(500))).await;
+    let mut stream = connect(served.address).await;
+    stream.write_all(call("large").as_bytes()).await.expect("the server reads");
+    let cut = async {
+        // One byte more of a request that never comes; it fails once the server is gone.
+        while stream.write_all(b"P").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, cut).await.expect("it is cut off");
+    served.stopped().await;
+}
+
+/// A server that stops: what is under way is answered, and nobody else comes in.
+#[tokio::test]
+async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
+    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
+    let drained = Arc::new(Notify::new());
+    let over = drained.clone();
+    let served = Served::draining(server(vec![quick(), waiting(&go, &told)]), async move {
+        over.notified().await;
+    })
+    .await;
+    let listen = request(
+        json!("L"),
+        "subscriptions/listen",
+        json!({"notifications": {"toolsListChanged": true}}),
+        &able(),
+    );
+    let mut listening = served.post(&listen).await;
+    listening.message().await.expect("an acknowledgement");
+    let mut idle = connect(served.address).await;
+    idle.write_all(call("quick").as_bytes()).await.expect("the server reads");
+    assert!(answer(&mut idle).await.starts_with("HTTP/1.1 200"));
+    let mut busy = connect(served.address).await;
+    busy.write_all(call("waiting").as_bytes()).await.expect("the server reads");
+    assert_eq!(tells.recv().await, Some("begun"));
+
+    served.stop();
+    // 26SUB: a subscription is answered, and its stream ends.
+    let last = listening.message().await.expect("the answer of the subscription");
+    assert_eq!((&last["id"], last["result"].is_object()), (&json!("L"), true), "{last}");
+    assert!(listening.message().await.is_none());
+    assert_eq!(heard(&mut idle).await, "", "a connection that does nothing is closed");
+    while TcpStream::connect(served.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    go.add_permits(1);
+    let answer = heard(&mut busy).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"text\":\"x\""), "{answer}");
+    drained.notify_one();
+    served.stopped().await;
+}
+
+/// What waits when the server is done waiting gets its end, not silence.
+#[tokio::test]
+async fn calls_that_outlast_the_drain_are_told_that_the_server_closes() {
+    let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
+    let server = server(vec![waiting(&go, &told)]);
+    let dispatch = server.dispatch.clone();
+    let served = Served::draining(server, async move {
+        dispatch.drain(Duration::ZERO, Parting::HandOver).await;
+    })
+    .await;
+    let call = request(json!(1), "tools/call", json!({"name": "waiting", "arguments": {}}), &able());
+    let mut answer = served.post(&call).await;
+    assert_eq!(tells.recv().await, Some("begun"));
+    served.stop();
+    let end = answer.message().await.expect("an answer");
+    assert_eq!(end["error"]["code"], -32603, "{end}");
+    assert!(end["error"]["message"].as_str().expect("a message").contains("shutting down"), "{end}");
+    assert_eq!(tells.recv().await, Some("gone"));
+    served.stopped().await;
+}

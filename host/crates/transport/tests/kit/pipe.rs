@@ -1,0 +1,92 @@
+//! A client at the other end of pipes.
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// The client.
+pub struct Client {
+    input: Option<PipeWriter>,
+    lines: mpsc::Receiver<String>,
+    _stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+/// A client of whatever serves these pipes until the stop.
+pub fn client<F, S>(serve: F) -> Client
+where
+    F: FnOnce(BufReader<PipeReader>, PipeWriter, watch::Receiver<bool>) -> S,
+    S: Future<Output = ()> + Send + 'static,
+{
+    let (output, written) = std::io::pipe().expect("a pipe");
+    let (input, given) = std::io::pipe().expect("a pipe");
+    let (stop, stopping) = watch::channel(false);
+    let serving = tokio::spawn(serve(BufReader::new(input), written, stopping));
+    let (sender, lines) = mpsc::channel(100);
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            if line.map(|line| sender.blocking_send(line)).is_err() {
+                return;
+            }
+        }
+    });
+    Client { input: Some(given), lines, _stop: stop, serving }
+}
+
+impl Client {
+    pub fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().expect("still open");
+        writeln!(input, "{message}").expect("the server reads");
+    }
+
+    pub async fn next(&mut self) -> Option<Value> {
+        let line = self.lines.recv().await?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}")))
+    }
+
+    /// The next message, which must be the answer to this one.
+    pub async fn answer(&mut self, message: &Value) -> Value {
+        self.send(message);
+        let answer = self.next().await.expect("an answer");
+        assert_eq!(answer["id"], message["id"], "{answer}");
+        answer
+    }
+
+    /// The next message of this method.
+    pub async fn told(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.next().await.expect("a message");
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    /// The answer to this message, whatever comes before it.
+    pub async fn answered_to(&mut self, message: &Value) -> Value {
+        self.send(message);
+        self.answered(&message["id"]).await
+    }
+
+    /// The answer to this id, whatever comes before it.
+    pub async fn answered(&mut self, id: &Value) -> Value {
+        loop {
+            let message = self.next().await.expect("an answer");
+            if message["id"] == *id && message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+
+    /// Closes the input, and gives what is still written.
+    pub async fn finish(mut self) -> Vec<Value> {
+        drop(self.input.take());
+        let mut rest = Vec::new();
+        while let Some(message) = self.next().await {
+            rest.push(message);
+        }
+        self.serving.await.expect("the server ends well");
+        rest
+    }
+}

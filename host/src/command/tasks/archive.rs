@@ -1,0 +1,227 @@
+//! `toolyard tasks export` and `import`: all tasks as JSON lines.
+
+use super::operator;
+use crate::config::Config;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tempfile::NamedTempFile;
+use toolyard_dispatch::{Action, AuditStore as _, By, Entry, Task};
+use toolyard_store::archive::Archive as _;
+use toolyard_store::{SqliteStore, lines};
+
+/// Tasks that are taken in by one transaction, at most, and the bytes of lines after
+/// which there are enough of them.
+const ROWS: usize = 256;
+const ENOUGH: usize = 4 << 20;
+
+/// No task has a line as long as this.
+const LONGEST: u64 = 512 << 20;
+
+/// Write all tasks, with everything that belongs to them, as JSON lines.
+///
+/// Arguments, answers and results are written as they are, also where the store is
+/// encrypted: keep the file as you keep the store. A file is made for its owner alone
+/// (mode 600) and put in its place whole. A host may go on beside it; what it does
+/// meanwhile does not show. Sessions, permissions and keys are no part of it.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The file to write, in place of one that is there. [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Read tasks that `export` wrote, from any machine.
+///
+/// A task whose id is in this store already is skipped, so that an import which was
+/// stopped can be made again. Ids, owners, times and ttls stay as they are; what is over
+/// and past its ttl goes at the next start of a host. A task that was live comes as one
+/// whose host has died, and the next host decides, as after a crash, whether to run it
+/// again: stop the host that has the original before you export it, or both run it.
+/// Lines up to one that cannot be read are taken in; nothing of that line is.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The file to read; `-` is stdin.
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+}
+
+/// Writes all tasks.
+pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
+    operator::has_store(config, false)?;
+    let output = options.output.as_deref().filter(|path| *path != Path::new("-"));
+    operator::with_bare_store(config, async |store| {
+        let (written, unreadable) = match output {
+            None => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                let done = write(store, &mut out).await?;
+                out.flush().context("stdout cannot be written")?;
+                done
+            }
+            Some(path) => {
+                let cannot = || format!("{} cannot be written", path.display());
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                // Made with mode 600, and removed unless it is put in its place.
+                let partial = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(cannot)?;
+                let mut out = BufWriter::new(partial);
+                let done = write(store, &mut out).await?;
+                let partial =
+                    out.into_inner().map_err(io::IntoInnerError::into_error).with_context(cannot)?;
+                partial.as_file().sync_all().with_context(cannot)?;
+                partial.persist(path).with_context(cannot)?;
+                done
+            }
+        };
+        noted(store, Action::ArchiveExported, written);
+        eprintln!("toolyard: exported {}", tasks(written));
+        if unreadable > 0 {
+            bail!("{} cannot be read and were left out; the log names them", tasks(unreadable));
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Writes the lines. Says how many, and how many tasks could not be read.
+async fn write(store: &SqliteStore, out: &mut impl Write) -> anyhow::Result<(u64, u64)> {
+    let bar = progress("exporting");
+    let (mut written, mut unreadable) = (0, 0);
+    let mut export = store.export().await?;
+    loop {
+        let page = export.next().await.with_context(|| format!("after {}", tasks(written)))?;
+        if page.is_empty() {
+            bar.finish_and_clear();
+            return Ok((written, unreadable));
+        }
+        for task in page {
+            match task {
+                Ok(task) => {
+                    writeln!(out, "{}", lines::line(&task)?).context("the output cannot be written")?;
+                    written += 1;
+                }
+                Err(error) => {
+                    tracing::error!(error = &error as &dyn std::error::Error, "a task is left out");
+                    unreadable += 1;
+                }
+            }
+        }
+        bar.set_position(written);
+    }
+}
+
+/// Reads tasks.
+pub fn import(config: &Config, options: &Import, json: bool) -> anyhow::Result<ExitCode> {
+    let cannot = || format!("{} cannot be read", options.file.display());
+    let input: Input = match options.file == Path::new("-") {
+        true => Box::new(BufReader::new(io::stdin())),
+        false => Box::new(BufReader::new(File::open(&options.file).with_context(cannot)?)),
+    };
+    operator::with_bare_store(config, async |store| {
+        let mut counts = Counts::default();
+        let done = read(store, input, &mut counts).await;
+        if counts.imported > 0 {
+            noted(store, Action::ArchiveImported, counts.imported);
+        }
+        if json {
+            println!("{}", serde_json::json!({"imported": counts.imported, "skipped": counts.skipped}));
+        } else {
+            println!("imported {}, skipped {} that were there", tasks(counts.imported), counts.skipped);
+        }
+        done.map(|()| ExitCode::SUCCESS)
+    })
+}
+
+/// Where tasks are read from.
+type Input = Box<dyn BufRead + Send>;
+
+#[derive(Default)]
+struct Counts {
+    imported: u64,
+    skipped: u64,
+}
+
+async fn read(store: &SqliteStore, mut input: Input, counts: &mut Counts) -> anyhow::Result<()> {
+    let bar = progress("importing");
+    let mut number = 0;
+    loop {
+        // Reading may wait for somebody at a terminal, who may press Ctrl-C instead.
+        let read = tokio::task::spawn_blocking(move || {
+            let batch = Batch::read(&mut input, &mut number);
+            (input, number, batch)
+        });
+        let batch;
+        (input, number, batch) = read.await.context("reading panicked")?;
+        // What stands before a line that cannot be read is taken in all the same.
+        let count = batch.tasks.len() as u64;
+        let taken = store.import(batch.tasks).await.with_context(|| format!("before line {number}"))?;
+        counts.imported += u64::from(taken);
+        counts.skipped += count - u64::from(taken);
+        bar.set_position(counts.imported + counts.skipped);
+        if !batch.end? {
+            continue;
+        }
+        bar.finish_and_clear();
+        return Ok(());
+    }
+}
+
+/// A few tasks, and whether that was the end.
+struct Batch {
+    tasks: Vec<Task>,
+    end: anyhow::Result<bool>,
+}
+
+impl Batch {
+    /// Reads on after so many lines.
+    fn read(input: &mut Input, number: &mut u64) -> Self {
+        let (mut tasks, mut bytes, mut line) = (Vec::new(), 0, String::new());
+        while tasks.len() < ROWS && bytes < ENOUGH {
+            *number += 1;
+            line.clear();
+            let at = || format!("line {number}");
+            match next(input, &mut line).with_context(at) {
+                Ok(true) => {}
+                end => return Self { tasks, end: end.map(|_| true) },
+            }
+            bytes += line.len();
+            if line.trim().is_empty() {
+                continue;
+            }
+            match lines::read_line(&line).with_context(at) {
+                Ok(task) => tasks.push(task),
+                Err(error) => return Self { tasks, end: Err(error) },
+            }
+        }
+        Self { tasks, end: Ok(false) }
+    }
+}
+
+/// Reads the next line. Says whether there was one.
+fn next(input: &mut Input, line: &mut String) -> anyhow::Result<bool> {
+    let length = input.take(LONGEST).read_line(line)?;
+    if length as u64 == LONGEST {
+        bail!("longer than {LONGEST} bytes");
+    }
+    Ok(length > 0)
+}
+
+/// Puts it on record.
+fn noted(store: &SqliteStore, action: Action, count: u64) {
+    let by = By::principal("local", None);
+    store.note(Entry { count: Some(count), ..Entry::new(action, &by) });
+}
+
+pub(super) fn tasks(count: u64) -> String {
+    format!("{count} task{}", if count == 1 { "" } else { "s" })
+}
+
+/// Says on a terminal how far it has got.
+pub(super) fn progress(what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg}: {human_pos} tasks");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    // Hidden where stderr is no terminal.
+    ProgressBar::new_spinner().with_style(style).with_message(what)
+}

@@ -1,0 +1,72 @@
+//! `toolyard tasks reencrypt`: all tasks under the newest key.
+
+use super::archive::{progress, tasks};
+use crate::command::{WrongUsage, operator};
+use crate::config::{Config, encryption};
+use anyhow::bail;
+use clap::Args;
+use std::process::ExitCode;
+use toolyard_store::SealWith;
+
+/// Encrypt all tasks with the newest key, so that older keys can go.
+///
+/// The newest key is the first of `encryption.key-file` (or of
+/// TOOLYARD_ENCRYPTION_KEYS). Hosts may go on beside it once they were started with it.
+/// A key that is needed still is named, and the exit code is 1.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Write all tasks plain instead, so that no key is needed any more.
+    #[arg(long)]
+    plain: bool,
+    /// Write the whole file anew as well, so that nothing is left in it of what was
+    /// deleted earlier. Needs room for a second copy; hosts have to wait meanwhile.
+    #[arg(long)]
+    vacuum: bool,
+}
+
+/// Does it.
+pub fn run(config: &Config, options: &Options, json: bool) -> anyhow::Result<ExitCode> {
+    operator::has_store(config, false)?;
+    let keys = encryption::keys(config.key_file.as_deref())?;
+    let with = match (&keys, options.plain) {
+        (_, true) => SealWith::Nothing,
+        (Some(_), false) => SealWith::Newest,
+        (None, false) => {
+            let variable = encryption::VARIABLE;
+            let text = format!("there is no key to encrypt with; set `encryption.key-file` or {variable}");
+            return Err(WrongUsage(text).into());
+        }
+    };
+    operator::with_bare_store(config, async |store| {
+        let bar = progress("looking at");
+        let done = store.reseal(with, |seen| bar.set_position(seen)).await?;
+        bar.finish_and_clear();
+        if options.vacuum {
+            store.vacuum().await?;
+        }
+        let needed: Vec<String> = done.needed.iter().map(ToString::to_string).collect();
+        if json {
+            let unreadable: Vec<String> = done.unreadable.iter().map(ToString::to_string).collect();
+            let report = serde_json::json!({
+                "tasks": done.seen, "written": done.written, "unreadable": unreadable, "keysNeeded": needed,
+            });
+            println!("{report}");
+        } else {
+            let how = match (&keys, options.plain) {
+                (Some(keys), false) => format!("encrypted with the key {}", keys.newest()),
+                _ => "plain".to_owned(),
+            };
+            println!("{}, {} of them written anew; all are {how}", tasks(done.seen), done.written);
+        }
+        match (done.unreadable.len(), needed.as_slice()) {
+            (0, []) => Ok(ExitCode::SUCCESS),
+            (0, needed) => bail!(
+                "another process still encrypts with {}; start it with the newest key and do this again",
+                needed.join(" and ")
+            ),
+            (count, _) => {
+                bail!("{} cannot be read and stay as they are; the log names them", tasks(count as u64))
+            }
+        }
+    })
+}

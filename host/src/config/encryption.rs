@@ -1,0 +1,130 @@
+//! The keys that tasks are encrypted with: from a file that is its owner's alone, or from
+//! the environment. They are read when a store is opened, and stand in no
+//! configuration that is kept or shown.
+
+use anyhow::{Context as _, bail};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use toolyard_store::Keyring;
+
+/// The variable that holds keys themselves.
+pub const VARIABLE: &str = "TOOLYARD_ENCRYPTION_KEYS";
+
+/// More is no list of keys.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// Rights of others than the owner.
+const OTHERS: u32 = 0o077;
+
+/// The keys; none, if tasks are to be kept plain.
+///
+/// # Errors
+/// If the file cannot be read, others may read it, or something in it is no key. What
+/// is wrong is said without showing any of it.
+pub fn keys(file: Option<&Path>) -> anyhow::Result<Option<Arc<Keyring>>> {
+    let variable = std::env::var(VARIABLE).ok().filter(|keys| !keys.trim().is_empty());
+    match (file, variable) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => bail!("both `encryption.key-file` and {VARIABLE} are set; unset one of them"),
+        (Some(file), None) => {
+            let text = read(file).with_context(|| format!("`encryption.key-file` = {}", file.display()))?;
+            let keys = parse(&text).with_context(|| format!("in {}", file.display()))?;
+            if keys.is_none() {
+                bail!("there is no key in {}", file.display());
+            }
+            Ok(keys)
+        }
+        (None, Some(keys)) => parse(&keys.replace(',', "\n")).with_context(|| format!("in {VARIABLE}")),
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        bail!("it is not a file");
+    }
+    if found.mode() & OTHERS != 0 {
+        bail!(
+            "others than its owner may use it (mode {:o}); `chmod 600` takes that away",
+            found.mode() & 0o777
+        );
+    }
+    let mut text = String::new();
+    file.take(MOST_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// One key a line, the newest first; what follows a `#` is left out.
+fn parse(text: &str) -> anyhow::Result<Option<Arc<Keyring>>> {
+    let mut keys = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            let expected = "expected a key of 64 hexadecimal digits, as `openssl rand -hex 32` makes one";
+            keys.push(key(line).with_context(|| format!("line {}: {expected}", number + 1))?);
+        }
+    }
+    Ok(Keyring::new(keys))
+}
+
+fn key(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut key = [0; 32];
+    for (byte, pair) in key.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF";
+
+    #[test]
+    fn the_first_key_of_a_list_seals_and_comments_are_left_out() {
+        let other = "ff".repeat(32);
+        let both = parse(&format!("# newest\n\n {KEY} # since May\n{other}\n")).expect("valid").expect("two");
+        let first = parse(KEY).expect("valid").expect("one");
+        assert_eq!(both.newest(), first.newest());
+        assert!(both.has(parse(&other).expect("valid").expect("one").newest()));
+        assert!(parse("\n# nothing\n").expect("valid").is_none());
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_by_its_line_and_not_shown() {
+        for bad in ["secret", &KEY[1..], &format!("{KEY}0"), &KEY.replace('0', "g"), &"\u{e4}".repeat(32)] {
+            let error = format!("{:#}", parse(&format!("{KEY}\n{bad}")).expect_err(bad));
+            assert!(error.contains("line 2") && error.contains("openssl rand -hex 32"), "{error}");
+            assert!(!error.contains(bad), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys");
+        fs::write(&path, KEY).expect("writes");
+        for (mode, fits) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("sets");
+            let read = keys(Some(&path));
+            assert_eq!(read.is_ok(), fits, "{mode:o}: {read:?}");
+        }
+        assert!(format!("{:#}", keys(Some(&path)).expect_err("too open")).contains("chmod 600"));
+        assert!(keys(Some(folder.path())).is_err(), "a folder");
+        assert!(keys(Some(&folder.path().join("none"))).is_err(), "not there");
+        fs::write(&path, "# none\n").expect("writes");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("sets");
+        assert!(format!("{:#}", keys(Some(&path)).expect_err("empty")).contains("there is no key"));
+    }
+}

@@ -1,0 +1,171 @@
+//! The way of a relay to its background host, which is started if nobody answers.
+
+use super::log::{BoundedLog, last_line};
+use super::place::Place;
+use super::{Greeting, TAKEN};
+use crate::config::{Config, Flags};
+use crate::system;
+use anyhow::{Context as _, bail};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+use toolyard_transport::stdio::{Background, Connection};
+
+/// How often somebody looks whether the host answers by now, at first and at most.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+/// The longest greeting.
+const GREETING: u64 = 4096;
+
+/// The background host for one configuration.
+#[derive(Debug)]
+pub struct BackgroundHost {
+    program: PathBuf,
+    flags: Vec<OsString>,
+    data: PathBuf,
+    settings: String,
+    patience: Duration,
+    log: u64,
+}
+
+impl BackgroundHost {
+    /// The host for this configuration, which came of these flags.
+    ///
+    /// # Errors
+    /// If this program does not know where it is.
+    pub fn new(flags: &Flags, config: &Config) -> anyhow::Result<Self> {
+        Ok(Self {
+            program: std::env::current_exe().context("this program does not know where it is")?,
+            flags: flags.to_args(),
+            data: config.data.clone(),
+            settings: super::settings(config),
+            patience: config.limits.detach_start,
+            log: config.limits.detach_log.as_u64(),
+        })
+    }
+
+    async fn reach(&self) -> anyhow::Result<Connection> {
+        let name = super::name(&self.settings, &system::asked_variables());
+        let place = Place::new(&self.data, &name);
+        let until = Instant::now() + self.patience;
+        let mut pause = LOOK_AGAIN.0;
+        let mut started: Option<Child> = None;
+        loop {
+            match place.connect() {
+                // It ends just now if there is no greeting.
+                Ok(stream) => {
+                    if let Some(connection) = greeted(stream, until - Instant::now()).await? {
+                        return Ok(connection);
+                    }
+                }
+                Err(error) if is_nobody(&error) => match &mut started {
+                    None => started = Some(self.start(&place, &name)?),
+                    Some(child) => match child.try_wait()?.map(|status| (status.code(), status)) {
+                        None => {}
+                        // Another relay was first.
+                        Some((Some(code), _)) if code == i32::from(TAKEN) => started = None,
+                        Some((_, status)) => {
+                            let said = last_line(&place.log()).unwrap_or_default();
+                            bail!("it ended at once, {status}: {said} (in {})", place.log().display());
+                        }
+                    },
+                },
+                Err(error) => return Err(error),
+            }
+            if Instant::now() >= until {
+                bail!("it does not answer within {:?} (detach.start)", self.patience);
+            }
+            sleep(pause).await;
+            pause = LOOK_AGAIN.1.min(pause * 2);
+        }
+    }
+
+    /// Starts the host. It takes nothing of ours along: neither the client's pipes, which
+    /// would keep the client waiting, nor its terminal, nor whatever else the client has
+    /// left open in us.
+    fn start(&self, place: &Place, name: &str) -> anyhow::Result<Child> {
+        place.make()?;
+        let log = BoundedLog::open(&place.log(), self.log)
+            .with_context(|| format!("the log {} cannot be written", place.log().display()))?;
+        system::keep_descriptors();
+        let mut command = Command::new(&self.program);
+        command.arg("background-host").args(["--name", name, "--settings", &self.settings]);
+        command.args(&self.flags).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.into_file());
+        // Whoever drops the handle leaves the process alone; the runtime sees to its end.
+        command.kill_on_drop(false);
+        let child = command.spawn().context("it cannot be started")?;
+        tracing::info!(process = child.id(), "started a background host");
+        Ok(child)
+    }
+}
+
+impl Background for BackgroundHost {
+    fn connect(&self) -> BoxFuture<'_, Result<Connection, String>> {
+        async { self.reach().await.map_err(|error| format!("{error:#}")) }.boxed()
+    }
+}
+
+/// Whether nobody listens at the place.
+fn is_nobody(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(error, Some(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused))
+}
+
+/// The connection, once the host has greeted; none if it ends instead.
+async fn greeted(stream: UnixStream, patience: Duration) -> anyhow::Result<Option<Connection>> {
+    let greet = move || greeting(stream, patience);
+    tokio::task::spawn_blocking(greet).await.context("the greeting was not read")?
+}
+
+fn greeting(stream: UnixStream, patience: Duration) -> anyhow::Result<Option<Connection>> {
+    stream.set_read_timeout(Some(patience.max(LOOK_AGAIN.0)))?;
+    let mut input = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    match io::Read::take(&mut input, GREETING).read_line(&mut line) {
+        Ok(_) if !line.ends_with('\n') => return Ok(None),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => bail!("it does not answer"),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let greeting: Greeting = serde_json::from_str(&line).context("it greets in another way")?;
+    if greeting.toolyard != env!("CARGO_PKG_VERSION") {
+        bail!("it is of version {}, and this is {}", greeting.toolyard, env!("CARGO_PKG_VERSION"));
+    }
+    if let Some(why) = greeting.refused {
+        bail!("{why}");
+    }
+    tracing::debug!(process = greeting.process, "connected to the background host");
+    stream.set_read_timeout(None)?;
+    Ok(Some(Connection { input: Box::new(input), output: Box::new(Closing(stream)) }))
+}
+
+/// The half of a connection that is written; the other side reads its end when this is
+/// dropped, whatever else holds the socket.
+#[derive(Debug)]
+pub struct Closing(pub UnixStream);
+
+impl Write for Closing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        // It may be closed already.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}

@@ -1,0 +1,117 @@
+//! Crashes around questions and their answers (A7).
+
+use super::Scene;
+use serde_json::{Value, json};
+use toolyard_tests::Session;
+use toolyard_tests::sink::Effects;
+
+impl Scene {
+    fn asking(&self, ms: u64) -> Value {
+        json!({"key": "a", "sink": self.sink.authority(), "ask": true, "ms": ms})
+    }
+
+    fn words(&self) -> Effects {
+        self.sink.of("a")
+    }
+}
+
+/// Answers the question of a task; gives whether the host lived to say so.
+async fn answer(session: &Session, id: &str, word: &str) -> bool {
+    session.until(id, "input_required").await;
+    let mut waiting = session.begin("tasks/result", json!({"taskId": id})).await;
+    let asked = waiting.next_of("elicitation/create").await;
+    let result = json!({"action": "accept", "content": {"word": word}});
+    let response = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
+    let Some(mut connection) = toolyard_tests::http::Connection::try_open(session.port()).await else {
+        return false;
+    };
+    let post = hyper::Method::POST;
+    connection.try_send(post, "/mcp", &session.headers(), response.to_string()).await.is_some()
+}
+
+/// Row 7: asked anew by the run that comes after, or failed.
+#[tokio::test]
+async fn a_question_outlives_its_runner_if_the_run_may_be_repeated() {
+    for tool in ["once", "again"] {
+        let mut scene = Scene::new(Some("ask.committed")).await;
+        let id = scene.try_create(tool, scene.asking(0)).await;
+        scene.restart().await;
+        let id = match id {
+            Some(id) => id,
+            None => scene.tasks().await.remove(0),
+        };
+        if tool == "once" {
+            scene.failed_honestly(&id).await;
+            assert_eq!(scene.words(), Effects { begun: vec![1], words: vec![] });
+            continue;
+        }
+        assert!(answer(&scene.session, &id, "yes").await);
+        assert_eq!(scene.outcome(&id).await, json!({"key": "a", "attempt": 2, "word": "yes"}));
+        assert_eq!(scene.words(), Effects { begun: vec![1, 2], words: vec![(2, "yes".to_owned())] });
+    }
+}
+
+/// Row 7, where it was answered before: never asked twice for the same question.
+#[tokio::test]
+async fn an_answer_that_was_given_serves_every_later_run() {
+    let mut scene = Scene::new(None).await;
+    let id = scene.try_create("again", scene.asking(600_000)).await.expect("a task");
+    assert!(answer(&scene.session, &id, "yes").await);
+    for attempt in 2..=3 {
+        toolyard_tests::eventually("the run to go on", || async {
+            (scene.words().words.len() + 1 == attempt).then_some(())
+        })
+        .await;
+        scene.kill().await;
+        scene.sink.begun("a", attempt).await;
+    }
+    toolyard_tests::eventually("the last run to go on", || async {
+        (scene.words().words.len() == 3).then_some(())
+    })
+    .await;
+    let words = [1, 2, 3].map(|attempt| (attempt, "yes".to_owned()));
+    assert_eq!(scene.words(), Effects { begun: vec![1, 2, 3], words: words.to_vec() });
+    assert_eq!(scene.session.task(&id).await["status"], "working");
+    // Three attempts are the most.
+    scene.kill().await;
+    let task = scene.session.until(&id, "failed").await;
+    assert!(task["statusMessage"].as_str().is_some_and(|says| says.contains("effects")), "{task}");
+    assert_eq!(scene.words().begun, [1, 2, 3]);
+}
+
+/// Row 8: the first answer wins, and survives who took it.
+#[tokio::test]
+async fn an_answer_that_was_committed_holds_though_its_taker_died() {
+    for tool in ["once", "again"] {
+        let mut scene = Scene::new(Some("answer.committed")).await;
+        let id = scene.try_create(tool, scene.asking(0)).await.expect("a task");
+        assert!(!answer(&scene.session, &id, "first").await, "the host died over it");
+        scene.restart().await;
+        if tool == "once" {
+            scene.failed_honestly(&id).await;
+            assert_eq!(scene.words(), Effects { begun: vec![1], words: vec![] });
+        } else {
+            assert_eq!(scene.outcome(&id).await, json!({"key": "a", "attempt": 2, "word": "first"}));
+            assert_eq!(scene.words(), Effects { begun: vec![1, 2], words: vec![(2, "first".to_owned())] });
+        }
+    }
+}
+
+/// Row 8, at another process than the one that runs.
+#[tokio::test]
+async fn an_answer_reaches_the_runner_though_its_messenger_died() {
+    for fail_at in ["answer.committed", "answer.uncommitted"] {
+        let scene = Scene::new(None).await;
+        let mut beside = scene.host.another_to_fail_at(fail_at).await;
+        let id = scene.try_create("once", scene.asking(0)).await.expect("a task");
+        assert!(!answer(&scene.session.at(beside.port()), &id, "first").await);
+        beside.was_killed().await;
+        let word = if fail_at == "answer.committed" { "first" } else { "second" };
+        if word == "second" {
+            // The client was told nothing, so it answers again.
+            assert!(answer(&scene.session, &id, word).await);
+        }
+        assert_eq!(scene.outcome(&id).await, json!({"key": "a", "attempt": 1, "word": word}), "{fail_at}");
+        assert_eq!(scene.words(), Effects { begun: vec![1], words: vec![(1, word.to_owned())] });
+    }
+}

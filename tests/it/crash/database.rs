@@ -1,0 +1,58 @@
+//! The database out of reach, and back.
+
+use super::Scene;
+use rusqlite::Connection;
+use serde_json::json;
+
+/// Row 9: never a success that is not stored.
+#[tokio::test]
+async fn while_the_database_is_locked_nothing_is_acknowledged_and_nothing_lost() {
+    let scene = Scene::new(None).await;
+    scene.sink.hold();
+    let id = scene.try_create("once", scene.order("a")).await.expect("a task");
+    scene.sink.begun("a", 1).await;
+    // Locked while it runs, and when it ends.
+    let other = Connection::open(scene.host.data().join("toolyard.sqlite")).expect("the database");
+    other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    scene.sink.release();
+    let call = json!({"name": "once", "arguments": scene.order("b"), "task": {}});
+    let refused = scene.session.error("tools/call", call).await;
+    assert_eq!(refused["code"], -32603, "{refused}");
+    let refused = scene.session.error("tasks/cancel", json!({"taskId": id})).await;
+    assert_eq!(refused["code"], -32603, "{refused}");
+    // What is committed can be read all the time.
+    assert_eq!(scene.session.task(&id).await["status"], "working", "its end is not stored");
+    other.execute_batch("ROLLBACK").expect("the end of the lock");
+    scene.session.until(&id, "completed").await;
+    assert_eq!(scene.outcome(&id).await["attempt"], 1);
+    assert_eq!((scene.begun("a"), scene.begun("b")), (vec![1], vec![]), "what was refused did not run");
+}
+
+/// Rows 9 and 10: killed before it could write the end down.
+#[tokio::test]
+async fn an_end_that_a_lock_held_back_is_lost_with_its_host_and_said_to_be() {
+    for tool in ["once", "again"] {
+        let mut scene = Scene::new(None).await;
+        scene.sink.hold();
+        let id = scene.try_create(tool, scene.order("a")).await.expect("a task");
+        scene.sink.begun("a", 1).await;
+        let other = Connection::open(scene.host.data().join("toolyard.sqlite")).expect("the database");
+        other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+        scene.sink.release();
+        toolyard_tests::eventually("the end to be tried", || async {
+            scene.host.log().contains("the task store failed; trying again").then_some(())
+        })
+        .await;
+        scene.host.kill().await;
+        drop(other);
+        let next = scene.host.another().await;
+        scene.move_to(next);
+        if tool == "once" {
+            scene.failed_honestly(&id).await;
+            assert_eq!(scene.begun("a"), [1]);
+        } else {
+            assert_eq!(scene.outcome(&id).await["attempt"], 2);
+            assert_eq!(scene.begun("a"), [1, 2]);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `toolyard stdio --detach`: tasks outlive the pipe that they came by. Real processes,
+//! which are killed in every way.
+
+mod hosts;
+mod reached;
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tempfile::TempDir;
+use toolyard_tests::host::Setup;
+use toolyard_tests::stateless::{enveloped, tasks};
+use toolyard_tests::{Backgrounds, Stdio, guests};
+
+/// A folder with the probe, and whatever background host comes to be there.
+struct Folder {
+    folder: Arc<TempDir>,
+    args: Vec<String>,
+    backgrounds: Backgrounds,
+}
+
+/// How long a background host stays once nothing is left; short, so that tests see it end.
+const LINGER: (&str, &str) = ("detach.linger", "300ms");
+
+impl Folder {
+    fn new() -> Self {
+        Self::of(Setup::new())
+    }
+
+    fn of(setup: Setup) -> Self {
+        let setup = setup.with(&[guests::plugin("probe")]).set(LINGER.0, LINGER.1);
+        let (folder, args) = setup.into_parts();
+        Self::on(folder, args)
+    }
+
+    fn on(folder: TempDir, args: Vec<String>) -> Self {
+        let folder = Arc::new(folder);
+        Self { backgrounds: Backgrounds::of(folder.clone()), folder, args }
+    }
+
+    /// A process with `--detach`.
+    fn relay(&self) -> Stdio {
+        self.stdio(&["--detach"])
+    }
+
+    /// One with these arguments.
+    fn stdio(&self, args: &[&str]) -> Stdio {
+        let args = self.args.iter().cloned().chain(args.iter().map(|arg| (*arg).to_owned()));
+        Stdio::spawn(self.folder.clone(), args.collect())
+    }
+
+    /// A process with `--detach`, and a session with a client that can be asked.
+    async fn open(&self) -> Stdio {
+        open(self.relay()).await
+    }
+
+    /// Runs a command on the same folders.
+    async fn command(&self, args: &[&str]) -> std::process::Output {
+        let mut command = tokio::process::Command::new(guests::binary());
+        command.args(args).args(&self.args).arg("--plugins").arg(self.folder.path().join("plugins"));
+        command.arg("--data").arg(self.folder.path().join("data")).current_dir(self.folder.path());
+        command.output().await.expect("the command runs")
+    }
+}
+
+async fn open(mut stdio: Stdio) -> Stdio {
+    stdio.initialize_as("2025-11-25", json!({"elicitation": {}})).await;
+    stdio
+}
+
+/// Creates a task; gives its id.
+async fn create(stdio: &mut Stdio, tool: &str, arguments: Value) -> String {
+    let params = json!({"name": tool, "arguments": arguments, "task": {}});
+    let created = stdio.request("tools/call", params).await;
+    let id = created["result"]["task"]["taskId"].as_str();
+    id.unwrap_or_else(|| panic!("a task: {created}")).to_owned()
+}
+
+/// The same without a session, by a tool that is always a task.
+async fn create_alone(stdio: &mut Stdio, arguments: Value) -> String {
+    let params = json!({"name": "batch", "arguments": arguments});
+    let created = stdio.request("tools/call", enveloped(params, &tasks())).await;
+    let id = created["result"]["taskId"].as_str();
+    id.unwrap_or_else(|| panic!("a task: {created}")).to_owned()
+}
+
+async fn status(stdio: &mut Stdio, id: &str) -> String {
+    let seen = stdio.request("tasks/get", json!({"taskId": id})).await;
+    seen["result"]["status"].as_str().unwrap_or_else(|| panic!("a status: {seen}")).to_owned()
+}
+
+async fn result(stdio: &mut Stdio, id: &str) -> Value {
+    stdio.request("tasks/result", json!({"taskId": id})).await
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a text: {answer}"))
+}

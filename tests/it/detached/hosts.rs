@@ -1,0 +1,227 @@
+//! The background host itself: when there is one, which one, and what becomes of it.
+
+use super::{Folder, create, open, result, status, text};
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
+use toolyard_tests::host::{Setup, install, install_as};
+use toolyard_tests::stateless::{enveloped, tasks};
+use toolyard_tests::wait::PATIENCE;
+use toolyard_tests::{Stdio, guests};
+
+/// 26B-7: clients start a second process, ask it one thing and end it.
+#[tokio::test]
+async fn b_26b_7_a_probe_and_plain_calls_start_nothing() {
+    let folder = Folder::new();
+    let mut probe = folder.relay();
+    let found = probe.request("server/discover", enveloped(json!({}), &tasks())).await;
+    assert!(found["result"].is_object(), "{found}");
+    kill_process(probe.pid(), Signal::TERM).expect("it runs");
+    assert!(probe.ended().await.success());
+    let mut relay = folder.open().await;
+    let echo = json!({"name": "echo", "arguments": {"text": "x"}});
+    assert_eq!(text(&relay.request("tools/call", echo.clone()).await), "x");
+    // Not one that can be a task.
+    assert_eq!(text(&relay.request("tools/call", enveloped(echo, &tasks())).await), "x");
+    let none = relay.request("tools/call", json!({"name": "echo", "arguments": {}, "task": {}})).await;
+    assert!(none["error"].is_object(), "{none}");
+    assert!(relay.request("tasks/list", json!({})).await["result"]["tasks"].is_array());
+    assert!(relay.close().await.0.success());
+    assert!(!folder.backgrounds.place().exists(), "no socket, no lock, no process");
+}
+
+#[tokio::test]
+async fn relays_that_begin_at_once_share_one_host_which_nobody_else_can_reach() {
+    let folder = Folder::new();
+    let mut creating = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let mut relay = folder.open().await;
+        creating.spawn(async move {
+            let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
+            (relay, id)
+        });
+    }
+    let (mut relays, ids): (Vec<_>, Vec<_>) = creating.join_all().await.into_iter().unzip();
+    let host = folder.backgrounds.one().await;
+    for id in &ids {
+        assert_eq!(status(&mut relays[0], id).await, "working");
+    }
+    let sockets = folder.backgrounds.files("sock");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!((sockets.len(), mode(&sockets[0])), (1, 0o600));
+    assert_eq!(mode(&folder.backgrounds.place()), 0o700);
+    // It stays for as long as anybody is connected, and any task is live.
+    for (relay, id) in relays.iter_mut().zip(&ids) {
+        relay.request("tasks/cancel", json!({"taskId": id})).await;
+    }
+    let again = create(&mut relays[1], "wait", json!({"ms": 1})).await;
+    assert_eq!(text(&result(&mut relays[1], &again).await), "waited 1 ms");
+    assert_eq!(folder.backgrounds.one().await, host);
+    drop(relays);
+    folder.backgrounds.gone().await;
+}
+
+#[tokio::test]
+async fn other_settings_and_other_secrets_are_other_hosts() {
+    let manifest = "[secrets]\nKEY = { env = \"PROBE_KEY\" }\n";
+    let folder = Folder::of(Setup::new().manifest("probe", manifest));
+    let mut relays = Vec::new();
+    for (args, secret) in [
+        (&["--detach"][..], "the first secret"),
+        (&["--detach", "--set", "tasks.ttl-default=2h"], "the first secret"),
+        (&["--detach"], "the second secret"),
+        (&["--detach", "--log", "info"], "the first secret"),
+    ] {
+        let mut relay = open(folder.variable("PROBE_KEY", secret, args)).await;
+        create(&mut relay, "wait", json!({"ms": 600_000})).await;
+        relays.push(relay);
+    }
+    // What is logged is no other host.
+    assert_eq!(folder.backgrounds.living().len(), 3);
+    let names = format!("{:?} {}", folder.backgrounds.files("lock"), folder.backgrounds.log());
+    assert!(!names.contains("first secret") && !names.contains("second secret"), "{names}");
+}
+
+/// A client's wait, its call and its task, when the background host is killed.
+#[tokio::test]
+async fn a_killed_host_is_told_of_and_its_tasks_are_seen_to_by_the_next() {
+    let folder = Folder::of(Setup::new().manifest(
+        "probe",
+        "[task]\ninline-for = \"10min\"\n[tools.wait]\nannotations = { idempotentHint = true }\n",
+    ));
+    let mut relay = folder.open().await;
+    let again = create(&mut relay, "wait", json!({"ms": 2000})).await;
+    let once = create(&mut relay, "spin", json!({"ms": 600_000})).await;
+    let waiting = relay.send("tasks/result", json!({"taskId": again})).await;
+    let calling =
+        json!({"name": "count", "arguments": {"steps": 9_999, "ms": 100}, "_meta": {"progressToken": "p"}});
+    let calling = relay.send("tools/call", enveloped(calling, &tasks())).await;
+    // All are there before it is killed.
+    while relay.read().await["method"] != "notifications/progress" {}
+    assert_eq!(status(&mut relay, &once).await, "working");
+    let host = folder.backgrounds.one().await;
+    kill_process(host, Signal::KILL).expect("it runs");
+    let lost = relay.answer(calling).await;
+    assert_eq!(lost["error"]["code"], -32603, "{lost}");
+    assert!(lost["error"]["message"].as_str().expect("a text").contains("may have had effects"));
+    // Run again by the operator's word, in another host, which nobody had to ask for.
+    assert_eq!(text(&relay.answer(waiting).await), "waited 2000 ms");
+    let next = folder.backgrounds.one().await;
+    assert_ne!(next, host);
+    assert_eq!(result(&mut relay, &once).await["error"]["code"], -32603);
+    let ended = relay.request("tasks/get", json!({"taskId": once})).await;
+    let message = ended["result"]["statusMessage"].as_str().expect("a message");
+    assert!(message.contains("not run again") && message.contains("may have had effects"), "{message}");
+    // And the socket that the dead one left is in nobody's way.
+    let id = create(&mut relay, "wait", json!({"ms": 1})).await;
+    assert_eq!(text(&result(&mut relay, &id).await), "waited 1 ms");
+    assert_eq!(folder.backgrounds.one().await, next);
+}
+
+#[tokio::test]
+async fn a_host_that_is_told_to_end_hands_over_what_may_be_run_again() {
+    let setup = Setup::new().manifest("probe", "[task]\ndurability = \"rerun\"\n");
+    let folder = Folder::of(setup.set("shutdown.drain", "100ms"));
+    let mut relay = folder.open().await;
+    let id = create(&mut relay, "count", json!({"steps": 4, "ms": 500})).await;
+    let host = folder.backgrounds.one().await;
+    kill_process(host, Signal::TERM).expect("it runs");
+    assert_eq!(text(&result(&mut relay, &id).await), "counted 4");
+    assert_ne!(folder.backgrounds.one().await, host);
+    assert!(relay.close().await.0.success());
+    folder.backgrounds.gone().await;
+}
+
+#[tokio::test]
+async fn a_stopped_host_is_said_not_to_answer_and_tasks_are_seen_all_the_same() {
+    let folder = Folder::of(Setup::new().set("detach.start", "1s"));
+    let mut relay = folder.open().await;
+    let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
+    let host = folder.backgrounds.one().await;
+    kill_process(host, Signal::STOP).expect("it runs");
+    let mut other = folder.open().await;
+    assert_eq!(status(&mut other, &id).await, "working");
+    let create = json!({"name": "wait", "arguments": {"ms": 1}, "task": {}});
+    let refused = other.request("tools/call", create).await;
+    let message = refused["error"]["message"].as_str().expect("a text");
+    assert!(message.contains("does not answer"), "{message}");
+    let cancelled = other.request("tasks/cancel", json!({"taskId": id})).await;
+    assert_eq!(cancelled["result"]["status"], "cancelled");
+    kill_process(host, Signal::CONT).expect("it runs");
+    assert_eq!(status(&mut relay, &id).await, "cancelled");
+}
+
+#[tokio::test]
+async fn a_data_folder_may_have_a_path_that_no_socket_can_have() {
+    let folder = tempfile::Builder::new().prefix(&"long".repeat(40)).tempdir().expect("a folder");
+    let plugins = folder.path().join("plugins");
+    std::fs::create_dir(&plugins).expect("a folder");
+    install(&guests::plugin("probe"), &plugins);
+    let folder = Folder::on(folder, Vec::new());
+    let mut relay = folder.open().await;
+    let id = create(&mut relay, "wait", json!({"ms": 1})).await;
+    assert_eq!(text(&result(&mut relay, &id).await), "waited 1 ms");
+    assert!(folder.backgrounds.files("sock")[0].as_os_str().len() > 150);
+}
+
+#[tokio::test]
+async fn what_changes_in_the_plugin_folder_takes_effect_there_too() {
+    let folder = Folder::new();
+    let mut relay = folder.open().await;
+    let before = create(&mut relay, "wait", json!({"ms": 600_000})).await;
+    let host = folder.backgrounds.one().await;
+    let plugins = folder.folder.path().join("plugins");
+    std::fs::write(plugins.join("other.toml"), "prefix = \"other\"\n").expect("a manifest");
+    install_as(&guests::plugin("probe"), &plugins, "other.wasm");
+    let call = json!({"name": "other_wait", "arguments": {"ms": 1}, "task": {}});
+    // The two processes look by themselves, so one of them may be a moment behind.
+    let created = async {
+        loop {
+            let answer = relay.request("tools/call", call.clone()).await;
+            if answer["result"].is_object() {
+                return answer;
+            }
+        }
+    };
+    let created = tokio::time::timeout(PATIENCE, created).await.expect("the new tool is there");
+    let id = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
+    assert_eq!(text(&result(&mut relay, &id).await), "waited 1 ms");
+    assert_eq!(folder.backgrounds.one().await, host);
+    assert_eq!(status(&mut relay, &before).await, "working");
+}
+
+#[tokio::test]
+async fn what_stands_against_a_background_host_is_said() {
+    let folder = Folder::new();
+    let refused = folder.command(&["stdio", "--detach", "--store", "memory"]).await;
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--store sqlite"));
+    // A configuration that changed under a server is not taken for the one it has.
+    let written = folder.folder.path().join("toolyard.toml");
+    std::fs::write(&written, "[tasks]\nttl-default = \"2h\"\n").expect("a write");
+    let mut relay = folder.open().await;
+    std::fs::write(&written, "[tasks]\nttl-default = \"3h\"\n").expect("a write");
+    let call = json!({"name": "wait", "arguments": {"ms": 1}, "task": {}});
+    let refused = relay.request("tools/call", call).await;
+    let message = refused["error"]["message"].as_str().expect("a text");
+    assert!(message.contains("the configuration has changed"), "{message}");
+    assert!(folder.backgrounds.living().is_empty());
+}
+
+impl Folder {
+    /// A process with these arguments and this variable.
+    fn variable(&self, name: &str, value: &str, args: &[&str]) -> Stdio {
+        let assignment = format!("{name}={value}");
+        self.wrapped_with(&["env", &assignment], args)
+    }
+
+    /// A process with `--detach` that these words start.
+    pub(super) fn wrapped(&self, words: &[&str]) -> Stdio {
+        self.wrapped_with(words, &["--detach"])
+    }
+
+    fn wrapped_with(&self, words: &[&str], args: &[&str]) -> Stdio {
+        let args = self.args.iter().cloned().chain(args.iter().map(|arg| (*arg).to_owned()));
+        Stdio::wrapped(words, self.folder.clone(), args.collect())
+    }
+}

@@ -1,0 +1,190 @@
+//! What tasks outlive, and how they are found, watched, answered and cancelled after.
+
+use super::{Folder, create, create_alone, open, result, status, text};
+use rustix::process::{Signal, kill_process, kill_process_group};
+use serde_json::json;
+use toolyard_tests::host::Setup;
+use toolyard_tests::session::LATEST;
+use toolyard_tests::stateless::{enveloped, tasks};
+use toolyard_tests::tokens::{local_stanza, stanza, token};
+use toolyard_tests::{Host, Session, eventually};
+
+#[tokio::test]
+async fn tasks_of_both_generations_outlive_kill_9_of_their_pipe_and_a_later_one_has_their_results() {
+    let folder = Folder::new();
+    let mut relay = folder.open().await;
+    let of_session = create(&mut relay, "wait", json!({"ms": 1500})).await;
+    let alone = create_alone(&mut relay, json!({"steps": 3, "ms": 500})).await;
+    relay.kill().await;
+    // With the flag and without it, by the one generation and the other.
+    let mut later = open(folder.stdio(&[])).await;
+    assert_eq!(text(&result(&mut later, &of_session).await), "waited 1500 ms");
+    assert_eq!(text(&result(&mut later, &alone).await), "counted 3");
+    let mut later = folder.relay();
+    for id in [of_session, alone] {
+        let seen = later.request("tasks/get", enveloped(json!({"taskId": id}), &tasks())).await;
+        assert_eq!(seen["result"]["status"], "completed", "{seen}");
+    }
+    // Nothing is left to do, and nobody is connected.
+    folder.backgrounds.gone().await;
+}
+
+#[tokio::test]
+async fn what_kills_the_group_of_the_client_spares_them_and_they_hold_nothing_of_it() {
+    let folder = Folder::new();
+    // As a client that leaks descriptors, and is a process group with its server.
+    let mut relay = folder.wrapped(&["sh", "-c", "exec \"$@\" 8>&1 9<&0", "sh"]);
+    relay.initialize("2025-11-25").await;
+    let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
+    let host = folder.backgrounds.one().await;
+    let of = |pid: rustix::process::Pid, file: &str| {
+        let link = std::fs::read_link(format!("/proc/{}/{file}", pid.as_raw_nonzero()));
+        link.map(|link| link.display().to_string()).unwrap_or_default()
+    };
+    for number in 0..32 {
+        let held = of(host, &format!("fd/{number}"));
+        assert!(!held.starts_with("pipe:"), "{number} is {held}");
+    }
+    assert_eq!((of(host, "fd/0"), of(host, "fd/1")), ("/dev/null".into(), "/dev/null".into()));
+    assert!(of(host, "fd/2").ends_with(".log"), "{}", of(host, "fd/2"));
+    assert_eq!(rustix::process::getsid(Some(host)).expect("a session"), host, "a session of its own");
+    kill_process_group(relay.pid(), Signal::KILL).expect("a group");
+    relay.ended().await;
+    let mut later = folder.open().await;
+    assert_eq!(status(&mut later, &id).await, "working");
+    assert_eq!(folder.backgrounds.one().await, host);
+}
+
+#[tokio::test]
+async fn a_relay_that_is_told_to_end_does_and_its_tasks_go_on() {
+    let folder = Folder::new();
+    for signal in [Some(Signal::TERM), Some(Signal::INT), None] {
+        let mut relay = folder.open().await;
+        let id = create(&mut relay, "wait", json!({"ms": 600_000})).await;
+        match signal {
+            Some(signal) => kill_process(relay.pid(), signal).expect("it runs"),
+            None => drop(relay.close().await),
+        }
+        assert!(relay.ended().await.success());
+        let mut later = open(folder.stdio(&[])).await;
+        assert_eq!(status(&mut later, &id).await, "working");
+        let cancelled = later.request("tasks/cancel", json!({"taskId": id})).await;
+        assert_eq!(cancelled["result"]["status"], "cancelled");
+    }
+    folder.backgrounds.gone().await;
+}
+
+#[tokio::test]
+async fn a_question_waits_for_a_later_process_and_its_answer_finds_the_task() {
+    let folder = Folder::new();
+    let mut relay = folder.open().await;
+    let id = create(&mut relay, "ask", json!({"question": "Colour?"})).await;
+    relay.kill().await;
+    let listed = eventually("the question", || async {
+        let listed = folder.command(&["tasks", "list"]).await;
+        let listed = String::from_utf8(listed.stdout).expect("UTF-8");
+        (listed.contains(&id) && listed.contains("input_required")).then_some(listed)
+    });
+    listed.await;
+    // A process that has no part in it, and none of the flag.
+    let mut later = open(folder.stdio(&[])).await;
+    let waiting = later.send("tasks/result", json!({"taskId": id})).await;
+    let question = loop {
+        let message = later.read().await;
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    assert_eq!(question["params"]["message"], "Colour?");
+    let answer = json!({"action": "accept", "content": {"answer": "green"}});
+    later.line(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}).to_string()).await;
+    assert_eq!(text(&later.answer(waiting).await), "green");
+    folder.backgrounds.gone().await;
+}
+
+#[tokio::test]
+async fn a_question_reaches_the_client_that_is_there_once_and_by_itself() {
+    let folder = Folder::new();
+    let mut relay = folder.open().await;
+    let params = json!({"name": "ask", "arguments": {"question": "Colour?"}, "task": {}});
+    relay.send("tools/call", params).await;
+    let mut questions = Vec::new();
+    let mut id = None;
+    while questions.is_empty() || id.is_none() {
+        let message = relay.read().await;
+        if message["method"] == "elicitation/create" {
+            questions.push(message);
+        } else if let Some(task) = message["result"]["task"]["taskId"].as_str() {
+            id = Some(task.to_owned());
+        }
+    }
+    let waiting = relay.send("tasks/result", json!({"taskId": id.expect("a task")})).await;
+    let answer = json!({"action": "decline"});
+    relay.line(&json!({"jsonrpc": "2.0", "id": questions[0]["id"], "result": answer}).to_string()).await;
+    assert_eq!(text(&relay.answer(waiting).await), "declined");
+    let told = relay.notices();
+    assert!(told.iter().all(|notice| notice["method"] == "notifications/tasks/status"), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_cancel_from_the_command_line_stops_the_guest() {
+    let folder = Folder::new();
+    let mut relay = folder.open().await;
+    let id = create(&mut relay, "spin", json!({"ms": 600_000})).await;
+    relay.kill().await;
+    let cancelled = folder.command(&["tasks", "cancel", &id]).await;
+    assert!(cancelled.status.success(), "{}", String::from_utf8_lossy(&cancelled.stderr));
+    // It would stay for as long as its guest computes.
+    folder.backgrounds.gone().await;
+    assert!(folder.backgrounds.log().contains("nothing is left to do"));
+}
+
+#[tokio::test]
+async fn without_the_flag_the_end_of_the_pipe_is_the_end_of_its_tasks_and_they_say_so() {
+    let folder = Folder::of(Setup::new().manifest("probe", "[task]\ndurability = \"rerun\"\n"));
+    let mut stdio = open(folder.stdio(&[])).await;
+    let id = create(&mut stdio, "wait", json!({"ms": 600_000})).await;
+    assert_eq!(status(&mut stdio, &id).await, "working");
+    assert!(stdio.close().await.0.success());
+    let mut later = folder.open().await;
+    let seen = later.request("tasks/get", json!({"taskId": id})).await;
+    assert_eq!(seen["result"]["status"], "failed");
+    let message = seen["result"]["statusMessage"].as_str().expect("a message");
+    assert!(
+        message.contains("ended with the pipe of its client") && message.contains("effects"),
+        "{message}"
+    );
+    assert!(!folder.backgrounds.place().exists(), "nothing is to be taken over");
+}
+
+#[tokio::test]
+async fn serve_on_the_same_folder_leaves_them_alone_and_shows_them_to_their_owner_alone() {
+    let tokens = format!("{}{}", local_stanza("me"), stanza("guest", &[]));
+    let folder = Folder::of(Setup::new().config(&tokens));
+    let mut relay = folder.open().await;
+    let waiting = create(&mut relay, "wait", json!({"ms": 600_000})).await;
+    let asking = create(&mut relay, "ask", json!({"question": "Colour?"})).await;
+    relay.kill().await;
+    let serving = Host::on(folder.folder.clone(), folder.args.clone()).await;
+    let shown = folder.command(&["tasks", "show", &waiting]).await;
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("working"));
+    // T-40: for another bearer they are not there.
+    let guest = Session::open_with(serving.port(), &token("guest")).await;
+    assert_eq!(guest.error("tasks/get", json!({"taskId": waiting})).await["code"], -32602);
+    assert_eq!(guest.result("tasks/list", json!({})).await["tasks"], json!([]));
+    // Its owner finds them, answers and cancels them, in a process that does not run them.
+    let asked = json!({"elicitation": {}});
+    let me = Session::open_by(serving.port(), LATEST, asked, Some(&token("me"))).await.session;
+    let listed = me.result("tasks/list", json!({})).await;
+    assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(2), "{listed}");
+    assert_eq!(me.task(&waiting).await["status"], "working");
+    let mut result = me.begin("tasks/result", json!({"taskId": asking})).await;
+    let question = result.next_of("elicitation/create").await;
+    assert_eq!(question["params"]["message"], "Colour?");
+    me.respond(&question, json!({"action": "accept", "content": {"answer": "green"}})).await;
+    let (answer, _) = result.answer().await;
+    assert_eq!(text(&answer), "green");
+    let cancelled = me.result("tasks/cancel", json!({"taskId": waiting})).await;
+    assert_eq!(cancelled["status"], "cancelled");
+    folder.backgrounds.gone().await;
+}

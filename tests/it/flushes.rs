@@ -1,0 +1,124 @@
+//! What kill -9 cannot show: that what was acknowledged is on the disk, and not only with
+//! the kernel. The system calls of a host are watched: between a request that changes a
+//! task and its answer, the log of the database is flushed.
+
+use serde_json::json;
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use tokio::process::{Child, Command};
+use toolyard_tests::{Host, Session, eventually, guests};
+
+/// Changes of each kind.
+const CHANGES: usize = 20;
+
+/// What of a trace counts here, in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Request,
+    Flushed,
+    Answer,
+}
+
+/// Reads a trace line by line: each begins with the thread.
+#[derive(Default)]
+struct Reader {
+    /// Threads that are flushing the log of the database.
+    flushing: HashSet<String>,
+}
+
+impl Reader {
+    fn seen(&mut self, line: &str) -> Option<Seen> {
+        let (thread, call) = line.split_once(' ')?;
+        if line.contains("\"POST /mcp") {
+            return Some(Seen::Request);
+        }
+        if line.contains("\"HTTP/1.1 200") {
+            return Some(Seen::Answer);
+        }
+        let call = call.trim_start();
+        if call.starts_with("fsync(") || call.starts_with("fdatasync(") {
+            if !call.contains("toolyard.sqlite-wal>") {
+                return None;
+            }
+            if call.contains("<unfinished") {
+                self.flushing.insert(thread.to_owned());
+                return None;
+            }
+        } else if !(call.contains("sync resumed>") && self.flushing.remove(thread)) {
+            return None;
+        }
+        call.ends_with("= 0").then_some(Seen::Flushed)
+    }
+}
+
+/// Starts to watch all threads of a host; none where that cannot be done.
+async fn watch(host: &Host, trace: &Path) -> Option<Child> {
+    let mut strace = Command::new("strace");
+    strace.args([
+        "-f",
+        "-y",
+        "-s",
+        "16",
+        "-e",
+        "trace=fsync,fdatasync,read,recvfrom,write,writev,sendto,sendmsg",
+    ]);
+    strace.arg("-o").arg(trace).arg("-p").arg(host.pid().to_string()).kill_on_drop(true);
+    let mut strace = strace.stdin(Stdio::null()).stderr(Stdio::null()).spawn().ok()?;
+    let threads = format!("/proc/{}/task", host.pid());
+    let attached = eventually("strace to attach, or to give up", || {
+        let gone = strace.try_wait().expect("waiting works").is_some();
+        let attached = std::fs::read_dir(&threads).expect("the host lives").flatten().all(|thread| {
+            let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            !status.contains("TracerPid:\t0\n")
+        });
+        async move { (attached || gone).then_some(attached) }
+    })
+    .await;
+    attached.then_some(strace)
+}
+
+#[tokio::test]
+async fn an_acknowledged_change_was_flushed_to_the_disk_before() {
+    let host = Host::with(&[guests::fixture("effects")]).await;
+    let session = Session::open(host.port()).await;
+    let create = async |key: &str| session.create("once", json!({"key": key, "ms": 600_000})).await;
+    create("before").await;
+    let trace = host.folder().join("trace");
+    let Some(strace) = watch(&host, &trace).await else {
+        // Not by `eprintln!`, which is kept back while a test passes.
+        let mut out = std::io::stderr();
+        writeln!(out, "SKIPPED: strace is not there, or may not watch").expect("stderr can be written to");
+        return;
+    };
+    for number in 0..CHANGES {
+        let id = create(&number.to_string()).await;
+        session.result("tasks/cancel", json!({"taskId": id})).await;
+    }
+    let answers = |text: &str| {
+        let mut reader = Reader::default();
+        text.lines().filter(|line| reader.seen(line) == Some(Seen::Answer)).count()
+    };
+    eventually("the trace to be written", || async {
+        let text = std::fs::read_to_string(&trace).unwrap_or_default();
+        (answers(&text) >= 2 * CHANGES).then_some(())
+    })
+    .await;
+    drop(strace);
+    let text = std::fs::read_to_string(&trace).expect("a trace");
+    let mut flushed = None;
+    let mut kept = 0;
+    let mut reader = Reader::default();
+    for what in text.lines().filter_map(|line| reader.seen(line)) {
+        match what {
+            Seen::Request => flushed = Some(false),
+            Seen::Flushed => flushed = flushed.map(|_| true),
+            Seen::Answer => {
+                assert_eq!(flushed.take(), Some(true), "answer {kept} was not flushed first:\n{text}");
+                kept += 1;
+            }
+        }
+    }
+    assert_eq!(kept, 2 * CHANGES);
+}

@@ -1,0 +1,227 @@
+//! Several processes on one data folder, one of them stopped, killed, or woken late
+//! (A3, A4): nothing of a living one is touched, nothing of a dead one is lost, and one
+//! that was stopped lives.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use toolyard_tests::dice::Dice;
+use toolyard_tests::host::Setup;
+use toolyard_tests::stateless::{Client, everything};
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, Sink, Stdio, eventually, guests};
+
+/// Tasks of a dead host are seen to within this time.
+const SEEN_TO: Duration = Duration::from_secs(20);
+
+/// Folders at once; the rounds of each come one after the other.
+const FOLDERS: u64 = 5;
+const ROUNDS: u64 = 4;
+
+/// A host, and its user.
+struct Place {
+    host: Host,
+    client: Client,
+}
+
+impl Place {
+    fn of(host: Host) -> Self {
+        let client = Client::new(host.port()).declaring(everything()).bearing(&token("ann"));
+        Self { host, client }
+    }
+
+    /// Makes a task of a run that is certain to be in the middle of its effect.
+    async fn run(&self, sink: &Sink, tool: &str, key: &str, ms: u64) -> String {
+        let id = self.create(sink, tool, key, ms).await;
+        sink.begun(key, 1).await;
+        id
+    }
+
+    /// Stops the process, but not while it holds the lock of the database: then nobody
+    /// could write until it wakes, which `host/docs/reliability.md` says.
+    async fn stop(&self) {
+        let path = self.host.data().join("toolyard.sqlite");
+        eventually("the process to be stopped outside of a transaction", || async {
+            self.host.stop().await;
+            let database = rusqlite::Connection::open(&path).expect("the database");
+            // Longer than any neighbour holds it.
+            database.busy_timeout(Duration::from_secs(2)).expect("a setting");
+            let free = database.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
+            if !free {
+                self.host.signal(Signal::CONT);
+            }
+            free.then_some(())
+        })
+        .await;
+    }
+
+    async fn create(&self, sink: &Sink, tool: &str, key: &str, ms: u64) -> String {
+        let arguments = json!({"key": key, "sink": sink.authority(), "ms": ms});
+        self.client.create(tool, arguments).await
+    }
+}
+
+fn setup(sink: &Sink) -> Setup {
+    Setup::new()
+        .with(&[guests::fixture("effects")])
+        .manifest("effects", &sink.manifest())
+        .config(&stanza("ann", &[]))
+        .set("tasks.rerun-after", "20ms")
+}
+
+/// What a task came to, which is a result of the tool.
+fn outcome(task: &Value) -> Value {
+    let text = task["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("a result: {task}"));
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_times_one_is_stopped_and_one_is_killed_and_the_third_takes_only_what_is_due() {
+    let mut folders = tokio::task::JoinSet::new();
+    for folder in 0..FOLDERS {
+        folders.spawn(async move {
+            let sink = Sink::start().await;
+            let mut places = vec![Place::of(setup(&sink).start().await)];
+            for _ in 0..2 {
+                places.push(Place::of(places[0].host.another().await));
+            }
+            let mut dice = Dice(20_261_122 + folder);
+            for round in 0..ROUNDS {
+                let first = dice.roll(3) as usize;
+                places.rotate_left(first);
+                round_of(&sink, &mut places, round, &mut dice).await;
+            }
+        });
+    }
+    while let Some(folder) = folders.join_next().await {
+        folder.expect("every promise is kept");
+    }
+}
+
+/// The first is stopped, the second killed, the third goes on.
+async fn round_of(sink: &Sink, places: &mut Vec<Place>, round: u64, dice: &mut Dice) {
+    let key = |what: &str| format!("{what}-{round}");
+    let [stopped, dying, living] = &places[..] else { panic!("three places") };
+    let asleep = stopped.run(sink, "once", &key("asleep"), 1).await;
+    let repeatable = stopped.run(sink, "again", &key("repeatable"), 600_000).await;
+    let lost = dying.run(sink, "once", &key("lost"), 600_000).await;
+    let moved = dying.run(sink, "again", &key("moved"), dice.roll(50)).await;
+    let running = living.run(sink, "once", &key("running"), 600_000).await;
+    // At any moment of what it does.
+    let churn = stopped.create(sink, "once", &key("churn"), dice.roll(5)).await;
+    stopped.stop().await;
+    let mut dying = places.remove(1);
+    dying.host.kill().await;
+    let killed = Instant::now();
+    if dice.roll(2) == 0 {
+        // A command of the same binary neither steals nor loses anything.
+        places[1].host.command(&["tasks", "list"]).await;
+    }
+    let [stopped, living] = &places[..] else { panic!("two places") };
+    let moved_on = living.client.until(&moved, "completed");
+    let lost_for_good = living.client.until(&lost, "failed");
+    // That these two were seen to shows that the third has looked at what its
+    // neighbours hold, the stopped one among them.
+    let (moved_on, lost_for_good) = tokio::join!(moved_on, lost_for_good);
+    assert!(killed.elapsed() < SEEN_TO, "A3: {:?}", killed.elapsed());
+    let attempt = outcome(&moved_on)["attempt"].as_u64();
+    assert!(matches!(attempt, Some(1 | 2)), "{moved_on}");
+    let message = lost_for_good["statusMessage"].to_string();
+    assert!(message.contains("may have had effects"), "{message}");
+    for (id, what) in [(&asleep, "asleep"), (&repeatable, "repeatable")] {
+        let status = living.client.task(id).await["status"].clone();
+        // It may have ended before the signal.
+        let ended = what == "asleep" && status == "completed";
+        assert!(status == "working" || ended, "a stopped host lives, and {what} is {status}");
+        assert_eq!(sink.of(&key(what)).begun, [1], "A4: nobody else runs it");
+    }
+    assert_eq!(living.client.task(&running).await["status"], "working", "nothing of its own was touched");
+
+    stopped.host.signal(Signal::CONT);
+    stopped.client.until(&asleep, "completed").await;
+    stopped.client.until(&churn, "completed").await;
+    assert_eq!(living.client.task(&repeatable).await["status"], "working", "it goes on as it was");
+    for what in ["asleep", "repeatable", "running", "lost", "churn"] {
+        assert_eq!(sink.of(&key(what)).begun, [1], "A5: {what} of round {round} ran once");
+    }
+    let moved = sink.of(&key("moved"));
+    assert!(!moved.repeats() && moved.begun.len() <= 2, "{moved:?}");
+    for id in [&repeatable, &running] {
+        living.client.cancel(id).await;
+        stopped.client.until(id, "cancelled").await;
+    }
+    let another = places[0].host.another().await;
+    places.push(Place::of(another));
+}
+
+/// A process on a pipe is a neighbour like any other.
+#[tokio::test]
+async fn a_server_and_a_pipe_leave_each_other_alone_and_see_to_what_the_other_leaves() {
+    let sink = Sink::start().await;
+    let pipe_setup = || {
+        Setup::new()
+            .with(&[guests::fixture("effects")])
+            .manifest("effects", &sink.manifest())
+            .set("tasks.rerun-after", "20ms")
+    };
+    let mut first = Stdio::open(pipe_setup()).await;
+    let second = &mut first.another();
+    second.initialize(toolyard_tests::session::LATEST).await;
+    let order = |tool: &str, key: &str, ms: u64| json!({"name": tool, "task": {}, "arguments": {"key": key, "sink": sink.authority(), "ms": ms}});
+    let mut ids = Vec::new();
+    for (tool, key, ms) in [("once", "lost", 600_000), ("again", "moved", 1_000)] {
+        let created = first.request("tools/call", order(tool, key, ms)).await;
+        ids.push(created["result"]["task"]["taskId"].as_str().expect("a task").to_owned());
+        sink.begun(key, 1).await;
+    }
+    let created = second.request("tools/call", order("once", "theirs", 600_000)).await;
+    let theirs = created["result"]["task"]["taskId"].as_str().expect("a task").to_owned();
+    first.kill().await;
+    for (id, status) in ids.iter().zip(["failed", "completed"]) {
+        let begun = Instant::now();
+        loop {
+            let task = second.request("tasks/get", json!({"taskId": id})).await["result"].take();
+            if task["status"] == status {
+                break;
+            }
+            assert!(begun.elapsed() < SEEN_TO, "A3: {task}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    assert_eq!((sink.of("lost").begun, sink.of("moved").begun), (vec![1], vec![1, 2]));
+    let task = second.request("tasks/get", json!({"taskId": theirs})).await["result"].take();
+    assert_eq!((&task["status"], sink.of("theirs").begun), (&json!("working"), vec![1]));
+}
+
+/// A4: what comes late from a process that was stopped changes nothing that was decided
+/// meanwhile.
+#[tokio::test]
+async fn who_wakes_late_finds_its_task_cancelled_and_leaves_it_so() {
+    let sink = Sink::start().await;
+    let host = setup(&sink).variable("TOOLYARD_LOG", "info,toolyard_dispatch=debug").start().await;
+    let beside = host.another().await;
+    let (here, there) = (Place::of(host), Place::of(beside));
+    sink.hold();
+    let id = here.run(&sink, "once", "a", 0).await;
+    here.stop().await;
+    there.client.cancel(&id).await;
+    let cancelled = there.client.until(&id, "cancelled").await;
+    // Its guest is done the moment that it wakes.
+    sink.release();
+    here.host.signal(Signal::CONT);
+    eventually("the late run to be over", || async {
+        let log = here.host.log();
+        let over = ["run stopped", "a late result was dropped"].iter().any(|line| log.contains(line));
+        over.then_some(())
+    })
+    .await;
+    let (mine, theirs) = (here.client.task(&id).await, there.client.task(&id).await);
+    for task in [mine, theirs] {
+        for member in ["status", "lastUpdatedAt", "statusMessage"] {
+            assert_eq!(task[member], cancelled[member], "{task}");
+        }
+    }
+    assert_eq!(sink.of("a").begun, [1]);
+    let session = Session::open_with(here.host.port(), &token("ann")).await;
+    assert_eq!(session.task(&id).await["status"], "cancelled");
+}

@@ -1,0 +1,240 @@
+//! The end that was asked for: the first signal lets calls end, the second does not,
+//! and the exit code says what became of them.
+
+use crate::say;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use toolyard_tests::host::Setup;
+use toolyard_tests::{Session, eventually, guests};
+
+/// The probe, whose `echo` may be a task here.
+fn probe() -> Setup {
+    Setup::new()
+        .with(&[guests::plugin("probe")])
+        .manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n")
+}
+
+/// A plain call that is under way, and its answer to come.
+async fn under_way(session: &Session, ms: u64) -> toolyard_tests::http::Events {
+    let call = json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call",
+                      "params": {"name": "wait", "arguments": {"ms": ms}}});
+    let answer = session.post(&call).await;
+    // The call takes so long that it is answered as a stream; so it has begun.
+    assert!(answer.is_events());
+    answer.events()
+}
+
+#[tokio::test]
+async fn calls_that_end_in_time_are_answered_and_the_exit_code_is_0() {
+    let mut host = probe().set("shutdown.drain", "1min").start().await;
+    let session = Session::open(host.port()).await;
+    let mut listening = session.listen().await;
+    let mut call = under_way(&session, 1_500).await;
+    host.signal(Signal::TERM);
+    assert_eq!(listening.message().await, None, "a stream of no request ends at once");
+    // Nobody comes in any more: a balancer, or a client, goes elsewhere.
+    eventually("the port to be free", || async {
+        TcpStream::connect(("127.0.0.1", host.port())).await.is_err().then_some(())
+    })
+    .await;
+    let answer = call.message().await.expect("an answer");
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(77), &json!(false)), "{answer}");
+    assert_eq!(call.message().await, None, "the stream ends cleanly");
+    assert_eq!(host.ended().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn calls_that_do_not_are_cut_and_told_so_and_the_exit_code_is_1() {
+    let mut host = probe().set("shutdown.drain", "300ms").start().await;
+    let session = Session::open(host.port()).await;
+    let mut call = under_way(&session, 600_000).await;
+    session.create("spin", json!({"ms": 600_000})).await;
+    host.signal(Signal::TERM);
+    let answer = call.message().await.expect("an answer");
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    assert!(answer["error"]["message"].as_str().expect("text").contains("shutting down"), "{answer}");
+    assert_eq!(host.ended().await.code(), Some(1));
+    assert!(host.log().contains("2 calls had to be cut"), "{}", host.log());
+}
+
+#[tokio::test]
+async fn a_second_signal_cuts_and_the_exit_code_names_it() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let mut host = probe().set("shutdown.drain", "10min").start().await;
+        let session = Session::open(host.port()).await;
+        session.create("spin", json!({"ms": 600_000})).await;
+        host.signal(signal);
+        eventually("the drain to begin", || async { host.log().contains("waiting for calls").then_some(()) })
+            .await;
+        host.signal(signal);
+        assert_eq!(host.ended().await.code(), Some(code));
+    }
+}
+
+/// What had not begun had no effects: the next host does it.
+#[tokio::test]
+async fn tasks_that_had_not_begun_are_handed_over_and_that_is_no_failure() {
+    let mut host =
+        probe().set("shutdown.drain", "1min").set("calls.running-per-principal", "1").start().await;
+    let session = Session::open(host.port()).await;
+    let first = session.create("wait", json!({"ms": 1_000})).await;
+    let waiting = session.create("echo", json!({"text": "later"})).await;
+    host.signal(Signal::TERM);
+    assert_eq!(host.ended().await.code(), Some(0), "{}", host.log());
+    let host = host.another().await;
+    let session = session.at(host.port());
+    assert_eq!(session.task(&first).await["status"], "completed");
+    session.until(&waiting, "completed").await;
+    let result = session.result("tasks/result", json!({"taskId": waiting})).await;
+    assert_eq!(result["content"][0]["text"], "later");
+}
+
+/// Who waits for a task that the next host will do is told to come back, not left alone.
+#[tokio::test]
+async fn who_waits_for_the_result_of_a_task_that_is_handed_over_is_told_that_the_host_closes() {
+    let mut host =
+        probe().set("shutdown.drain", "300ms").set("calls.running-per-principal", "1").start().await;
+    let session = Session::open(host.port()).await;
+    session.create("wait", json!({"ms": 600_000})).await;
+    let waiting = session.create("echo", json!({"text": "later"})).await;
+    let wait = json!({"jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": {"taskId": waiting}});
+    let answer = session.post(&wait).await;
+    assert!(answer.is_events());
+    let mut events = answer.events();
+    host.signal(Signal::TERM);
+    let last = loop {
+        let message = events.message().await.expect("an answer before the end");
+        if message["id"] == "r" {
+            break message;
+        }
+    };
+    assert_eq!(last["error"]["code"], -32603, "{last}");
+    assert!(last["error"]["message"].as_str().expect("text").contains("shutting down"), "{last}");
+    assert_eq!(host.ended().await.code(), Some(1), "the sleeper was cut");
+}
+
+/// The ledger of what the host has acknowledged.
+#[derive(Default)]
+struct Ledger {
+    created: Vec<String>,
+    finished: HashMap<String, Value>,
+}
+
+/// Creates tasks and takes their results until the host is gone.
+async fn work(session: &Session, first: i64, ledger: &Mutex<Ledger>, stop: &AtomicBool) {
+    for id in (first..).step_by(2) {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let create = json!({"name": "wait", "arguments": {"ms": id % 5}, "task": {}});
+        let Some(created) = session.try_request(id, "tools/call", create).await else { return };
+        let Some(task) = created["result"]["task"]["taskId"].as_str().map(str::to_owned) else { continue };
+        ledger.lock().expect("ledger").created.push(task.clone());
+        let Some(result) = session.try_request(id + 1, "tasks/result", json!({"taskId": task})).await else {
+            return;
+        };
+        if let Some(result) = result.get("result") {
+            ledger.lock().expect("ledger").finished.insert(task, result.clone());
+        }
+    }
+}
+
+/// A1: an acknowledged task outlives every restart, and its result with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_1_twenty_restarts_under_load_lose_no_acknowledged_task() {
+    const RESTARTS: usize = 20;
+    const EACH: usize = 30;
+    let mut host =
+        probe().set("calls.running-per-principal", "4").set("shutdown.drain", "1min").start().await;
+    let session = Session::open(host.port()).await;
+    let (mut created, mut handed_over) = (0, 0);
+    for restart in 1..=RESTARTS {
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut workers = tokio::task::JoinSet::new();
+        for worker in 0..16_usize {
+            let (session, ledger, stop) = (session.at(host.port()), ledger.clone(), stop.clone());
+            let first = ((restart * 100 + worker) * 1_000_000) as i64;
+            workers.spawn(async move { work(&session, first, &ledger, &stop).await });
+        }
+        eventually("enough tasks", || async {
+            (ledger.lock().expect("ledger").finished.len() >= EACH).then_some(())
+        })
+        .await;
+        // In the middle of it: whatever is not acknowledged yet may be lost, nothing else.
+        host.signal(Signal::TERM);
+        assert_eq!(host.ended().await.code(), Some(0), "{}", host.log());
+        stop.store(true, Ordering::SeqCst);
+        while workers.join_next().await.is_some() {}
+        host = host.another().await;
+        let session = session.at(host.port());
+        let ledger = std::mem::take(&mut *ledger.lock().expect("ledger"));
+        for id in &ledger.created {
+            let task = session.task(id).await;
+            handed_over += usize::from(task["status"] == "working");
+            session.until(id, "completed").await;
+            let result = session.result("tasks/result", json!({"taskId": id})).await;
+            if let Some(before) = ledger.finished.get(id) {
+                assert_eq!(result, *before, "a result is the same for ever");
+            }
+        }
+        created += ledger.created.len();
+    }
+    say(&format!("{RESTARTS} restarts: {created} tasks, 0 lost; {handed_over} still under way after one"));
+}
+
+/// A `stdio` host with a call under way that does not end by itself.
+async fn stdio_with_a_call() -> (tempfile::TempDir, tokio::process::Child) {
+    let (folder, args) =
+        probe().set("shutdown.drain", "10min").set("shutdown.eof-grace", "50ms").into_parts();
+    let mut child = toolyard_tests::host::command("stdio", folder.path(), &args)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the host starts");
+    let input = child.stdin.as_mut().expect("piped");
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                      "params": {"name": "count", "arguments": {"steps": 1_000_000, "ms": 10},
+                                 "_meta": {"progressToken": "p"}}});
+    let hello = toolyard_tests::session::initialize("2025-11-25", json!({}));
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    for line in [hello, initialized, call] {
+        input.write_all(format!("{line}\n").as_bytes()).await.expect("the host reads");
+    }
+    let mut output = BufReader::new(child.stdout.take().expect("piped")).lines();
+    // Its first progress shows that it runs.
+    while !output.next_line().await.expect("text").expect("a line").contains("notifications/progress") {}
+    // What it writes further is read until it ends.
+    tokio::spawn(async move { while let Ok(Some(_)) = output.next_line().await {} });
+    (folder, child)
+}
+
+async fn end_of(child: tokio::process::Child) -> (Option<i32>, String) {
+    let output = tokio::time::timeout(toolyard_tests::wait::PATIENCE, child.wait_with_output());
+    let output = output.await.expect("the host ends").expect("waiting works");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// A client that closes stdin has left: what runs for it is ended, and that is no
+/// failure. A signal is somebody else's, who is told what was cut.
+#[tokio::test]
+async fn stdio_ends_with_0_at_the_end_of_its_input_and_with_1_if_a_signal_cut_something() {
+    let (_folder, mut child) = stdio_with_a_call().await;
+    drop(child.stdin.take());
+    let (code, said) = end_of(child).await;
+    assert_eq!(code, Some(0), "{said}");
+
+    let (_folder, child) = stdio_with_a_call().await;
+    let id = i32::try_from(child.id().expect("it runs")).expect("an id");
+    let id = rustix::process::Pid::from_raw(id).expect("not zero");
+    rustix::process::kill_process(id, Signal::TERM).expect("it runs");
+    let (code, said) = end_of(child).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("1 call had to be cut"), "{said}");
+}

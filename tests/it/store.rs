@@ -1,0 +1,192 @@
+//! The store of a real host: what clients and operators see of its faults, and what
+//! operators do with it.
+
+mod archive;
+mod encrypted;
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Output;
+use toolyard_tests::host::Setup;
+use toolyard_tests::http;
+use toolyard_tests::{Disk, Host, Session, eventually, guests};
+
+const FILE: &str = "toolyard.sqlite";
+
+/// A host on which `echo` may be called as a task.
+fn setup() -> Setup {
+    let setup = Setup::new().with(&[guests::plugin("probe")]).set("admin.listen", "127.0.0.1:0");
+    setup.manifest("probe", "[tools.echo]\ntask-support = \"optional\"\n")
+}
+
+/// A setup whose data folder is this one.
+fn setup_in(folder: &Path) -> Setup {
+    let setup = setup();
+    let data = setup.plugins().parent().expect("is in a folder").join("data");
+    std::os::unix::fs::symlink(folder, data).expect("links");
+    setup
+}
+
+/// Whether `/readyz` says so.
+async fn is_ready(host: &Host) -> bool {
+    let log = host.log();
+    let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
+    let port = before.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
+    let look = http::Connection::open(port).await.not_mcp();
+    let answer = { look }.send(hyper::Method::GET, "/readyz", &[], "").await;
+    let status = answer.status.as_u16();
+    let body = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
+    assert_eq!(status == 503, body.contains("\"store\""), "{status}: {body}");
+    status == 200
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+/// What a client reads while the store fails: a code and a sentence, and nothing of the
+/// file, the disk or the library.
+fn is_honest_and_tells_nothing(error: &Value, host: &Host) {
+    assert_eq!(error["code"], -32603, "{error}");
+    let message = error["message"].as_str().expect("a message");
+    assert_eq!(message, "The task store is not available; nothing was changed");
+    let folder = host.folder().display().to_string();
+    let text = error.to_string().to_lowercase();
+    for word in [folder.as_str(), "sqlite", "disk", "locked", "/proc", "wal"] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
+}
+
+fn large() -> Value {
+    json!({"name": "echo", "arguments": {"text": "x".repeat(200_000)}, "task": {}})
+}
+
+#[tokio::test]
+async fn clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_is_space() {
+    let test = "store::clients_of_a_host_whose_disk_is_full_are_told_so_and_served_when_there_is_space";
+    let Some(disk) = Disk::of("64m", test) else { return };
+    let host = setup_in(disk.folder()).start().await;
+    let session = Session::open(host.port()).await;
+    let done = session.create("echo", json!({"text": "kept"})).await;
+    session.until(&done, "completed").await;
+    let kept = session.result("tasks/result", json!({"taskId": done})).await;
+    assert!(is_ready(&host).await);
+    let ballast = disk.fill();
+    let refused = session.error("tools/call", large()).await;
+    is_honest_and_tells_nothing(&refused, &host);
+    assert!(!is_ready(&host).await);
+    // What needs no writing goes on.
+    assert_eq!(session.result("tasks/result", json!({"taskId": done})).await, kept);
+    let tasks = session.result("tasks/list", json!({})).await;
+    assert_eq!(tasks["tasks"].as_array().expect("tasks").len(), 1, "what was refused is not there");
+    assert_eq!(session.call("echo", json!({"text": "plain"})).await["content"][0]["text"], "plain");
+    std::fs::remove_file(ballast).expect("removes");
+    eventually("it is ready again", async || is_ready(&host).await.then_some(())).await;
+    let next = session.result("tools/call", large()).await;
+    let next = next["task"]["taskId"].as_str().expect("an id");
+    session.until(next, "completed").await;
+    assert_eq!(session.result("tasks/result", json!({"taskId": done})).await, kept);
+}
+
+#[tokio::test]
+async fn clients_of_a_host_whose_file_is_locked_are_told_so_and_served_after_it() {
+    let host = setup().start().await;
+    let session = Session::open(host.port()).await;
+    let done = session.create("echo", json!({"text": "kept"})).await;
+    session.until(&done, "completed").await;
+    let other = Connection::open(host.data().join(FILE)).expect("opens");
+    other.busy_timeout(std::time::Duration::from_secs(5)).expect("sets");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locks");
+    let refused = session.error("tools/call", large()).await;
+    is_honest_and_tells_nothing(&refused, &host);
+    assert!(!is_ready(&host).await);
+    assert_eq!(session.task(&done).await["status"], "completed", "reading goes on");
+    other.execute_batch("ROLLBACK").expect("unlocks");
+    eventually("it is ready again", async || is_ready(&host).await.then_some(())).await;
+    let next = session.create("echo", json!({"text": "next"})).await;
+    session.until(&next, "completed").await;
+}
+
+#[tokio::test]
+async fn clients_that_ask_for_what_is_on_a_damaged_page_are_told_so_and_others_are_served() {
+    let host = setup().start().await;
+    let session = Session::open(host.port()).await;
+    let (bad, good) = (
+        session.create("echo", json!({"text": "b"})).await,
+        session.create("echo", json!({"text": "g"})).await,
+    );
+    session.until(&bad, "completed").await;
+    session.until(&good, "completed").await;
+    let file = Connection::open(host.data().join(FILE)).expect("opens");
+    file.busy_timeout(std::time::Duration::from_secs(5)).expect("sets");
+    let spoil = "UPDATE task SET outcome = x'72ff' WHERE id = ?1";
+    let id = uuid_bytes(&bad);
+    assert_eq!(file.execute(spoil, [&id[..]]).expect("writes"), 1);
+    let refused = session.error("tasks/result", json!({"taskId": bad})).await;
+    is_honest_and_tells_nothing(&refused, &host);
+    let result = session.result("tasks/result", json!({"taskId": good})).await;
+    assert_eq!(result["content"][0]["text"], "g");
+    let shown = host.command(&["tasks", "show", &good]).await;
+    assert_eq!(shown.status.code(), Some(0), "{}", err(&shown));
+    let exported = host.command(&["tasks", "export"]).await;
+    assert_eq!(exported.status.code(), Some(1), "{}", err(&exported));
+    assert_eq!(out(&exported).lines().count(), 1, "what can be read is written");
+    assert!(err(&exported).contains(&bad) && err(&exported).contains("left out"), "{}", err(&exported));
+}
+
+fn uuid_bytes(id: &str) -> Vec<u8> {
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
+    let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("digits"));
+    pairs.map(|pair| u8::from_str_radix(pair, 16).expect("digits")).collect()
+}
+
+/// Starts `serve` on a folder that it should refuse.
+async fn refused(plugins: &Path, data: &Path) -> String {
+    let output = tokio::process::Command::new(guests::binary())
+        .args(["serve", "--listen", "127.0.0.1:0", "--plugins"])
+        .arg(plugins)
+        .arg("--data")
+        .arg(data)
+        .output()
+        .await
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    err(&output)
+}
+
+#[tokio::test]
+async fn a_file_of_a_later_release_stops_the_start_with_advice() {
+    let plugins = tempfile::tempdir().expect("a folder");
+    let data = tempfile::tempdir().expect("a folder");
+    let path = data.path().join(FILE);
+    let file = Connection::open(&path).expect("opens");
+    file.pragma_update(None, "application_id", 0x746f_6f6c).expect("sets");
+    file.pragma_update(None, "user_version", 4_711).expect("sets");
+    drop(file);
+    let before = std::fs::read(&path).expect("reads");
+    let said = refused(plugins.path(), data.path()).await;
+    assert!(said.contains("schema 4711") && said.contains("run the release that wrote it"), "{said}");
+    assert!(std::fs::read(&path).expect("reads") == before);
+}
+
+#[tokio::test]
+async fn a_read_only_disk_stops_the_start_with_advice() {
+    let test = "store::a_read_only_disk_stops_the_start_with_advice";
+    let Some(disk) = Disk::of("64m", test) else { return };
+    let mut host = setup_in(disk.folder()).start().await;
+    let (plugins, data) = (host.plugins(), host.data());
+    host.signal(rustix::process::Signal::TERM);
+    host.ended().await;
+    let before = std::fs::read(data.join(FILE)).expect("reads");
+    disk.remount("ro");
+    let said = refused(&plugins, &data).await;
+    assert!(said.to_lowercase().contains("read-only"), "{said}");
+    assert!(std::fs::read(data.join(FILE)).expect("reads") == before);
+    disk.remount("rw");
+    host.another().await;
+}

@@ -1,0 +1,144 @@
+//! `toolyard tasks export` and `import`.
+
+use super::{err, out, setup};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use tokio::io::AsyncWriteExt as _;
+use toolyard_tests::{Host, Session, eventually, guests};
+
+async fn command(data: &Path, args: &[&str], stdin: &str) -> Output {
+    let mut child = tokio::process::Command::new(guests::binary())
+        .args(args)
+        .arg("--data")
+        .arg(data)
+        .current_dir(data.parent().expect("is in a folder"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut input = child.stdin.take().expect("is piped");
+    // Whoever refuses a line reads no further.
+    let _ = input.write_all(stdin.as_bytes()).await;
+    drop(input);
+    child.wait_with_output().await.expect("it ends")
+}
+
+/// A host with tasks in several states: three completed, one failed, one live.
+async fn host_with_tasks() -> (Host, Session, Vec<String>, String) {
+    let host = setup().start().await;
+    let session = Session::open(host.port()).await;
+    let mut over = Vec::new();
+    for text in ["one", "two", "\u{e4}\n\u{1f600}"] {
+        let id = session.create("echo", json!({"text": text})).await;
+        session.until(&id, "completed").await;
+        over.push(id);
+    }
+    let failed = session.create("fail", json!({"message": "no luck"})).await;
+    session.until(&failed, "failed").await;
+    over.push(failed);
+    let live = session.create("wait", json!({"ms": 600_000})).await;
+    (host, session, over, live)
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[tokio::test]
+async fn all_tasks_leave_a_host_that_runs_and_come_into_another_store() {
+    let (host, session, over, live) = host_with_tasks().await;
+    let exported = host.command(&["tasks", "export"]).await;
+    assert_eq!(exported.status.code(), Some(0), "{}", err(&exported));
+    assert!(err(&exported).contains("exported 5 tasks"), "{}", err(&exported));
+    let all = lines(&out(&exported));
+    assert_eq!(all.len(), 5);
+    for line in &all {
+        assert_eq!(line["format"], 1);
+        let id = line["task"]["id"].as_str().expect("an id").to_owned();
+        assert_eq!(over.contains(&id), !line["outcome"].is_null(), "{line}");
+        assert!(line["arguments"].is_object(), "{line}");
+    }
+    // To a file, which is its owner's alone.
+    let file = host.folder().join("tasks.jsonl");
+    let written = host.command(&["tasks", "export", "--output", "tasks.jsonl"]).await;
+    assert_eq!((written.status.code(), out(&written).as_str()), (Some(0), ""), "{}", err(&written));
+    assert_eq!(std::fs::metadata(&file).expect("is there").permissions().mode() & 0o777, 0o600);
+    let text = std::fs::read_to_string(&file).expect("reads");
+    assert_eq!(lines(&text).len(), 5);
+    assert_eq!(session.task(&live).await["status"], "working", "nobody disturbed it");
+
+    // Into a folder that is not there yet, twice, and out again.
+    let elsewhere = host.folder().join("elsewhere");
+    let imported = command(&elsewhere, &["tasks", "import", "tasks.jsonl"], "").await;
+    assert_eq!(imported.status.code(), Some(0), "{}", err(&imported));
+    assert_eq!(out(&imported), "imported 5 tasks, skipped 0 that were there\n");
+    let again = command(&elsewhere, &["tasks", "import", "-", "--json"], &text).await;
+    assert_eq!(out(&again), "{\"imported\":0,\"skipped\":5}\n", "{}", err(&again));
+    let back = command(&elsewhere, &["tasks", "export"], "").await;
+    assert!(out(&back) == text, "not the same lines");
+    let result = command(&elsewhere, &["tasks", "result", &over[2]], "").await;
+    let result: Value = serde_json::from_str(&out(&result)).expect("JSON");
+    assert_eq!(result["content"][0]["text"], "\u{e4}\n\u{1f600}");
+    // T-43: who did it is on record.
+    let audit = std::fs::read_to_string(elsewhere.join("audit.jsonl")).expect("an audit log");
+    let entry = lines(&audit).into_iter().find(|entry| entry["action"] == "archive.imported");
+    let entry = entry.expect("an entry");
+    assert_eq!((&entry["principal"], &entry["count"]), (&json!("local"), &json!(5)));
+}
+
+#[tokio::test]
+async fn a_live_task_is_imported_as_one_whose_host_died_and_no_host_that_lives_gets_it() {
+    let (host, session, _, live) = host_with_tasks().await;
+    let exported = host.command(&["tasks", "export"]).await;
+    // A host with tasks of its own, in whose store the numbers are taken.
+    let other = setup().start().await;
+    let theirs = Session::open(other.port()).await;
+    let kept = theirs.create("wait", json!({"ms": 600_000})).await;
+    let imported = command(&other.data(), &["tasks", "import"], &out(&exported)).await;
+    assert_eq!(imported.status.code(), Some(0), "{}", err(&imported));
+    let shown = async |id: &str| {
+        let shown = other.command(&["tasks", "show", id, "--json"]).await;
+        serde_json::from_str::<Value>(&out(&shown)).unwrap_or_else(|_| panic!("{}", err(&shown)))
+    };
+    let ended = eventually("somebody looks after it", || async {
+        let task = shown(&live).await;
+        (task["status"] != "working").then_some(task)
+    })
+    .await;
+    assert_eq!(ended["status"], "failed");
+    assert_eq!(theirs.task(&kept).await["status"], "working", "the host's own goes on");
+    assert_eq!(session.task(&live).await["status"], "working", "and the original");
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_read_is_named_and_what_stands_before_it_is_kept() {
+    let (host, ..) = host_with_tasks().await;
+    let text = out(&host.command(&["tasks", "export"]).await);
+    let good: Vec<&str> = text.lines().collect();
+    for (name, third, says) in [
+        ("no JSON", "{", "not a task of format 1"),
+        ("cut", &good[2][..good[2].len() / 2], "not a task of format 1"),
+        ("later", &good[2].replacen("\"format\":1", "\"format\":9", 1), "format 9 is not known here"),
+        ("odd", &good[2].replacen("\"attempt\":1", "\"attempt\":0", 1), "`fence.attempt` counts from 1"),
+        ("no text", "\u{0}", "not a task of format 1"),
+    ] {
+        let elsewhere = host.folder().join(name);
+        let bad = [good[0], good[1], third, good[3], good[4]].join("\n");
+        let imported = command(&elsewhere, &["tasks", "import"], &bad).await;
+        assert_eq!(imported.status.code(), Some(1), "{name}: {}", err(&imported));
+        let said = err(&imported);
+        assert!(said.contains("line 3") && said.contains(says), "{name}: {said}");
+        assert!(out(&imported).contains("imported 2 tasks"), "{name}: {}", out(&imported));
+        let kept = out(&command(&elsewhere, &["tasks", "export"], "").await);
+        assert_eq!(kept.lines().collect::<Vec<_>>(), good[..2], "{name}");
+    }
+    let none = host.command(&["tasks", "import", "absent.jsonl"]).await;
+    assert_eq!(none.status.code(), Some(1));
+    assert!(err(&none).contains("absent.jsonl"), "{}", err(&none));
+    let nothing = command(&host.folder().join("nowhere"), &["tasks", "export"], "").await;
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(err(&nothing).contains("no data folder"), "{}", err(&nothing));
+}

@@ -1,0 +1,126 @@
+//! A host whose tasks are encrypted.
+
+use super::{FILE, err, out, setup};
+use serde_json::json;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use toolyard_tests::{Host, Session, guests};
+
+const OLD: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+const NEW: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+const WORD: &str = "geheimwort";
+
+fn write_keys(path: &Path, text: &str) {
+    fs::write(path, text).expect("writes");
+    fs::set_permissions(path, Permissions::from_mode(0o600)).expect("sets");
+}
+
+/// Whether the word stands in the file or its log.
+fn is_plain(data: &Path) -> bool {
+    ["", "-wal", "-shm"].iter().any(|end| {
+        let bytes = fs::read(data.join(format!("{FILE}{end}"))).unwrap_or_default();
+        bytes.windows(WORD.len()).any(|window| window == WORD.as_bytes())
+    })
+}
+
+async fn told(host: &Host) -> (Session, String) {
+    let session = Session::open(host.port()).await;
+    let id = session.create("echo", json!({"text": WORD})).await;
+    session.until(&id, "completed").await;
+    (session, id)
+}
+
+#[tokio::test]
+async fn what_clients_and_tools_say_is_not_in_the_file_and_is_found_after_a_restart() {
+    let setup = setup().config("[encryption]\nkey-file = \"keys\"\n");
+    write_keys(&setup.plugins().parent().expect("a folder").join("keys"), OLD);
+    let mut host = setup.start().await;
+    let (session, id) = told(&host).await;
+    assert!(!is_plain(&host.data()));
+    host.kill().await;
+    assert!(!is_plain(&host.data()));
+    let host = host.another().await;
+    let session = session.at(host.port());
+    let result = session.result("tasks/result", json!({"taskId": id})).await;
+    assert_eq!(result["content"][0]["text"], WORD);
+    // An export is in the clear.
+    let exported = host.command(&["tasks", "export"]).await;
+    assert!(out(&exported).contains(WORD), "{}", err(&exported));
+}
+
+#[tokio::test]
+async fn without_the_key_nothing_starts_and_a_rotation_needs_no_stop() {
+    let setup = setup().config("[encryption]\nkey-file = \"keys\"\n");
+    let keys = setup.plugins().parent().expect("a folder").join("keys");
+    write_keys(&keys, OLD);
+    let mut host = setup.start().await;
+    let (session, id) = told(&host).await;
+    let refused = async |says: &str| {
+        let output = host.command(&["tasks", "list"]).await;
+        assert_eq!(output.status.code(), Some(1), "{}", out(&output));
+        assert!(err(&output).contains(says), "{says}: {}", err(&output));
+        for key in [OLD, NEW] {
+            assert!(!err(&output).contains(key), "a key is shown");
+        }
+    };
+    write_keys(&keys, NEW);
+    refused("encrypted with the key").await;
+    write_keys(&keys, "# none");
+    refused("there is no key in").await;
+    write_keys(&keys, "secret");
+    refused("line 1: expected a key").await;
+    write_keys(&keys, &format!("{NEW}\n{OLD}\n"));
+    fs::set_permissions(&keys, Permissions::from_mode(0o644)).expect("sets");
+    refused("chmod 600").await;
+    fs::set_permissions(&keys, Permissions::from_mode(0o600)).expect("sets");
+
+    // The host has the old key alone, and goes on.
+    let early = host.command(&["tasks", "reencrypt"]).await;
+    assert_eq!(early.status.code(), Some(0), "{}", err(&early));
+    assert!(out(&early).contains("1 task, 1 of them written anew"), "{}", out(&early));
+    let late = session.create("echo", json!({"text": WORD})).await;
+    session.until(&late, "completed").await;
+    host.kill().await;
+    let host = host.another().await;
+    let session = session.at(host.port());
+    let done = host.command(&["tasks", "reencrypt", "--json"]).await;
+    assert_eq!(done.status.code(), Some(0), "{}", err(&done));
+    assert_eq!(out(&done), "{\"keysNeeded\":[],\"tasks\":2,\"unreadable\":[],\"written\":1}\n");
+    write_keys(&keys, NEW);
+    for task in [&id, &late] {
+        let shown = host.command(&["tasks", "result", task]).await;
+        assert!(out(&shown).contains(WORD), "{}", err(&shown));
+        let result = session.result("tasks/result", json!({"taskId": task})).await;
+        assert_eq!(result["content"][0]["text"], WORD);
+    }
+    let plain = host.command(&["tasks", "reencrypt", "--plain"]).await;
+    assert_eq!(plain.status.code(), Some(0), "{}", err(&plain));
+    assert!(is_plain(&host.data()));
+}
+
+#[tokio::test]
+async fn keys_may_come_from_the_environment_and_not_from_both() {
+    let host = setup().variable("TOOLYARD_ENCRYPTION_KEYS", &format!("{NEW},{OLD}")).start().await;
+    let (_, id) = told(&host).await;
+    assert!(!is_plain(&host.data()));
+    let command = |name: &'static str, value: &str| {
+        tokio::process::Command::new(guests::binary())
+            .args(["tasks", "result", &id, "--data"])
+            .arg(host.data())
+            .env("TOOLYARD_ENCRYPTION_KEYS", NEW)
+            .env(name, value)
+            .output()
+    };
+    let shown = command("TOOLYARD_LOG", "warn").await.expect("it runs");
+    assert!(out(&shown).contains(WORD), "{}", err(&shown));
+    let both = command("TOOLYARD_ENCRYPTION_KEY_FILE", "keys").await.expect("it runs");
+    assert_eq!(both.status.code(), Some(1));
+    assert!(err(&both).contains("unset one of them"), "{}", err(&both));
+    let wrong = command("TOOLYARD_ENCRYPTION_KEYS", "short").await.expect("it runs");
+    assert!(
+        err(&wrong).contains("64 hexadecimal digits") && !err(&wrong).contains("short"),
+        "{}",
+        err(&wrong)
+    );
+}

@@ -1,0 +1,355 @@
+//! More than there is room for: a hundred thousand tasks in line, and five thousand
+//! connections at once. What each costs in memory, what is given back, what whoever is
+//! over a bound is told, and how long everybody else waits meanwhile.
+
+use crate::report::{Aim, Section};
+use crate::server::{Server, folder};
+use crate::stats::{Latencies, shown};
+use crate::wire::{Template, Wire, contains, text};
+use crate::{Effort, crowd};
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use toolyard_tests::guests;
+use toolyard_tests::session::Session;
+
+/// How many tasks stand in line.
+const QUEUED: [usize; 2] = [10_000, 100_000];
+/// Guests that sleep meanwhile, so that there is a line.
+const ASLEEP: usize = 64;
+/// Who creates them.
+const CREATORS: usize = 32;
+/// For `tasks/get` while tasks are created and while they wait, at the 99th percentile.
+const GET_AIM_MS: f64 = 50.0;
+/// For a task in line.
+const QUEUED_AIM_KIB: f64 = 8.0;
+/// Connections at once.
+const CONNECTIONS: usize = 5_000;
+/// Descriptors of a host that serves a handful of connections.
+const FEW: usize = 150;
+/// How long the line may take to come to its end.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+struct Queue {
+    tasks: usize,
+    created_per_second: f64,
+    kib_each: f64,
+    creating: Latencies,
+    waiting: Latencies,
+    refusal: String,
+    drained_seconds: f64,
+    left_mb: f64,
+}
+
+struct Crowded {
+    bound: usize,
+    kib_each: f64,
+    answered: usize,
+    refused: usize,
+    get: Latencies,
+    left_mb: f64,
+}
+
+/// Measures it.
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
+    raise_descriptor_limit()?;
+    let mut queues = Vec::new();
+    for tasks in QUEUED {
+        queues.push(queue(effort, &work.join(tasks.to_string()), tasks).await?);
+    }
+    let mut crowds = Vec::new();
+    for bound in [1_024, CONNECTIONS + 100] {
+        crowds.push(crowded(effort, &work.join(format!("bound-{bound}")), bound).await?);
+    }
+    Ok(vec![queue_section(&queues), crowd_section(&crowds)])
+}
+
+/// Tasks that wait for their turn, created as fast as that goes.
+struct Creator {
+    wire: Wire,
+    create: Template,
+    left: Arc<AtomicI64>,
+}
+
+impl Creator {
+    async fn work(mut self) -> anyhow::Result<()> {
+        while self.left.fetch_sub(1, Ordering::Relaxed) > 0 {
+            let body = self.wire.ask(&mut self.create).await?;
+            anyhow::ensure!(contains(body, b"\"taskId\""), "no task: {}", text(body));
+        }
+        Ok(())
+    }
+}
+
+async fn queue(effort: Effort, work: &Path, tasks: usize) -> anyhow::Result<Queue> {
+    let folder = folder(work, "queued", &[guests::plugin("probe")])?;
+    let waiting = format!("tasks.waiting-per-principal={tasks}");
+    let settings = [
+        &format!("calls.running-per-principal={ASLEEP}"),
+        waiting.as_str(),
+        "tasks.live=1000000",
+        "rates.local=false",
+    ];
+    let toolyard = Server::toolyard_with(&folder, &settings).await?;
+    let session = Session::open(toolyard.port()).await;
+    let mut asleep = Vec::new();
+    for _ in 0..ASLEEP {
+        asleep.push(session.create("wait", json!({"ms": 3_600_000})).await);
+    }
+    let before = toolyard.memory()?.resident_kib;
+    let mut get = Template::about_task(&session.headers(), "tasks/get").for_connection(CREATORS);
+    get.set_task(asleep[0].as_bytes())?;
+    let create = r#"{"name":"wait","arguments":{"ms":0},"task":{"ttl":3600000}}"#;
+    let create = Template::new(&session.headers(), "tools/call", create);
+    let left = Arc::new(AtomicI64::new(i64::try_from(tasks)?));
+    let mut creators = JoinSet::new();
+    let began = Instant::now();
+    for number in 0..CREATORS {
+        let wire = Wire::open(toolyard.port()).await?;
+        creators.spawn(Creator { wire, create: create.for_connection(number), left: left.clone() }.work());
+    }
+    let mut wire = Wire::open(toolyard.port()).await?;
+    let mut creating = Latencies::new();
+    let mut done = None;
+    while done.is_none() {
+        creating.add(&crowd::paced(&mut wire, &mut get, b"\"status\":\"working\"", 50).await?);
+        while let Some(one) = creators.try_join_next() {
+            one?.with_context(|| toolyard.last_words())?;
+        }
+        done = creators.is_empty().then(|| began.elapsed());
+    }
+    let seconds = done.unwrap_or_default().as_secs_f64();
+    let full = toolyard.memory()?.resident_kib;
+    let waiting = crowd::paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.cancels * 2).await?;
+    let one_more = json!({"name": "wait", "arguments": {"ms": 0}, "task": {}});
+    let error: Value = session.error("tools/call", one_more).await;
+    let refusal = error["data"]["limit"].as_str().context("a refusal names its limit")?.to_owned();
+    anyhow::ensure!(error["data"]["retryAfterMs"].is_u64(), "a refusal says when to come back: {error}");
+    // Those who sleep make room, and the line comes to its end.
+    let began = Instant::now();
+    for id in &asleep {
+        session.result("tasks/cancel", json!({"taskId": id})).await;
+    }
+    let last = last_in_line(&session, &toolyard).await?;
+    let mut get = get.for_connection(CREATORS + 1);
+    get.set_task(last.as_bytes())?;
+    while !contains(wire.ask(&mut get).await?, b"\"status\":\"completed\"") {
+        anyhow::ensure!(began.elapsed() < PATIENCE, "the line does not come to its end");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let drained_seconds = began.elapsed().as_secs_f64();
+    let after = toolyard.memory()?.resident_kib;
+    toolyard.stop().await?;
+    Ok(Queue {
+        tasks,
+        created_per_second: tasks as f64 / seconds,
+        kib_each: full.saturating_sub(before) as f64 / tasks as f64,
+        creating,
+        waiting,
+        refusal,
+        drained_seconds,
+        left_mb: after.saturating_sub(before) as f64 * 1_024.0 / 1e6,
+    })
+}
+
+/// A task at the end of the line, once there is a place.
+async fn last_in_line(session: &Session, server: &Server) -> anyhow::Result<String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let create = json!({"name": "wait", "arguments": {"ms": 0}, "task": {}});
+        let answer = session.request("tools/call", create).await;
+        if let Some(id) = answer["result"]["task"]["taskId"].as_str() {
+            return Ok(id.to_owned());
+        }
+        anyhow::ensure!(Instant::now() < until, "no place: {answer}\n{}", server.last_words());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// `ping`, over a connection that may be refused.
+struct Pinging {
+    port: u16,
+    ping: Template,
+}
+
+impl Pinging {
+    /// Whether it was answered; false if it was told that there are too many.
+    async fn once(&mut self, stream: &mut TcpStream) -> anyhow::Result<bool> {
+        stream.write_all(self.ping.next()).await?;
+        let mut bytes = Vec::new();
+        loop {
+            anyhow::ensure!(stream.read_buf(&mut bytes).await? > 0, "the server hung up: {}", text(&bytes));
+            if contains(&bytes, self.ping.id()) && bytes.ends_with(b"}") {
+                return Ok(true);
+            }
+            if contains(&bytes, b"wire.connections") {
+                anyhow::ensure!(bytes.starts_with(b"HTTP/1.1 503 "), "refused otherwise: {}", text(&bytes));
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Until it is answered; gives how often it was refused before.
+    async fn at_last(mut self) -> anyhow::Result<usize> {
+        let until = Instant::now() + PATIENCE;
+        for refused in 0.. {
+            let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
+            if self.once(&mut stream).await? {
+                return Ok(refused);
+            }
+            anyhow::ensure!(Instant::now() < until, "refused {refused} times");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        unreachable!("it goes on until it is answered")
+    }
+}
+
+async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Crowded> {
+    let folder = folder(work, "crowded", &[guests::plugin("probe")])?;
+    let connections = format!("wire.connections={bound}");
+    let toolyard = Server::toolyard_with(&folder, &[&connections, "rates.local=false"]).await?;
+    let port = toolyard.port();
+    let session = Session::open(port).await;
+    let asleep = session.create("wait", json!({"ms": 3_600_000})).await;
+    let ping = Template::new(&session.headers(), "ping", "{}");
+    let before = toolyard.memory()?.resident_kib;
+    // All at once, each with a request: whoever is refused comes back.
+    let mut pinging = JoinSet::new();
+    for number in 0..CONNECTIONS {
+        pinging.spawn(Pinging { port, ping: ping.for_client(number) }.at_last());
+    }
+    let (mut answered, mut refused) = (0, 0);
+    while let Some(done) = pinging.join_next().await {
+        refused += done?.with_context(|| toolyard.last_words())?;
+        answered += 1;
+    }
+    // And all that say nothing, while somebody asks.
+    let mut idle = Vec::new();
+    for _ in 0..CONNECTIONS.min(bound.saturating_sub(50)) {
+        idle.push(TcpStream::connect(("127.0.0.1", port)).await?);
+    }
+    let full = toolyard.memory()?.resident_kib;
+    let mut get = Template::about_task(&session.headers(), "tasks/get").for_connection(CONNECTIONS);
+    get.set_task(asleep.as_bytes())?;
+    let mut wire = Wire::open(port).await?;
+    let get = crowd::paced(&mut wire, &mut get, b"\"status\":\"working\"", effort.cancels * 2).await?;
+    let kib_each = full.saturating_sub(before) as f64 / idle.len() as f64;
+    drop(idle);
+    // Each is noticed when its turn comes.
+    let until = Instant::now() + PATIENCE;
+    while toolyard.descriptors()? > FEW {
+        anyhow::ensure!(Instant::now() < until, "connections that were closed are still held");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let after = toolyard.memory()?.resident_kib;
+    drop(toolyard);
+    Ok(Crowded {
+        bound,
+        kib_each,
+        answered,
+        refused,
+        get,
+        left_mb: after.saturating_sub(before) as f64 * 1_024.0 / 1e6,
+    })
+}
+
+fn raise_descriptor_limit() -> anyhow::Result<()> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    Ok(setrlimit(Resource::Nofile, limit)?)
+}
+
+fn queue_section(rows: &[Queue]) -> Section {
+    let mut section = Section::new(
+        "Tasks in line",
+        "Tasks of `wait` behind 64 guests that sleep, created by 32 clients as fast as that goes. Another asks for the \
+         state of a task (`tasks/get`) every 4 ms, while they are created and while they wait. Then those who sleep \
+         are cancelled, and the line comes to its end. Memory is what the process has beyond what it had before.",
+        &[
+            "tasks",
+            "created per s",
+            "KiB a task",
+            "get p50 ms, creating",
+            "p99 ms",
+            "get p50 ms, in line",
+            "p99 ms",
+            "one more is told",
+            "all ended s",
+            "MB left",
+        ],
+    );
+    let mut data = Vec::new();
+    for row in rows {
+        let Queue { creating, waiting, .. } = row;
+        let gets = [creating.ms(0.5), creating.ms(0.99), waiting.ms(0.5), waiting.ms(0.99)];
+        let mut cells = vec![row.tasks.to_string(), shown(row.created_per_second), shown(row.kib_each)];
+        cells.extend(gets.map(shown));
+        cells.extend([format!("busy: {}", row.refusal), shown(row.drained_seconds), shown(row.left_mb)]);
+        section.row(cells);
+        data.push(json!({
+            "tasks": row.tasks, "created_per_second": row.created_per_second, "kib_each": row.kib_each,
+            "get_creating_p50_ms": gets[0], "get_creating_p99_ms": gets[1], "get_p50_ms": gets[2],
+            "get_p99_ms": gets[3], "refusal": row.refusal, "drained_seconds": row.drained_seconds,
+            "left_mb": row.left_mb,
+        }));
+    }
+    if let Some(most) = rows.last() {
+        let mut aim = |what: &str, figure: f64, under: f64, unit: &str| {
+            section.aims.push(Aim {
+                what: format!("{what}, {} tasks in line", most.tasks),
+                aim: format!("under {under} {unit}"),
+                reached: format!("{} {unit}", shown(figure)),
+                met: figure < under,
+            });
+        };
+        aim("`tasks/get` while they are created, p99", most.creating.ms(0.99), GET_AIM_MS, "ms");
+        aim("`tasks/get` while they wait, p99", most.waiting.ms(0.99), GET_AIM_MS, "ms");
+        aim("memory of a task", most.kib_each, QUEUED_AIM_KIB, "KiB");
+    }
+    section.data = json!({ "queued": data });
+    section
+}
+
+fn crowd_section(rows: &[Crowded]) -> Section {
+    let mut section = Section::new(
+        "Five thousand connections",
+        "5,000 clients connect at once and ask (`ping`); whoever is told that there are too many comes back a second \
+         later. Then as many as there is room for connect and say nothing, while one asks for the state of a task every \
+         4 ms.",
+        &[
+            "wire.connections",
+            "answered",
+            "refusals before",
+            "KiB an idle one",
+            "tasks/get p50 ms",
+            "p99 ms",
+            "MB left",
+        ],
+    );
+    let mut data = Vec::new();
+    for row in rows {
+        let gets = [row.get.ms(0.5), row.get.ms(0.99)];
+        section.row([
+            row.bound.to_string(),
+            row.answered.to_string(),
+            row.refused.to_string(),
+            shown(row.kib_each),
+            shown(gets[0]),
+            shown(gets[1]),
+            shown(row.left_mb),
+        ]);
+        data.push(json!({
+            "bound": row.bound, "answered": row.answered, "refused": row.refused, "kib_each": row.kib_each,
+            "get_p50_ms": gets[0], "get_p99_ms": gets[1], "left_mb": row.left_mb,
+        }));
+    }
+    section.data = json!({ "connections": data });
+    section
+}

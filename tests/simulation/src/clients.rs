@@ -1,0 +1,371 @@
+//! What clients do, and what must hold of what they are told.
+
+use crate::tally::Happened;
+use crate::time::StoreClock;
+use crate::world::{Delivered, Seen, World, short};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_dispatch::{
+    CallParams, CallReply, Caller, Dispatch, Fault, Line, Notice, Outlet, Place, Presence, Principal,
+    RawJson, Reach, RequestedTtl, SessionId, Stop, Subject, TaskId, Terms, ToolCall,
+};
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_task::wire::TaskStatus;
+
+/// How many clients there are: the local user and two others with connections, and one
+/// whose requests stand alone.
+pub const CLIENTS: usize = 4;
+
+/// The one whose requests stand alone.
+pub const STATELESS: usize = 3;
+
+/// Who a client is.
+#[must_use]
+pub fn caller(client: usize) -> Caller {
+    let capabilities = RawJson::trusted(r#"{"elicitation":{}}"#);
+    let subject = |subject: &str| {
+        Principal::Subject(Subject {
+            issuer: "https://a.example".into(),
+            subject: subject.into(),
+            client: None,
+            scopes: std::collections::BTreeSet::new(),
+            claims: serde_json::Value::Null,
+            expires_at: None,
+        })
+    };
+    match client {
+        0 => Caller::local(capabilities),
+        1 => Caller::new(Arc::new(subject("ann")), None, capabilities),
+        2 => Caller::new(Arc::new(subject("bob")), None, capabilities),
+        _ => Caller::stateless(Arc::new(subject("cat")), None, capabilities),
+    }
+}
+
+/// A task that its client was told of.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// Its id.
+    pub id: TaskId,
+    /// Whose it is.
+    pub client: usize,
+}
+
+/// A call that its client has to make again, with answers.
+#[derive(Debug, Clone)]
+pub struct Unfinished {
+    /// The tool.
+    pub tool: &'static str,
+    /// The arguments.
+    pub arguments: String,
+    /// What it brings back.
+    pub state: String,
+    /// What it was asked.
+    pub keys: Vec<String>,
+}
+
+/// What is called, and how.
+pub struct Wanted {
+    /// By whom.
+    pub client: usize,
+    /// The tool.
+    pub tool: &'static str,
+    /// The arguments.
+    pub arguments: String,
+    /// As a task of so many milliseconds, where the client says so.
+    pub ttl: Option<u64>,
+    /// What is brought from an earlier round.
+    pub retry: Retry,
+    /// The client is gone before the reply.
+    pub leaves: bool,
+    /// The client gives the call up at once.
+    pub gives_up: bool,
+}
+
+/// One host, as a client reaches it.
+#[derive(Clone)]
+pub struct Reached {
+    /// The host.
+    pub host: usize,
+    /// The application.
+    pub dispatch: Arc<Dispatch>,
+    /// What is seen.
+    pub world: World,
+    /// The time of the store.
+    pub store_clock: Arc<StoreClock>,
+}
+
+impl Reached {
+    /// Calls a tool.
+    pub async fn call(self, wanted: Wanted) {
+        let Wanted { client, tool, arguments, ttl, retry, leaves, gives_up } = wanted;
+        let outlet: Arc<dyn Outlet> = Arc::new(Post { world: self.world.clone(), host: self.host, client });
+        let stop = Arc::new(Stop::default());
+        if gives_up {
+            stop.set();
+        }
+        let call = ToolCall {
+            params: CallParams {
+                name: tool.to_owned(),
+                arguments: RawJson::trusted(arguments.clone()),
+                task: ttl.map(|ttl| Ok(RequestedTtl::Milliseconds(ttl))),
+                progress_token: None,
+                trace: None,
+            },
+            terms: match client {
+                STATELESS => Terms::Stateless { tasks: true, retry },
+                _ => Terms::Sessions { has_tasks: true },
+            },
+            stop,
+            outlet: outlet.clone(),
+            task_outlet: outlet,
+        };
+        let reply = self.dispatch.call(&caller(client), call).await;
+        let mut created = None;
+        {
+            let mut seen = self.world.see();
+            match reply {
+                Ok(CallReply::Created(new)) => {
+                    let id = TaskId::parse(&new.view.id).expect("our own spelling");
+                    seen.note(format_args!("client {client} is told of {}", short(id)));
+                    let stored = seen.ledger.entries.contains_key(&id);
+                    seen.demand(stored, format_args!("{}: told of before it is stored", short(id)));
+                    if !leaves || new.handover.is_none() {
+                        seen.count(Happened::Creation);
+                        seen.known.push(Known { id, client });
+                    }
+                    if client == STATELESS && tool != "count" {
+                        seen.count(Happened::Promotion);
+                    }
+                    created = Some(new);
+                }
+                Ok(CallReply::Result(_) | CallReply::Error(_)) => {
+                    seen.note(format_args!("client {client} has its result"));
+                }
+                Ok(CallReply::InputRequired(asked)) => {
+                    seen.note(format_args!("client {client} is asked in a round"));
+                    seen.count(Happened::Round);
+                    let keys = asked.questions.into_iter().map(|(key, _)| key).collect();
+                    let unfinished = Unfinished { tool, arguments, state: asked.state, keys };
+                    seen.unfinished.push(unfinished);
+                }
+                Err(fault) => refused(&mut seen, client, &fault),
+            }
+        }
+        if let Some(handover) = created.and_then(|created| created.handover) {
+            if leaves {
+                // The task is cancelled, since nobody will ever ask about it.
+                drop(handover);
+            } else {
+                handover.delivered();
+            }
+        }
+    }
+
+    /// Asks how a task stands; a stateless client sees its questions so.
+    pub async fn get(self, known: Known) {
+        let floor = self.world.see().floor(known.id);
+        let reply = self.dispatch.task(&caller(known.client), &known.id.to_string()).await;
+        let time = self.store_clock.stamp();
+        let mut seen = self.world.see();
+        match reply {
+            Ok(task) => {
+                seen.note(format_args!(
+                    "client {} reads version {} of {}",
+                    known.client,
+                    task.version,
+                    short(known.id)
+                ));
+                seen.told(&task, floor);
+                if known.client == STATELESS {
+                    let keys: Vec<String> =
+                        task.open_questions().map(|question| question.wire_key().into_owned()).collect();
+                    if !keys.is_empty() {
+                        seen.open.push((known.id, keys));
+                    }
+                }
+            }
+            Err(Fault::UnknownTask) => seen.told_unknown(known.id, time),
+            Err(fault) => refused(&mut seen, known.client, &fault),
+        }
+    }
+
+    /// Waits for what a task comes to.
+    pub async fn result(self, known: Known) {
+        let outlet = Arc::new(Post { world: self.world.clone(), host: self.host, client: known.client });
+        let reply = self.dispatch.task_result(&caller(known.client), &known.id.to_string(), outlet).await;
+        let time = self.store_clock.stamp();
+        let mut seen = self.world.see();
+        match reply {
+            Ok(result) => {
+                seen.note(format_args!("client {} has the result of {}", known.client, short(known.id)));
+                let over = seen.ledger.entries.get(&known.id).is_some_and(|entry| !entry.task.is_live());
+                seen.demand(over, format_args!("{}: a result before its end", short(known.id)));
+                let text = format!("{result:?}");
+                let former = seen.results.entry(known.id).or_insert_with(|| text.clone()).clone();
+                seen.demand(former == text, format_args!("{}: {former}, and then {text}", short(known.id)));
+            }
+            Err(Fault::UnknownTask) => seen.told_unknown(known.id, time),
+            Err(fault) => refused(&mut seen, known.client, &fault),
+        }
+    }
+
+    /// Cancels a task.
+    pub async fn cancel(self, known: Known) {
+        let floor = self.world.see().floor(known.id);
+        let reply = self.dispatch.cancel_task(&caller(known.client), &known.id.to_string()).await;
+        let time = self.store_clock.stamp();
+        let mut seen = self.world.see();
+        let id = short(known.id);
+        match reply {
+            Ok(task) => {
+                seen.count(Happened::Cancel);
+                seen.note(format_args!("client {} is told that {id} is cancelled", known.client));
+                seen.demand(
+                    task.status() == TaskStatus::Cancelled,
+                    format_args!("{id}: cancelled, and is not"),
+                );
+                // It is written by now, and what is over never changes.
+                seen.told(&task, floor);
+            }
+            Err(Fault::AlreadyOver(status)) => {
+                let known = seen.ledger.entries.get(&known.id);
+                let true_now =
+                    known.is_some_and(|entry| entry.task.status() == status && !entry.task.is_live());
+                seen.demand(true_now, format_args!("{id}: is said to be over, and is not"));
+            }
+            Err(Fault::UnknownTask) => seen.told_unknown(known.id, time),
+            Err(fault) => refused(&mut seen, known.client, &fault),
+        }
+    }
+
+    /// Lists its tasks.
+    pub async fn list(self, client: usize) {
+        let me = caller(client);
+        let reply = self.dispatch.summaries(&me, None, 100).await;
+        let mut seen = self.world.see();
+        match reply {
+            Ok(summaries) => {
+                seen.count(Happened::Listing);
+                seen.note(format_args!("client {client} lists {} tasks", summaries.len()));
+                for summary in summaries {
+                    let mine = Some(&summary.owner) == me.owner.as_ref();
+                    let stored = seen.ledger.entries.contains_key(&summary.id);
+                    seen.demand(
+                        mine && stored,
+                        format_args!("{}: listed, and not its own", short(summary.id)),
+                    );
+                }
+            }
+            Err(fault) => refused(&mut seen, client, &fault),
+        }
+    }
+
+    /// Answers a question that came in a request.
+    pub async fn answer(self, question: Delivered, number: u64) {
+        let response = Ok(answer(number));
+        let reply = self.dispatch.answered(&caller(question.client), &question.request, response).await;
+        let mut seen = self.world.see();
+        match reply {
+            Ok(()) => {
+                seen.count(Happened::Answer);
+                seen.note(format_args!("client {} has answered with {number}", question.client));
+            }
+            Err(fault) => refused(&mut seen, question.client, &fault),
+        }
+    }
+
+    /// Answers questions by their keys.
+    pub async fn update(self, id: TaskId, keys: Vec<String>, number: u64) {
+        let answers: HashMap<String, RawJson> = keys.into_iter().map(|key| (key, answer(number))).collect();
+        let reply = self.dispatch.update_task(&caller(STATELESS), &id.to_string(), answers).await;
+        let time = self.store_clock.stamp();
+        let mut seen = self.world.see();
+        match reply {
+            Ok(()) => {
+                seen.count(Happened::Answer);
+                seen.note(format_args!("{} is answered with {number}", short(id)));
+            }
+            Err(Fault::UnknownTask) => seen.told_unknown(id, time),
+            Err(fault) => refused(&mut seen, STATELESS, &fault),
+        }
+    }
+}
+
+/// An answer that is like no other.
+#[must_use]
+pub fn answer(number: u64) -> RawJson {
+    RawJson::trusted(format!(r#"{{"action":"accept","content":{{"number":"{number}"}}}}"#))
+}
+
+/// Whose a task is.
+fn owner_of(seen: &Seen, task: TaskId) -> Option<usize> {
+    let owner = &seen.ledger.entries.get(&task)?.task.owner;
+    (0..CLIENTS).find(|client| caller(*client).owner.as_ref() == Some(owner))
+}
+
+fn refused(seen: &mut Seen, client: usize, fault: &Fault) {
+    seen.note(format_args!("client {client} is refused: {fault}"));
+    match fault {
+        Fault::Store(_) => {
+            seen.count(Happened::StoreError);
+            let calm = seen.calm;
+            seen.demand(!calm, format_args!("an error of the store, which does not fail"));
+        }
+        // The last three: a host that lacks the tool, a round that came too late, a state
+        // that was used.
+        Fault::Busy { .. } | Fault::Closing | Fault::Cancelled => {}
+        Fault::UnknownTool(_) | Fault::RequestState(_) | Fault::Answered(_) => {}
+        other => seen.broke(format_args!("client {client} is told: {other}")),
+    }
+}
+
+/// What reaches a client with a connection.
+struct Post {
+    world: World,
+    host: usize,
+    /// Where the request does not name its task.
+    client: usize,
+}
+
+/// The way to the clients of tasks that were taken over.
+pub struct Anywhere {
+    /// What is seen.
+    pub world: World,
+    /// The host.
+    pub host: usize,
+}
+
+impl Reach for Anywhere {
+    fn outlet(&self, _: Option<&SessionId>) -> Arc<dyn Outlet> {
+        Arc::new(Post { world: self.world.clone(), host: self.host, client: STATELESS })
+    }
+}
+
+impl Outlet for Post {
+    fn notify(&self, _: Option<TaskId>, _: Notice) {}
+
+    fn line(&self, task: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+        let client = task.and_then(|task| owner_of(&self.world.see(), task)).unwrap_or(self.client);
+        // Who has no connection is asked by answers alone.
+        let post = Self { world: self.world.clone(), host: self.host, client };
+        (client != STATELESS).then(|| Arc::new(post) as Arc<dyn Line>)
+    }
+
+    fn release(&self, _: Duration) {}
+}
+
+impl Line for Post {
+    fn request(&self, id: &str, _: &str, _: &RawJson) -> bool {
+        let mut seen = self.world.see();
+        seen.note(format_args!("client {} is asked by host {}", self.client, self.host));
+        seen.asked.push(Delivered { host: self.host, client: self.client, request: id.to_owned() });
+        true
+    }
+
+    fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
+
+    fn presence(&self) -> Presence {
+        Presence::There
+    }
+}

@@ -1,0 +1,263 @@
+//! Native tools that stand for guests: each does what a script says, which follows from
+//! its arguments alone, so that a second attempt does the same.
+
+use crate::dice::Dice;
+use crate::tally::Happened;
+use crate::world::{World, short};
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_dispatch::{RawJson, RpcError, TaskSupport};
+use toolyard_task::recovery::Durability;
+use toolyard_task::tool::{AskedQuestion, Report, ReportBounds, ToolSpec};
+use toolyard_task::wire::{ToolDescription, text_result};
+use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
+
+/// A tool that may be run again, one that may not, and one whose calls are tasks at once.
+pub const TOOLS: [(&str, Durability, Option<Duration>); 3] = [
+    ("look", Durability::Rerun, None),
+    ("pay", Durability::None, None),
+    ("count", Durability::Rerun, Some(Duration::ZERO)),
+];
+
+enum Step {
+    Wait(u64),
+    Effect,
+    Declare,
+    Ask(u64),
+    Say,
+    BeginTask,
+    Fail,
+}
+
+/// The arguments of this call: which it is, and what its guest does.
+#[must_use]
+pub fn arguments(call: u64, script: u64) -> String {
+    format!(r#"{{"call":{call},"script":{script}}}"#)
+}
+
+/// One of the two numbers in the arguments.
+#[must_use]
+pub fn number(arguments: &RawJson, name: &str) -> u64 {
+    let value: serde_json::Value = arguments.decode().unwrap_or_default();
+    value[name].as_u64().unwrap_or_default()
+}
+
+fn script(arguments: &RawJson) -> Vec<Step> {
+    let mut dice = Dice::new(number(arguments, "script"), 7);
+    let length = dice.within(1, 6);
+    let mut steps = vec![];
+    for _ in 0..length {
+        steps.push(match dice.below(20) {
+            0..8 => Step::Wait(dice.pick(&[1, 20, 300, 1_000, 4_000, 15_000])),
+            8..12 => Step::Effect,
+            12 => Step::Declare,
+            13..16 => Step::Ask(dice.below(3)),
+            16..18 => Step::Say,
+            18 => Step::BeginTask,
+            _ => Step::Fail,
+        });
+    }
+    steps
+}
+
+struct Guest {
+    spec: ToolSpec,
+    world: World,
+    host: usize,
+}
+
+/// The tools of a host.
+pub fn tools(world: &World, host: usize, without: Option<usize>) -> Vec<Arc<dyn Tool>> {
+    let offered = TOOLS.iter().enumerate().filter(|(number, _)| Some(*number) != without);
+    offered
+        .map(|(_, (name, durability, inline_for))| {
+            let spec = spec(name, *durability, *inline_for);
+            Arc::new(Guest { spec, world: world.clone(), host }) as Arc<dyn Tool>
+        })
+        .collect()
+}
+
+fn spec(name: &str, durability: Durability, inline_for: Option<Duration>) -> ToolSpec {
+    ToolSpec {
+        description: ToolDescription {
+            name: name.to_owned(),
+            title: None,
+            description: None,
+            icons: None,
+            input_schema: RawJson::trusted(r#"{"type":"object"}"#),
+            output_schema: None,
+            annotations: None,
+            execution: None,
+            meta: None,
+        },
+        task_support: TaskSupport::Optional,
+        digest: Digest("00".into()),
+        plugin: name.into(),
+        poll_interval_ms: None,
+        immediate_response: None,
+        durability,
+        inline_for,
+        concurrency: None,
+        queue: None,
+        rate: None,
+        reports: ReportBounds::default(),
+    }
+}
+
+impl Tool for Guest {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check(&self, _: &RawJson) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn run(
+        self: Arc<Self>,
+        arguments: RawJson,
+        _: Room,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd> {
+        Box::pin(async move {
+            let number = self.world.see().runs.begin(self.host, number(&arguments, "call"));
+            let run = Running { world: &self.world, number, context: &*context, task: context.info() };
+            run.play(&script(&arguments)).await
+        })
+    }
+
+    fn interrupt(&self) {}
+}
+
+struct Running<'a> {
+    world: &'a World,
+    number: usize,
+    context: &'a dyn RunContext,
+    task: toolyard_task::tool::CallInfo,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.world.see().runs.run_mut(self.number).is_going_on = false;
+    }
+}
+
+impl Running<'_> {
+    async fn play(mut self, steps: &[Step]) -> RunEnd {
+        for step in steps {
+            self.look_up();
+            match step {
+                Step::Wait(time) => tokio::time::sleep(Duration::from_millis(*time)).await,
+                Step::Effect => self.effect(),
+                Step::Declare => match self.context.effects().await {
+                    Ok(()) => self.world.see().runs.run_mut(self.number).declared = true,
+                    Err(_) => return self.end(true),
+                },
+                Step::Ask(key) => {
+                    if let Some(end) = self.ask(*key).await {
+                        return end;
+                    }
+                }
+                Step::Say => self.context.report(Report::Status(format!("said by run #{}", self.number))),
+                Step::BeginTask => drop(self.context.begin_task().await),
+                Step::Fail => {
+                    self.look_up();
+                    self.over();
+                    return RunEnd::Error(RpcError::internal(format!("run #{} failed", self.number)));
+                }
+            }
+        }
+        self.end(false)
+    }
+
+    /// Finds out on which task it works, which may be none, and none at first.
+    fn look_up(&mut self) {
+        self.task = self.context.info();
+        let (Some(id), attempt) = (self.task.task, self.task.attempt) else { return };
+        let mut seen = self.world.see();
+        if seen.runs.run(self.number).task.is_some() {
+            return;
+        }
+        let Some(entry) = seen.ledger.entries.get(&id) else {
+            return seen.broke(format_args!("{}: run, and not stored", short(id)));
+        };
+        let (rerun, mut fence) = (entry.task.rerun, entry.task.fence);
+        // What was claimed meanwhile is not this run's.
+        if fence.attempt != attempt {
+            fence.attempt = attempt;
+        }
+        seen.note(format_args!("run #{} works on {} ({attempt})", self.number, short(id)));
+        let others: Vec<_> = seen.runs.of(id).cloned().collect();
+        let same = |other: &crate::runs::Run| other.task.is_some_and(|(_, other)| other.attempt == attempt);
+        seen.demand(!others.iter().any(same), format_args!("{}: two runs of one attempt", short(id)));
+        seen.demand(
+            rerun || others.is_empty(),
+            format_args!("{}: run twice, though it is not declared idempotent: {others:?}", short(id)),
+        );
+        let declared =
+            others.iter().any(|other| other.declared && other.task.is_some_and(|(_, f)| f.attempt < attempt));
+        seen.demand(!declared, format_args!("{}: run again after it had said that effects begin", short(id)));
+        seen.demand(attempt <= crate::ledger::ATTEMPTS, format_args!("{}: run too often", short(id)));
+        if attempt > 1 {
+            seen.count(Happened::Rerun);
+        }
+        seen.runs.works_on(self.number, id, fence);
+    }
+
+    fn effect(&self) {
+        let mut seen = self.world.see();
+        seen.runs.run_mut(self.number).effects += 1;
+        seen.note(format_args!("run #{} has an effect", self.number));
+    }
+
+    async fn ask(&mut self, key: u64) -> Option<RunEnd> {
+        let params =
+            format!(r#"{{"message":"{key}?","requestedSchema":{{"type":"object","properties":{{}}}}}}"#);
+        let question = AskedQuestion {
+            key: format!("q{key}"),
+            method: "elicitation/create".to_owned(),
+            params: RawJson::trusted(params.clone()),
+            check: None,
+        };
+        let name = question.key.clone();
+        let answers = self.context.ask(vec![question]).await;
+        self.look_up();
+        let mut seen = self.world.see();
+        match answers {
+            Ok(answers) => {
+                seen.note(format_args!("run #{} got {answers:?}", self.number));
+                if let Some((id, fence)) = seen.runs.run(self.number).task
+                    && seen.answered_in(id, &name, &params).is_some_and(|attempt| attempt < fence.attempt)
+                {
+                    seen.count(Happened::ReplayedAnswer);
+                }
+                None
+            }
+            Err(error) => {
+                seen.note(format_args!("run #{} got no answers: {error:?}", self.number));
+                drop(seen);
+                Some(self.end(true))
+            }
+        }
+    }
+
+    /// The run is about to end. Whoever has superseded it must see to it that this changes
+    /// nothing; the ledger sees to it that it does not.
+    fn over(&self) {
+        let mut seen = self.world.see();
+        seen.note(format_args!("run #{} is over", self.number));
+        let Some((id, fence)) = seen.runs.run(self.number).task else { return };
+        let superseded = seen.ledger.entries.get(&id).is_some_and(|entry| entry.task.fence != fence);
+        if superseded {
+            seen.count(Happened::RefusedZombie);
+        }
+    }
+
+    fn end(&mut self, is_error: bool) -> RunEnd {
+        self.look_up();
+        self.over();
+        let text = format!("run #{}", self.number);
+        RunEnd::Result { is_error, result: text_result(&text, is_error), message: None }
+    }
+}

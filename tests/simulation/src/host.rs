@@ -1,0 +1,200 @@
+//! One host of the simulation: a runtime of its own with a clock of its own, which stands
+//! still between steps. A host that is killed loses its runtime with all that was in it;
+//! the store is told nothing. One that is stopped is not driven, and finds on waking that
+//! time has passed.
+
+use crate::clients::{Anywhere, Reached};
+use crate::dice::Dice;
+use crate::guests;
+use crate::ledger::ATTEMPTS;
+use crate::link::{Link, Weather};
+use crate::tally::Happened;
+use crate::time::{HostClock, StoreClock};
+use crate::world::World;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use toolyard_dispatch::{Bounds, Catalog, Dispatch, Ids, Settings, Stores};
+use toolyard_store::MemoryStore;
+use uuid::Uuid;
+
+/// Room for a few, so that tasks wait; times that pass within a simulation.
+const SETTINGS: Settings = Settings {
+    tasks: true,
+    ttl_default_ms: 240_000,
+    ttl_cap_ms: 600_000,
+    poll_interval_ms: 1_000,
+    admission: Bounds { running: 4, running_per_principal: 3, waiting_per_principal: 20 },
+    live_tasks: 50,
+    attempts: ATTEMPTS,
+    rerun_after_ms: 1_000,
+    adopts: true,
+    question_ms: 40_000,
+    question_settle_ms: 500,
+    state_ms: 120_000,
+    inline_for_ms: 500,
+    related_task: true,
+    retry_after_ms: 1_000,
+    page: 100,
+    sessions: 100,
+    permissions: 100,
+    session_idle_ms: 3_600_000,
+};
+
+/// A host process.
+pub struct Process {
+    // First, so that what runs is dropped before what it uses.
+    runtime: Runtime,
+    /// The application.
+    pub dispatch: Arc<Dispatch>,
+    link: Arc<Link>,
+    clock: Arc<HostClock>,
+    stop: watch::Sender<bool>,
+    /// Whether it is being shut down, and when it was: how many tasks it has left.
+    parting: Option<Arc<Mutex<Option<u64>>>>,
+}
+
+struct SimIds(Mutex<Dice>);
+
+impl Ids for SimIds {
+    fn uuid(&self) -> Uuid {
+        let mut dice = self.0.lock().expect("nobody panics here");
+        let bytes = (u128::from(dice.next()) << 64) | u128::from(dice.next());
+        uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid()
+    }
+}
+
+/// What hosts share.
+pub struct Shared {
+    /// What is seen.
+    pub world: World,
+    /// The store.
+    pub store: MemoryStore,
+    /// Its clock.
+    pub store_clock: Arc<StoreClock>,
+}
+
+impl Process {
+    /// Starts a host, which may lack one of the tools.
+    #[must_use]
+    pub fn start(shared: &Shared, host: usize, now: i64, dice: &mut Dice, without: Option<usize>) -> Self {
+        let runtime =
+            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        let wrong_by = match dice.below(8) {
+            0 => dice.within(0, 60_000) as i64 - 30_000,
+            1..4 => dice.within(0, 200) as i64 - 100,
+            _ => 0,
+        };
+        let clock = Arc::new(HostClock::new(runtime.handle(), now, wrong_by));
+        let handle = Arc::new(shared.store.node());
+        let clocks = (clock.clone(), shared.store_clock.clone());
+        let link =
+            Arc::new(Link::new(handle.clone(), &shared.world, host, clocks, Dice::new(dice.next(), 1)));
+        let stores = Stores {
+            tasks: link.clone(),
+            nodes: link.clone(),
+            sessions: handle.clone(),
+            keys: handle.clone(),
+            grants: handle.clone(),
+            audit: handle,
+        };
+        let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.next(), 2))));
+        let guests = runtime.handle().clone();
+        let dispatch = Dispatch::new(SETTINGS, stores, clock.clone(), ids, guests);
+        let tools = guests::tools(&shared.world, host, without);
+        dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+        dispatch.reach_by(Arc::new(Anywhere { world: shared.world.clone(), host }));
+        let (stop, stopped) = watch::channel(false);
+        runtime.spawn(dispatch.clone().keep_time(stopped.clone()));
+        runtime.spawn(dispatch.clone().keep_lease(stopped));
+        if dice.percent(50) {
+            // As `serve` does; others look at the first request about a task.
+            let dispatch = dispatch.clone();
+            runtime.spawn(async move { dispatch.recover_now().await });
+        }
+        Self { runtime, dispatch, link, clock, stop, parting: None }
+    }
+
+    /// As a client reaches it.
+    #[must_use]
+    pub fn reached(&self, shared: &Shared, host: usize) -> Reached {
+        Reached {
+            host,
+            dispatch: self.dispatch.clone(),
+            world: shared.world.clone(),
+            store_clock: shared.store_clock.clone(),
+        }
+    }
+
+    /// A client does something here.
+    pub fn spawn(&self, does: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(does);
+    }
+
+    /// Lets it do what it does until this time.
+    pub fn drive(&mut self, until: i64) {
+        let passes = u64::try_from(until - self.clock.steady()).unwrap_or(0);
+        self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(passes)).await });
+    }
+
+    /// It wakes after it was stopped: all this time has passed at once.
+    pub fn wake(&mut self, now: i64) {
+        let passed = u64::try_from(now - self.clock.steady()).unwrap_or(0);
+        self.runtime.block_on(async { tokio::time::advance(Duration::from_millis(passed)).await });
+    }
+
+    /// It has all tools from now on.
+    pub fn complete(&self, shared: &Shared, host: usize) {
+        let tools = guests::tools(&shared.world, host, None);
+        self.dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
+    }
+
+    /// Its way to the store is like this from now on.
+    pub fn weather(&self, weather: Weather) {
+        self.link.change(weather);
+    }
+
+    /// Its clock on the wall is wrong by so much from now on.
+    pub fn set_wrong(&self, by: i64) {
+        self.clock.set_wrong(by);
+    }
+
+    /// Whether it is being shut down.
+    #[must_use]
+    pub fn is_parting(&self) -> bool {
+        self.parting.is_some()
+    }
+
+    /// Shuts it down, as `serve` does or as `stdio` does.
+    pub fn part(&mut self, grace: Duration, hands_over: bool) {
+        use toolyard_dispatch::Parting;
+        use toolyard_task::recovery::Departure;
+        let done = Arc::new(Mutex::new(None));
+        self.parting = Some(done.clone());
+        let (dispatch, stop) = (self.dispatch.clone(), self.stop.clone());
+        let parting = if hands_over {
+            Parting::HandOver
+        } else {
+            self.link.ends_all();
+            Parting::End(Departure::PipeClosed)
+        };
+        self.runtime.spawn(async move {
+            let drained = dispatch.drain(grace, parting).await;
+            // No service outlives what it serves.
+            let _ = stop.send(true);
+            *done.lock().expect("nobody panics here") = Some(drained.handed_over as u64);
+        });
+    }
+
+    /// Whether it has been shut down by now.
+    #[must_use]
+    pub fn has_parted(&self, world: &World) -> bool {
+        let Some(parting) = &self.parting else { return false };
+        let left = *parting.lock().expect("nobody panics here");
+        for _ in 0..left.unwrap_or(0) {
+            world.see().count(Happened::HandOver);
+        }
+        left.is_some()
+    }
+}

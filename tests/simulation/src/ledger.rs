@@ -1,0 +1,252 @@
+//! The tasks as they were written, and what must hold of every write and of every reply
+//! about one (section 6 of the style guide, A1 to A5 of the durability notes).
+
+use crate::tally::Happened;
+use crate::world::{Seen, short};
+use std::collections::{BTreeMap, BTreeSet};
+use toolyard_dispatch::Timestamp;
+use toolyard_task::{Incarnation, Outcome, Task, TaskId};
+
+/// How often a task is run at most.
+pub const ATTEMPTS: u32 = 3;
+
+/// A task as it was written.
+pub struct Entry {
+    /// The last write.
+    pub task: Task,
+    /// Each version: what a client is told of it.
+    versions: Vec<(&'static str, Option<Outcome>)>,
+    /// In which attempt each question was answered, by key and params.
+    answered: BTreeMap<(String, String), u32>,
+    /// The highest version that a client was told.
+    pub told: u64,
+    /// It is no longer stored, as it may.
+    pub removed: bool,
+}
+
+/// All tasks.
+#[derive(Default)]
+pub struct Ledger {
+    /// By id.
+    pub entries: BTreeMap<TaskId, Entry>,
+    /// Until when each incarnation has its lease: what the store said to it, and not what
+    /// the store says of it to others.
+    pub leases: BTreeMap<Incarnation, Timestamp>,
+}
+
+impl Ledger {
+    /// Whether the lease of this incarnation is over by the store's time.
+    #[must_use]
+    pub fn is_dead(&self, incarnation: Incarnation, now: Timestamp) -> bool {
+        self.leases.get(&incarnation).is_none_or(|until| now >= *until)
+    }
+}
+
+/// Who writes.
+pub struct Writer<'a> {
+    /// The host.
+    pub host: usize,
+    /// The incarnations that this process has had.
+    pub incarnations: &'a BTreeSet<Incarnation>,
+    /// It ends what it has, and leaves nothing to others.
+    pub ends_all: bool,
+    /// The store's time.
+    pub time: Timestamp,
+}
+
+impl Seen {
+    /// A task was created.
+    pub fn created(&mut self, writer: &Writer<'_>, task: &Task) {
+        let holder = task.fence.incarnation;
+        self.note(format_args!("host {} creates {} for {holder}", writer.host, short(task.id)));
+        self.demand(
+            task.version == 1 && writer.incarnations.contains(&holder) && task.fence.attempt == 1,
+            format_args!("a task begins with version 1, attempt 1 and its own host: {task:?}"),
+        );
+        let versions = vec![(task.status().as_str(), None)];
+        let entry =
+            Entry { task: task.clone(), versions, answered: BTreeMap::new(), told: 0, removed: false };
+        let former = self.ledger.entries.insert(task.id, entry);
+        self.demand(former.is_none(), format_args!("two tasks of one id"));
+    }
+
+    /// A task was written anew.
+    pub fn committed(&mut self, writer: &Writer<'_>, next: &Task) {
+        let id = short(next.id);
+        let Some(entry) = self.ledger.entries.get_mut(&next.id) else {
+            return self.broke(format_args!("{id} was written and never created"));
+        };
+        let before = std::mem::replace(&mut entry.task, next.clone());
+        entry.versions.push((next.status().as_str(), next.outcome.clone()));
+        for question in next.questions.iter().filter(|question| question.answer.is_some()) {
+            let name = (question.key.clone(), question.params.as_str().to_owned());
+            entry.answered.entry(name).or_insert(next.fence.attempt);
+        }
+        self.note(format_args!(
+            "host {} writes {id}: version {}, {:?}, {}, {:?}",
+            writer.host,
+            next.version,
+            next.fence,
+            next.status().as_str(),
+            next.status_message,
+        ));
+        self.demand(before.is_live(), format_args!("{id}: a terminal task changed"));
+        self.demand(next.version == before.version + 1, format_args!("{id}: versions grow by one"));
+        let fixed = |task: &Task| {
+            (task.owner.clone(), task.created_at, task.ttl_ms, task.rerun, task.tool.clone(), task.era)
+        };
+        self.demand(fixed(&before) == fixed(next), format_args!("{id}: what is fixed changed"));
+        let grows = next.updated_at >= before.updated_at && next.effects >= before.effects;
+        self.demand(grows, format_args!("{id}: what only grows shrank"));
+        self.look_at_questions(&before, next);
+        if next.fence != before.fence {
+            self.look_at_claim(writer, &before, next);
+        }
+        if let Some(outcome) = &next.outcome {
+            self.look_at_end(writer, &before, next, outcome);
+        }
+    }
+
+    /// An answered question is not asked again.
+    fn look_at_questions(&mut self, before: &Task, next: &Task) {
+        let id = short(next.id);
+        for was in before.questions.iter().filter(|question| question.answer.is_some()) {
+            let Some(is) = next.questions.iter().find(|question| question.key == was.key) else {
+                self.broke(format_args!("{id}: the question {} was forgotten", was.key));
+                continue;
+            };
+            let same = is.params == was.params;
+            let kept = is.answer == was.answer && is.sent == was.sent && is.asked_again == was.asked_again;
+            self.demand(kept || !same, format_args!("{id}: {} was answered and is asked again", was.key));
+            self.demand(
+                same || is.wire_key() != was.wire_key(),
+                format_args!("{id}: another question has the key of {}", was.key),
+            );
+        }
+    }
+
+    /// Only what a dead host had is claimed, and only as its operator said.
+    fn look_at_claim(&mut self, writer: &Writer<'_>, before: &Task, next: &Task) {
+        let id = short(next.id);
+        let (was, is) = (before.fence, next.fence);
+        // Its own, which it does not run: the store had failed, and had written it.
+        let stray = was.incarnation == is.incarnation;
+        self.demand(
+            stray || self.ledger.is_dead(was.incarnation, writer.time),
+            format_args!("{id}: claimed from {}, which is not dead", was.incarnation),
+        );
+        self.demand(
+            writer.incarnations.contains(&is.incarnation),
+            format_args!("{id}: claimed for {}, which is another host", is.incarnation),
+        );
+        let raised = was.attempt + u32::from(before.started_at.is_some());
+        self.demand(is.attempt == raised, format_args!("{id}: {was:?} became {is:?}"));
+        if before.has_begun() {
+            self.demand(before.rerun, format_args!("{id}: what is not declared is run again"));
+            self.demand(!before.effects, format_args!("{id}: what has had effects is run again"));
+            self.demand(is.attempt <= ATTEMPTS, format_args!("{id}: an attempt too many"));
+        }
+    }
+
+    /// A task ends by its own run, by its client, by its time, or with its host.
+    fn look_at_end(&mut self, writer: &Writer<'_>, before: &Task, next: &Task, outcome: &Outcome) {
+        let id = short(next.id);
+        let text = match outcome {
+            Outcome::Cancelled => return,
+            Outcome::Expired => {
+                self.count(Happened::Expiry);
+                let due = next.updated_at >= next.expires_at();
+                return self.demand(due, format_args!("{id}: expired before its time"));
+            }
+            Outcome::Result { result, .. } => result.as_str(),
+            Outcome::Error(error) => error.message.as_str(),
+        };
+        if let Some(number) = run_number(text) {
+            self.count(Happened::Result);
+            let run = self.runs.run(number);
+            let its_own = run.host == writer.host
+                && match run.task {
+                    Some(task) => task == (next.id, before.fence),
+                    // A call became a task while its guest was about to end, which never knew.
+                    None => {
+                        before.fence.attempt == 1
+                            && run.call == crate::guests::number(&next.arguments, "call")
+                    }
+                };
+            let holds = writer.incarnations.contains(&before.fence.incarnation);
+            let run = run.clone();
+            return self.demand(
+                its_own && holds,
+                format_args!("{id}: {run:?} ended the task of {:?}", before.fence),
+            );
+        }
+        self.count(Happened::Orphan);
+        let holder = before.fence.incarnation;
+        let mine = writer.incarnations.contains(&holder);
+        let gone = mine || self.ledger.is_dead(holder, writer.time);
+        self.demand(gone, format_args!("{id}: ended though {holder} is alive: {text}"));
+        let honest = text.contains("effects") || text.contains("nothing was done");
+        self.demand(honest, format_args!("{id}: does not say what may have happened: {text}"));
+        let runs = before.fence.attempt - u32::from(before.started_at.is_none());
+        let may_go_on = !before.has_begun() || (before.rerun && !before.effects && runs < ATTEMPTS);
+        self.demand(
+            writer.ends_all || !may_go_on,
+            format_args!("{id}: ended though it could have been run: {before:?}"),
+        );
+    }
+
+    /// These tasks are no longer stored.
+    pub fn removed(&mut self, ids: &[TaskId], now: Timestamp) {
+        for id in ids {
+            let Some(entry) = self.ledger.entries.get_mut(id) else { continue };
+            entry.removed = true;
+            let gone = entry.task.is_gone(now);
+            self.note(format_args!("{} is removed", short(*id)));
+            self.demand(gone, format_args!("{}: removed before its time", short(*id)));
+        }
+    }
+
+    /// In which attempt this question was answered, if it was.
+    #[must_use]
+    pub fn answered_in(&self, id: TaskId, key: &str, params: &str) -> Option<u32> {
+        let entry = self.ledger.entries.get(&id)?;
+        entry.answered.get(&(key.to_owned(), params.to_owned())).copied()
+    }
+
+    /// The version that whoever begins to ask now must at least be told.
+    #[must_use]
+    pub fn floor(&self, id: TaskId) -> u64 {
+        self.ledger.entries.get(&id).map_or(0, |entry| entry.told)
+    }
+
+    /// A client was told that this is the task.
+    pub fn told(&mut self, task: &Task, floor: u64) {
+        let id = short(task.id);
+        let Some(entry) = self.ledger.entries.get_mut(&task.id) else {
+            return self.broke(format_args!("{id}: told of, and not stored"));
+        };
+        entry.told = entry.told.max(task.version);
+        let known = entry.versions.get(task.version as usize - 1);
+        let true_then = known
+            .is_some_and(|(status, outcome)| *status == task.status().as_str() && *outcome == task.outcome);
+        self.demand(true_then, format_args!("{id}: told of a version {} that never was", task.version));
+        self.demand(
+            task.version >= floor,
+            format_args!("{id}: {} was told before, now {}", floor, task.version),
+        );
+    }
+
+    /// A client was told that there is no such task.
+    pub fn told_unknown(&mut self, id: TaskId, now: Timestamp) {
+        let Some(entry) = self.ledger.entries.get(&id) else { return };
+        let gone = entry.removed || entry.task.is_gone(now);
+        self.demand(gone, format_args!("{}: its client was told that it is not there", short(id)));
+    }
+}
+
+/// The number of the run that this was said by.
+fn run_number(text: &str) -> Option<usize> {
+    let (_, rest) = text.split_once("run #")?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}

@@ -1,0 +1,510 @@
+//! One simulation: everything that happens in it follows from its seed.
+
+use crate::clients::{CLIENTS, Known, Reached, STATELESS, Wanted, answer};
+use crate::dice::Dice;
+use crate::guests;
+use crate::host::{Process, Shared};
+use crate::link::{LEASE, Weather};
+use crate::tally::{Happened, Tally};
+use crate::time::StoreClock;
+use crate::world::{Seen, World, short};
+use futures_util::FutureExt as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_store::MemoryStore;
+use toolyard_task::{TaskId, TaskStore};
+
+/// The longest time for which one host is driven before the others are.
+const STEP: u64 = 250;
+/// What is to have settled is waited for so long, in milliseconds.
+const PATIENCE: i64 = 900_000;
+/// How long a task may be without anybody who sees to it: the next look of a host at the
+/// dead, and the longest pause before a task is run again.
+const UNATTENDED: i64 = 15_000;
+
+/// What became of a simulation.
+pub struct Course {
+    /// The promise that was broken, if one was.
+    pub broken: Option<String>,
+    /// What it contained.
+    pub tally: Tally,
+    /// A number for all that happened, in its order.
+    pub hash: u64,
+    /// What happened, if it was to be kept.
+    pub lines: Vec<String>,
+}
+
+/// Simulates this seed. Lines of what happens are kept if `keep`.
+#[must_use]
+pub fn simulate(seed: u64, keep: bool) -> Course {
+    let mut simulation = Simulation::new(seed, keep);
+    simulation.storm();
+    simulation.settle();
+    let seen = simulation.shared.world.see();
+    Course {
+        broken: seen.broken.clone(),
+        tally: seen.tally.clone(),
+        hash: seen.hash(),
+        lines: seen.lines().to_vec(),
+    }
+}
+
+enum Host {
+    Down,
+    Up(Process),
+    Paused(Process),
+}
+
+struct Simulation {
+    dice: Dice,
+    shared: Shared,
+    hosts: Vec<Host>,
+    now: i64,
+    calls: u64,
+    answers: u64,
+}
+
+impl Simulation {
+    fn new(seed: u64, keep: bool) -> Self {
+        let mut dice = Dice::new(seed, 0);
+        let store_clock = Arc::new(StoreClock::default());
+        let store = MemoryStore::new(store_clock.clone()).leased(LEASE);
+        let shared = Shared { world: World::new(keep), store, store_clock };
+        let hosts = (0..dice.within(2, 5)).map(|_| Host::Down).collect();
+        let mut simulation = Self { dice, shared, hosts, now: 0, calls: 0, answers: 0 };
+        for host in 0..simulation.hosts.len() {
+            simulation.start(host);
+        }
+        simulation
+    }
+
+    /// Everything at once, for a while.
+    fn storm(&mut self) {
+        for _ in 0..self.dice.within(60, 140) {
+            for _ in 0..self.dice.below(3) {
+                self.act();
+            }
+            let time = match self.dice.below(20) {
+                0..10 => self.dice.within(1, 50),
+                10..17 => self.dice.within(50, 600),
+                _ => self.dice.within(1_000, 5_000),
+            };
+            self.pass(time);
+            if self.is_over() {
+                return;
+            }
+        }
+    }
+
+    /// From here on nothing fails: every task has to come to its end.
+    fn settle(&mut self) {
+        for host in 0..self.hosts.len() {
+            self.wake(host);
+            if matches!(self.hosts[host], Host::Down) {
+                self.start(host);
+            }
+            if let Host::Up(process) = &self.hosts[host] {
+                process.weather(Weather::CALM);
+                process.complete(&self.shared, host);
+                process.set_wrong(0);
+            }
+        }
+        // What was under way, and the grace of those that are being shut down.
+        self.pass(15_000);
+        for host in 0..self.hosts.len() {
+            if matches!(&self.hosts[host], Host::Up(process) if process.is_parting()) {
+                let mut seen = self.shared.world.see();
+                seen.broke(format_args!("host {host} does not come to its end"));
+            }
+            if matches!(self.hosts[host], Host::Down) {
+                self.start(host);
+            }
+            if let Host::Up(process) = &self.hosts[host] {
+                process.complete(&self.shared, host);
+            }
+            // Not every host looks for what others left before it is asked about tasks.
+            self.at(host, |reached| reached.list(0));
+        }
+        self.shared.world.see().calm = true;
+        self.note("calm");
+        let until = self.now + PATIENCE;
+        let calm_since = self.now;
+        let mut alone: BTreeMap<TaskId, i64> = BTreeMap::new();
+        while !self.is_over() && !self.is_settled() {
+            if self.now > until {
+                return self
+                    .shared
+                    .world
+                    .see()
+                    .broke(format_args!("a task or a call does not come to its end"));
+            }
+            if self.dice.percent(20) {
+                self.answer();
+                self.update();
+                self.retry();
+            }
+            self.pass(500);
+            if self.now - calm_since > 30_000 {
+                self.look_for_lonely(&mut alone);
+            }
+        }
+        self.look_at_results();
+    }
+
+    /// Everything that was promised is still there, and nothing is held for nobody.
+    fn look_at_results(&mut self) {
+        self.pass(5_000);
+        let known = self.shared.world.see().known.clone();
+        for known in &known {
+            if let Some(host) = self.some_host() {
+                self.at(host, |reached| reached.get(known.clone()));
+                self.at(host, |reached| reached.result(known.clone()));
+            }
+        }
+        self.pass(2_000);
+        let mut seen = self.shared.world.see();
+        let time = self.shared.store_clock.stamp();
+        for Known { id, .. } in known {
+            let gone =
+                seen.ledger.entries.get(&id).is_none_or(|entry| entry.removed || entry.task.is_gone(time));
+            let told = seen.results.contains_key(&id);
+            seen.demand(gone || told, format_args!("{}: its result cannot be had", short(id)));
+        }
+        for (number, host) in self.hosts.iter().enumerate() {
+            if let Host::Up(process) = host {
+                let running = process.dispatch.running();
+                seen.demand(running == 0, format_args!("host {number} still holds {running} slots"));
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.world.see().broken.is_some()
+    }
+
+    fn is_settled(&self) -> bool {
+        let running = |host: &Host| matches!(host, Host::Up(process) if process.dispatch.running() > 0);
+        let seen = self.shared.world.see();
+        seen.ledger.entries.values().all(|entry| !entry.task.is_live()) && !self.hosts.iter().any(running)
+    }
+
+    /// A live task that nobody runs, while nothing is in the way.
+    fn look_for_lonely(&self, alone: &mut BTreeMap<TaskId, i64>) {
+        let mut seen = self.shared.world.see();
+        let now = self.shared.store_clock.stamp();
+        let idle = self
+            .hosts
+            .iter()
+            .all(|host| matches!(host, Host::Up(process) if process.dispatch.running() == 0));
+        let lonely = |seen: &Seen| {
+            let live = seen.ledger.entries.values().map(|entry| &entry.task).filter(|task| task.is_live());
+            let lonely = live.filter(|task| {
+                let runs = seen.runs.any_for(guests::number(&task.arguments, "call"));
+                let waits =
+                    task.started_at.is_none() && !idle && !seen.ledger.is_dead(task.fence.incarnation, now);
+                !runs && !waits
+            });
+            lonely.map(|task| task.id).collect::<Vec<_>>()
+        };
+        let lonely = lonely(&seen);
+        alone.retain(|id, _| lonely.contains(id));
+        for id in lonely {
+            let since = *alone.entry(id).or_insert(self.now);
+            let too_long = self.now - since > UNATTENDED;
+            seen.demand(!too_long, format_args!("{}: live, and nobody sees to it", short(id)));
+        }
+    }
+
+    fn note(&self, what: &str) {
+        self.shared.world.see().note(format_args!("{what}"));
+    }
+
+    /// Time passes for everybody, in small steps.
+    fn pass(&mut self, time: u64) {
+        let end = self.now + time as i64;
+        while self.now < end && !self.is_over() {
+            let step = self.dice.within(1, STEP).min((end - self.now) as u64);
+            self.now += step as i64;
+            let first = self.dice.below(self.hosts.len() as u64) as usize;
+            for turn in 0..self.hosts.len() {
+                let host = (first + turn) % self.hosts.len();
+                if let Host::Up(process) = &mut self.hosts[host] {
+                    process.drive(self.now);
+                    if process.has_parted(&self.shared.world) {
+                        self.hosts[host] = Host::Down;
+                        self.shared.world.see().note(format_args!("host {host} has ended"));
+                    }
+                }
+            }
+            self.shared.store_clock.reach(self.now);
+            self.shared.world.see().now = self.now;
+        }
+        self.compare();
+    }
+
+    /// What is stored is what was written.
+    fn compare(&self) {
+        let mut seen = self.shared.world.see();
+        let mut wrong = None;
+        for (id, entry) in &seen.ledger.entries {
+            let read =
+                self.shared.store.read(*id, None).now_or_never().expect("in memory").expect("it works");
+            let stored = read.map(|read| read.task);
+            let as_written = match &stored {
+                Some(task) => *task == entry.task,
+                None => entry.removed,
+            };
+            if !as_written {
+                wrong = Some(*id);
+            }
+        }
+        if let Some(id) = wrong {
+            seen.broke(format_args!("{}: stored otherwise than it was written", short(id)));
+        }
+    }
+
+    /// A host that a client can reach.
+    fn some_host(&mut self) -> Option<usize> {
+        let (first, count) = (self.any_host(), self.hosts.len());
+        (0..count)
+            .map(|turn| (first + turn) % count)
+            .find(|host| matches!(&self.hosts[*host], Host::Up(process) if !process.is_parting()))
+    }
+
+    /// A client does something at this host.
+    fn at<F: Future<Output = ()> + Send + 'static>(&self, host: usize, does: impl FnOnce(Reached) -> F) {
+        if let Host::Up(process) = &self.hosts[host] {
+            process.spawn(does(process.reached(&self.shared, host)));
+        }
+    }
+
+    fn act(&mut self) {
+        match self.dice.below(100) {
+            0..28 => self.call(),
+            28..40 => self.ask_about(),
+            40..46 => self.cancel(),
+            46..49 => self.list(),
+            49..61 => self.answer(),
+            61..68 => self.update(),
+            68..75 => self.retry(),
+            75..79 => self.crash(),
+            79..86 => self.restart(),
+            86..89 => self.pause(),
+            89..93 => {
+                let host = self.any_host();
+                self.wake(host);
+            }
+            93..95 => self.part(),
+            95..98 => self.change_weather(),
+            _ => self.step_clock(),
+        }
+    }
+
+    fn any_host(&mut self) -> usize {
+        self.dice.below(self.hosts.len() as u64) as usize
+    }
+
+    fn start(&mut self, host: usize) {
+        let without = self.dice.percent(10).then(|| self.dice.below(guests::TOOLS.len() as u64) as usize);
+        let mut process = Process::start(&self.shared, host, self.now, &mut self.dice, without);
+        process.drive(self.now);
+        self.hosts[host] = Host::Up(process);
+        self.shared.world.see().note(format_args!("host {host} starts"));
+    }
+
+    fn restart(&mut self) {
+        let host = self.any_host();
+        if matches!(self.hosts[host], Host::Down) {
+            self.start(host);
+        }
+    }
+
+    fn crash(&mut self) {
+        let host = self.any_host();
+        if !matches!(self.hosts[host], Host::Down) {
+            self.hosts[host] = Host::Down;
+            let mut seen = self.shared.world.see();
+            seen.count(Happened::Crash);
+            seen.note(format_args!("host {host} is killed"));
+        }
+    }
+
+    fn pause(&mut self) {
+        let host = self.any_host();
+        self.hosts[host] = match std::mem::replace(&mut self.hosts[host], Host::Down) {
+            Host::Up(process) => {
+                self.shared.world.see().note(format_args!("host {host} is stopped"));
+                Host::Paused(process)
+            }
+            other => other,
+        };
+    }
+
+    fn wake(&mut self, host: usize) {
+        self.hosts[host] = match std::mem::replace(&mut self.hosts[host], Host::Down) {
+            Host::Paused(mut process) => {
+                process.wake(self.now);
+                let mut seen = self.shared.world.see();
+                seen.count(Happened::Pause);
+                seen.note(format_args!("host {host} wakes"));
+                Host::Up(process)
+            }
+            other => other,
+        };
+    }
+
+    fn part(&mut self) {
+        let host = self.any_host();
+        let (grace, hands_over) = (self.dice.within(0, 6_000), self.dice.percent(80));
+        if let Host::Up(process) = &mut self.hosts[host]
+            && !process.is_parting()
+        {
+            self.shared.world.see().note(format_args!("host {host} is shut down, hands over: {hands_over}"));
+            process.part(Duration::from_millis(grace), hands_over);
+        }
+    }
+
+    fn change_weather(&mut self) {
+        let host = self.any_host();
+        let weather = Weather::any(&mut self.dice);
+        if let Host::Up(process) = &self.hosts[host] {
+            self.shared.world.see().note(format_args!("host {host}: {weather:?}"));
+            process.weather(weather);
+        }
+    }
+
+    fn step_clock(&mut self) {
+        let host = self.any_host();
+        let by = self.dice.within(0, 40_000) as i64 - 20_000;
+        let of_store = self.dice.percent(20);
+        let mut seen = self.shared.world.see();
+        seen.count(Happened::ClockStep);
+        if of_store {
+            seen.note(format_args!("the clock of the store goes {by} ms"));
+            self.shared.store_clock.step(by);
+        } else if let Host::Up(process) = &self.hosts[host] {
+            seen.note(format_args!("the clock of host {host} is wrong by {by} ms"));
+            process.set_wrong(by);
+        }
+    }
+
+    fn call(&mut self) {
+        if self.calls > 14 {
+            return;
+        }
+        self.calls += 1;
+        let arguments = guests::arguments(self.calls, self.dice.next() >> 32);
+        let client = self.dice.below(CLIENTS as u64) as usize;
+        let (tool, _, _) = self.dice.pick(&guests::TOOLS);
+        let ttl = self.dice.pick(&[4_000, 30_000, 90_000, 400_000]);
+        let ttl = (client != STATELESS && self.dice.percent(85)).then_some(ttl);
+        let (leaves, gives_up) = (self.dice.percent(10), self.dice.percent(3));
+        let wanted = Wanted { client, tool, arguments, ttl, retry: Retry::default(), leaves, gives_up };
+        self.send(wanted);
+    }
+
+    fn send(&mut self, wanted: Wanted) {
+        let Some(host) = self.some_host() else { return };
+        self.shared.world.see().note(format_args!(
+            "client {} calls {} of host {host} with {}, ttl {:?}",
+            wanted.client, wanted.tool, wanted.arguments, wanted.ttl
+        ));
+        self.at(host, |reached| reached.call(wanted));
+    }
+
+    fn some_task(&mut self) -> Option<Known> {
+        let known = self.shared.world.see().known.clone();
+        if known.is_empty() {
+            return None;
+        }
+        Some(known[self.dice.below(known.len() as u64) as usize].clone())
+    }
+
+    fn ask_about(&mut self) {
+        let waits = self.dice.percent(40);
+        let Some(known) = self.some_task() else { return };
+        let Some(host) = self.some_host() else { return };
+        if waits {
+            self.at(host, |reached| reached.result(known));
+        } else {
+            self.at(host, |reached| reached.get(known));
+        }
+    }
+
+    fn cancel(&mut self) {
+        let Some(known) = self.some_task() else { return };
+        let Some(host) = self.some_host() else { return };
+        self.at(host, |reached| reached.cancel(known));
+    }
+
+    fn list(&mut self) {
+        let client = self.dice.below(CLIENTS as u64) as usize;
+        let Some(host) = self.some_host() else { return };
+        self.at(host, |reached| reached.list(client));
+    }
+
+    /// Some client answers a question that it got in a request, here or elsewhere, and
+    /// sometimes twice.
+    fn answer(&mut self) {
+        let mut seen = self.shared.world.see();
+        let count = seen.asked.len() as u64;
+        if count == 0 {
+            return;
+        }
+        let question = seen.asked.swap_remove(self.dice.below(count) as usize);
+        drop(seen);
+        let elsewhere = self.dice.percent(40);
+        let times = 1 + u64::from(self.dice.percent(25));
+        for time in 0..times {
+            let at_home = question.host;
+            let home = matches!(&self.hosts[at_home], Host::Up(process) if !process.is_parting());
+            let host = match home && !elsewhere && time == 0 {
+                true => Some(at_home),
+                false => self.some_host(),
+            };
+            let Some(host) = host else { return };
+            if time > 0 {
+                self.shared.world.see().count(Happened::SecondAnswer);
+            }
+            self.answers += 1;
+            let (question, number) = (question.clone(), self.answers);
+            self.at(host, |reached| reached.answer(question, number));
+        }
+    }
+
+    /// The stateless client answers what it has seen to be asked.
+    fn update(&mut self) {
+        let mut seen = self.shared.world.see();
+        let count = seen.open.len() as u64;
+        if count == 0 {
+            return;
+        }
+        let (id, keys) = seen.open.swap_remove(self.dice.below(count) as usize);
+        drop(seen);
+        let times = 1 + u64::from(self.dice.percent(25));
+        for time in 0..times {
+            let Some(host) = self.some_host() else { return };
+            if time > 0 {
+                self.shared.world.see().count(Happened::SecondAnswer);
+            }
+            self.answers += 1;
+            let (keys, number) = (keys.clone(), self.answers);
+            self.at(host, |reached| reached.update(id, keys, number));
+        }
+    }
+
+    /// The stateless client makes a call again, with answers.
+    fn retry(&mut self) {
+        let mut seen = self.shared.world.see();
+        let Some(unfinished) = seen.unfinished.pop() else { return };
+        drop(seen);
+        self.answers += 1;
+        let responses = unfinished.keys.into_iter().map(|key| (key, answer(self.answers))).collect();
+        let retry = Retry { responses, state: Some(unfinished.state) };
+        let (leaves, gives_up) = (self.dice.percent(10), false);
+        let (tool, arguments) = (unfinished.tool, unfinished.arguments);
+        self.send(Wanted { client: STATELESS, tool, arguments, ttl: None, retry, leaves, gives_up });
+    }
+}

@@ -1,0 +1,96 @@
+//! Every order of events of two hosts, one task and one store, by the rules, and with
+//! each rule left out in turn, to show that it is needed and that its absence is found.
+
+mod model;
+
+use model::{Action, Leases, Rules, State};
+use stateright::{Checker as _, Model as _};
+use std::collections::{HashMap, VecDeque};
+
+#[test]
+fn in_every_order_of_events_the_promises_hold() {
+    let checker = Leases(Rules::All).checker().threads(2).spawn_bfs().join();
+    println!("the protocol of leases: {} states, all looked at", checker.unique_state_count());
+    checker.assert_properties();
+}
+
+/// From whatever state, there is a way on which the task ends: nothing is stuck for ever.
+#[test]
+fn from_every_state_the_task_can_still_end() {
+    let model = Leases(Rules::All);
+    let mut numbers: HashMap<State, usize> = HashMap::new();
+    let mut backwards: Vec<Vec<usize>> = Vec::new();
+    let mut queue = VecDeque::new();
+    let mut ends = Vec::new();
+    let mut number = |state: State, backwards: &mut Vec<Vec<usize>>, queue: &mut VecDeque<(usize, State)>| {
+        *numbers.entry(state).or_insert_with_key(|state| {
+            backwards.push(Vec::new());
+            queue.push_back((backwards.len() - 1, state.clone()));
+            backwards.len() - 1
+        })
+    };
+    for state in model.init_states() {
+        number(state, &mut backwards, &mut queue);
+    }
+    let mut stuck: Vec<Option<State>> = Vec::new();
+    while let Some((from, state)) = queue.pop_front() {
+        stuck.resize(backwards.len().max(stuck.len()), None);
+        if state.task.end.is_some() {
+            // What follows is still over, as the other test shows.
+            ends.push(from);
+            continue;
+        }
+        for (_, next) in model.next_steps(&state) {
+            let to = number(next, &mut backwards, &mut queue);
+            backwards[to].push(from);
+        }
+        stuck[from] = Some(state);
+    }
+    let states = backwards.len();
+    while let Some(to) = ends.pop() {
+        for from in std::mem::take(&mut backwards[to]) {
+            if stuck[from].take().is_some() {
+                ends.push(from);
+            }
+        }
+    }
+    println!("{states} states, {} of which lead nowhere", stuck.iter().flatten().count());
+    assert_eq!(stuck.into_iter().flatten().next(), None, "the task can never end from here");
+}
+
+/// The steps to a counterexample of this promise, with this rule left out.
+fn broken(rules: Rules, promise: &'static str) -> Vec<Action> {
+    let found = stateright::HasDiscoveries::AnyFailures;
+    let checker = Leases(rules).checker().threads(2).finish_when(found).spawn_bfs().join();
+    let path = checker.discovery(promise);
+    let found = checker.discoveries().into_keys().collect::<Vec<_>>();
+    let path = path.unwrap_or_else(|| panic!("{rules:?}: `{promise}` was not found broken, but {found:?}"));
+    println!("{rules:?} breaks `{promise}` after {} steps", path.clone().into_actions().len());
+    path.into_actions()
+}
+
+#[test]
+fn without_fences_a_superseded_run_writes() {
+    let steps = broken(Rules::WithoutFences, "a superseded run writes nothing");
+    assert!(steps.iter().any(|step| matches!(step, Action::Land(_))));
+}
+
+#[test]
+fn without_comparison_what_is_over_changes() {
+    broken(Rules::WithoutComparison, "a terminal task never changes");
+}
+
+#[test]
+fn without_leases_two_hosts_run_it() {
+    broken(Rules::WithoutLeases, "at most one host that takes itself for alive runs it");
+}
+
+#[test]
+fn without_a_margin_a_host_takes_itself_for_alive_that_is_not() {
+    broken(Rules::WithoutMargin, "who takes itself for alive is alive");
+}
+
+#[test]
+fn without_the_policy_what_is_not_declared_begins_twice() {
+    broken(Rules::WithoutPolicy, "what is not declared does not begin twice");
+}

@@ -1,0 +1,91 @@
+//! The background hosts of `toolyard stdio --detach`, found by what they leave in the
+//! data folder. None outlives the test.
+
+use crate::eventually;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// Those of one data folder.
+pub struct Backgrounds {
+    folder: Arc<TempDir>,
+}
+
+impl Backgrounds {
+    /// Those that are started on the folders in `folder` from now on.
+    #[must_use]
+    pub const fn of(folder: Arc<TempDir>) -> Self {
+        Self { folder }
+    }
+
+    /// Where they are found.
+    #[must_use]
+    pub fn place(&self) -> PathBuf {
+        self.folder.path().join("data/detached")
+    }
+
+    /// The files of this kind: `lock`, `sock`, `log`.
+    #[must_use]
+    pub fn files(&self, kind: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.place()).into_iter().flatten().flatten();
+        entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|found| found == kind))
+            .collect()
+    }
+
+    /// The processes that live.
+    #[must_use]
+    pub fn living(&self) -> Vec<Pid> {
+        let written = self.files("lock").into_iter().filter_map(|lock| fs::read_to_string(lock).ok());
+        written
+            .filter_map(|text| Pid::from_raw(text.trim().parse().ok()?))
+            .filter(|pid| is_one(*pid))
+            .collect()
+    }
+
+    /// The one that lives, once there is one.
+    pub async fn one(&self) -> Pid {
+        eventually("one background host", || async {
+            match self.living().as_slice() {
+                [one] => Some(*one),
+                _ => None,
+            }
+        })
+        .await
+    }
+
+    /// Waits until none lives and nobody can be reached.
+    pub async fn gone(&self) {
+        eventually("the end of the background hosts", || async {
+            (self.living().is_empty() && self.files("sock").is_empty()).then_some(())
+        })
+        .await;
+    }
+
+    /// What they have logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.files("log").into_iter().filter_map(|log| fs::read_to_string(log).ok()).collect()
+    }
+}
+
+/// Whether this process is a background host; a number may have been given anew.
+fn is_one(pid: Pid) -> bool {
+    let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+    line.split(|byte| *byte == 0).any(|arg| arg == b"background-host")
+}
+
+impl Drop for Backgrounds {
+    fn drop(&mut self) {
+        for pid in self.living() {
+            // It may have ended just now.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if std::thread::panicking() {
+            eprintln!("the background hosts logged:\n{}", self.log());
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the guests of a run did outside of the host, held against what their tasks say.
+
+use super::board::{Board, Made};
+use crate::Sink;
+use crate::history::{Broken, Rule, Status};
+use crate::sink::Effects;
+use std::collections::BTreeMap;
+
+/// How many of what there was.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    /// Runs of tools that must not run twice.
+    pub once: usize,
+    /// Of these, such whose task was never acknowledged.
+    pub unacknowledged: usize,
+    /// Calls of tools that may be run again, which had effects.
+    pub again: usize,
+    /// Of these, such that were run again.
+    pub rerun: usize,
+    /// The highest attempt.
+    pub highest: u32,
+}
+
+/// What was done that must not be.
+pub(super) fn judge(board: &Board, sink: &Sink) -> Vec<Broken> {
+    held(&board.all(), &sink.all())
+}
+
+fn held(made: &[Made], effects: &BTreeMap<String, Effects>) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    let mut breaks = |task: &str, how: String| {
+        broken.push(Broken { rule: Rule::Effects, task: task.to_owned(), how });
+    };
+    for (key, effects) in effects {
+        if key.starts_with("once-") && effects.begun.len() > 1 {
+            breaks(key, format!("it must not run twice: {effects:?}"));
+        }
+        if effects.repeats() {
+            breaks(key, format!("one attempt had effects twice: {effects:?}"));
+        }
+    }
+    let none = Effects::default();
+    for made in made {
+        let effects = effects.get(&made.key).unwrap_or(&none);
+        let Some((status, message)) = &made.over else { continue };
+        let message = message.as_deref().unwrap_or_default();
+        if *status == Status::Completed && made.sends && effects.begun.is_empty() {
+            breaks(&made.id, "it is completed and had no effect".to_owned());
+        }
+        if message.contains("had not begun") && !effects.begun.is_empty() {
+            breaks(&made.id, format!("{message:?}, and {effects:?}"));
+        }
+    }
+    broken
+}
+
+/// The words that runs went on with.
+pub(super) fn heard(board: &Board, sink: &Sink) -> Vec<(Made, String)> {
+    let effects = sink.all();
+    let words = |made: &Made| -> Vec<String> {
+        let words = effects.get(&made.key).map(Effects::distinct_words).unwrap_or_default();
+        words.into_iter().map(str::to_owned).collect()
+    };
+    board
+        .all()
+        .into_iter()
+        .flat_map(|made| words(&made).into_iter().map(move |word| (made.clone(), word)))
+        .collect()
+}
+
+pub(super) fn tally(board: &Board, sink: &Sink) -> Tally {
+    let acknowledged: std::collections::HashSet<_> = board.all().into_iter().map(|made| made.key).collect();
+    let mut tally = Tally::default();
+    for (key, effects) in sink.all() {
+        if key.starts_with("once-") {
+            tally.once += 1;
+            tally.unacknowledged += usize::from(!acknowledged.contains(&key));
+        } else {
+            tally.again += 1;
+            tally.rerun += usize::from(effects.begun.len() > 1);
+        }
+        tally.highest = tally.highest.max(effects.begun.iter().copied().max().unwrap_or_default());
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::board::Kind;
+    use super::*;
+
+    fn of(key: &str, over: Option<(Status, &str)>, begun: &[u32]) -> usize {
+        let over = over.map(|(status, message)| (status, Some(message.to_owned())));
+        let made =
+            Made { id: "t".to_owned(), key: key.to_owned(), person: 0, kind: Kind::Long, sends: true, over };
+        let effects = Effects { begun: begun.to_vec(), words: Vec::new() };
+        held(&[made], &BTreeMap::from([(key.to_owned(), effects)])).len()
+    }
+
+    #[test]
+    fn what_was_done_too_often_or_denied_is_found() {
+        assert_eq!(of("once-1", Some((Status::Completed, "")), &[1]), 0);
+        assert_eq!(of("once-1", Some((Status::Failed, "it may have had effects")), &[1]), 0);
+        assert_eq!(of("again-1", Some((Status::Completed, "")), &[1, 2, 3]), 0);
+        assert_eq!(of("once-1", None, &[1, 2]), 1, "run twice");
+        assert_eq!(of("again-1", None, &[1, 2, 2]), 1, "one attempt twice");
+        assert_eq!(of("once-1", Some((Status::Completed, "")), &[]), 1, "it never ran");
+        assert_eq!(of("once-1", Some((Status::Failed, "the task had not begun")), &[1]), 1, "it had");
+    }
+}

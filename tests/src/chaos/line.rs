@@ -1,0 +1,159 @@
+//! The line of one client to a host that may die at any moment: one connection that is
+//! kept as long as it lasts, and answers as the bytes that they were.
+
+use crate::Session;
+use crate::http::{Answer, Connection, Events};
+use crate::stateless::Client;
+use crate::wait::PATIENCE;
+use hyper::Method;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A client of either generation.
+pub(crate) enum Era {
+    Session(Session),
+    Alone(Client),
+}
+
+pub(crate) struct Line {
+    pub era: Era,
+    connection: Option<Connection>,
+}
+
+/// The host died, or was not there.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+/// A response.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub message: Value,
+    /// Its members as they were on the wire.
+    members: BTreeMap<String, Box<RawValue>>,
+}
+
+impl Heard {
+    fn read(text: &str) -> Option<Self> {
+        Some(Self { message: serde_json::from_str(text).ok()?, members: serde_json::from_str(text).ok()? })
+    }
+
+    pub fn result(&self) -> &Value {
+        &self.message["result"]
+    }
+
+    /// The bytes of its result, or of its error.
+    pub fn bytes(&self) -> &str {
+        self.members.get("result").or(self.members.get("error")).map_or("", |raw| raw.get())
+    }
+
+    /// The bytes of a member of its result.
+    pub fn bytes_of(&self, member: &str) -> Option<String> {
+        let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(self.bytes()).ok()?;
+        members.get(member).map(|raw| raw.get().to_owned())
+    }
+
+    pub fn code(&self) -> Option<i64> {
+        self.message["error"]["code"].as_i64()
+    }
+}
+
+impl Line {
+    pub const fn new(era: Era) -> Self {
+        Self { era, connection: None }
+    }
+
+    pub const fn is_session(&self) -> bool {
+        matches!(self.era, Era::Session(_))
+    }
+
+    /// Goes on with a host on another port.
+    pub fn move_to(&mut self, port: u16, first_id: i64) {
+        self.connection = None;
+        self.era = match &self.era {
+            Era::Session(session) => Era::Session(session.at(port).numbered_from(first_id)),
+            Era::Alone(client) => Era::Alone(client.again(port)),
+        };
+    }
+
+    /// Sends a request and waits for its response. Requests that come on the way, as a
+    /// session gets them, are handed to `asked`, which gives the result to respond
+    /// with.
+    pub async fn ask(
+        &mut self,
+        method: &str,
+        params: Value,
+        mut asked: impl FnMut(&Value) -> Value,
+    ) -> Result<Heard, Gone> {
+        let (headers, message) = self.request(method, params);
+        let id = message["id"].clone();
+        let answer = within(self.post(&headers, message.to_string())).await?;
+        if !answer.is_events() {
+            let bytes = within(answer.try_bytes()).await?;
+            return Heard::read(&String::from_utf8_lossy(&bytes)).ok_or(Gone);
+        }
+        // What is left of a stream after its answer is not waited for.
+        self.connection = None;
+        let mut events = answer.events();
+        loop {
+            let text = within(next(&mut events)).await?;
+            let heard = Heard::read(&text).ok_or(Gone)?;
+            if heard.message["method"].is_string() && !heard.message["id"].is_null() {
+                let result = asked(&heard.message);
+                let response = json!({"jsonrpc": "2.0", "id": heard.message["id"], "result": result});
+                let (headers, _) = self.request("ping", json!({}));
+                within(self.post(&headers, response.to_string())).await?;
+                self.connection = None;
+            } else if heard.message["id"] == id {
+                return Ok(heard);
+            }
+        }
+    }
+
+    fn request(&self, method: &str, params: Value) -> (Vec<(String, String)>, Value) {
+        match &self.era {
+            Era::Session(session) => {
+                let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+                let message = json!({
+                    "jsonrpc": "2.0", "id": session.next_id(), "method": method, "params": params,
+                });
+                (session.headers().into_iter().map(owned).collect(), message)
+            }
+            Era::Alone(client) => {
+                let request = client.request(method, params);
+                (request.headers().to_vec(), request.message().clone())
+            }
+        }
+    }
+
+    async fn post(&mut self, headers: &[(String, String)], body: String) -> Option<Answer> {
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        if self.connection.is_none() {
+            let port = match &self.era {
+                Era::Session(session) => session.port(),
+                Era::Alone(client) => client.port(),
+            };
+            self.connection = Connection::try_open(port).await;
+        }
+        let connection = self.connection.as_mut()?;
+        let answer = connection.try_send(Method::POST, "/mcp", &headers, body).await;
+        if answer.is_none() {
+            self.connection = None;
+        }
+        answer
+    }
+}
+
+/// A dead host breaks its connections off; one that lives answers in time.
+async fn within<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Gone> {
+    tokio::time::timeout(PATIENCE, answer).await.expect("an answer, or an end").ok_or(Gone)
+}
+
+async fn next(events: &mut Events) -> Option<String> {
+    loop {
+        let event = events.next().await?;
+        if !event.data.is_empty() {
+            return Some(event.data);
+        }
+    }
+}

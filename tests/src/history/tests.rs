@@ -1,0 +1,173 @@
+use super::*;
+
+/// A day, in the moments of these tests.
+const TTL: Moment = 1_000;
+
+fn state(status: Status, updated: u32) -> State {
+    State { status, created: "0000".to_owned(), updated: format!("{updated:04}"), message: None }
+}
+
+fn saw(status: Status, updated: u32) -> Op {
+    Op::Saw(state(status, updated))
+}
+
+fn result(bytes: &str) -> Op {
+    Op::Result { form: Form::Session, bytes: bytes.to_owned(), by_tool: true }
+}
+
+fn answer(word: &str) -> Op {
+    Op::Answer(word.to_owned())
+}
+
+fn heard(word: &str) -> Op {
+    Op::Heard(word.to_owned())
+}
+
+fn call(sent: Moment, answered: Moment, op: Op) -> Call {
+    Call { who: 0, task: "t".to_owned(), sent, answered: Some(answered), op }
+}
+
+/// Calls one after the other.
+fn in_turn(ops: &[Op]) -> Vec<Call> {
+    let at = |n: usize| n as Moment * 10;
+    ops.iter().enumerate().map(|(n, op)| call(at(n), at(n) + 5, op.clone())).collect()
+}
+
+/// The rules that are broken, told in one part, and the same told call by call.
+fn broken(calls: &[Call]) -> Vec<Rule> {
+    let rules = |broken: Vec<Broken>| broken.into_iter().map(|broken| broken.rule).collect::<BTreeSet<_>>();
+    let whole = rules(History::new(TTL).add(calls.to_vec()));
+    let overlap = calls.windows(2).any(|pair| pair[0].answered.is_none_or(|end| end >= pair[1].sent));
+    if !overlap {
+        let mut history = History::new(TTL);
+        let parts = calls.iter().flat_map(|call| history.add(vec![call.clone()])).collect();
+        // What one version was is remembered within a part alone; across parts the
+        // order of time says as much of all but live states.
+        let without = |rules: &BTreeSet<Rule>| {
+            rules.iter().filter(|rule| **rule != Rule::OneState).copied().collect::<Vec<_>>()
+        };
+        assert_eq!(without(&rules(parts)), without(&whole), "told in parts: {calls:?}");
+    }
+    whole.into_iter().collect()
+}
+
+use Status::{Cancelled, Completed, Failed, InputRequired, Working};
+
+#[test]
+fn good_histories_break_nothing() {
+    let asks = [
+        Op::Create,
+        saw(Working, 1),
+        saw(InputRequired, 2),
+        answer("one"),
+        answer("two"),
+        saw(Working, 3),
+        heard("one"),
+        // Run again after a crash, with the same answer.
+        heard("one"),
+        saw(Completed, 5),
+        result("{}"),
+        result("{}"),
+        saw(Completed, 5),
+    ];
+    assert_eq!(broken(&in_turn(&asks)), []);
+    let cancelled = [Op::Create, Op::Cancelled, saw(Cancelled, 4), saw(Cancelled, 4)];
+    assert_eq!(broken(&in_turn(&cancelled)), []);
+    assert_eq!(broken(&in_turn(&[Op::Missing, Op::Create, saw(Working, 1)])), []);
+}
+
+#[test]
+fn of_calls_that_overlap_either_order_is_right() {
+    let overlapping = [
+        call(0, 1, Op::Create),
+        call(10, 30, saw(Completed, 7)),
+        call(20, 40, saw(Working, 1)),
+        // Sent before the cancel was acknowledged.
+        call(50, 90, answer("late")),
+    ];
+    assert_eq!(broken(&overlapping), []);
+    let racing = [call(0, 10, answer("a")), call(5, 6, answer("b")), call(20, 21, heard("a"))];
+    assert_eq!(broken(&racing), [], "both were sent before either was acknowledged");
+    let uncertain = Call { answered: None, ..call(0, 0, answer("a")) };
+    assert_eq!(broken(&[uncertain, call(5, 6, heard("a"))]), [], "it may have arrived");
+}
+
+#[test]
+fn found_catches_a_task_that_is_lost() {
+    assert_eq!(broken(&in_turn(&[Op::Create, Op::Missing])), [Rule::Found]);
+    let after_its_ttl = [call(0, 1, Op::Create), call(TTL - 1, TTL + 1, Op::Missing)];
+    assert_eq!(broken(&after_its_ttl), []);
+    let before = [call(0, 1, Op::Create), call(TTL - 2, TTL - 1, Op::Missing)];
+    assert_eq!(broken(&before), [Rule::Found]);
+}
+
+#[test]
+fn forward_catches_an_older_version() {
+    assert_eq!(broken(&in_turn(&[saw(Working, 2), saw(Working, 1)])), [Rule::Forward]);
+    let other = State { created: "0001".to_owned(), ..state(Working, 2) };
+    assert_eq!(broken(&in_turn(&[saw(Working, 2), Op::Saw(other)])), [Rule::Forward, Rule::OneState]);
+}
+
+#[test]
+fn one_state_catches_two_faces_of_one_version() {
+    assert_eq!(broken(&in_turn(&[saw(Working, 2), saw(InputRequired, 2)])), [Rule::OneState]);
+    let said = State { message: Some("so".to_owned()), ..state(Working, 2) };
+    let at_once = [call(0, 10, saw(Working, 2)), call(5, 15, Op::Saw(said))];
+    assert_eq!(broken(&at_once), [Rule::OneState]);
+}
+
+#[test]
+fn one_outcome_catches_two_ends_whatever_their_order() {
+    let at_once = [call(0, 10, saw(Completed, 2)), call(5, 15, saw(Cancelled, 3))];
+    assert_eq!(broken(&at_once), [Rule::OneOutcome]);
+    assert_eq!(broken(&in_turn(&[saw(Failed, 2), saw(Failed, 3)])), [Rule::OneOutcome, Rule::Final]);
+}
+
+#[test]
+fn final_catches_what_goes_on_after_its_end() {
+    assert_eq!(broken(&in_turn(&[saw(Completed, 2), saw(Working, 3)])), [Rule::Final]);
+}
+
+#[test]
+fn cancel_kept_catches_what_was_cancelled_and_is_not() {
+    for status in [Working, InputRequired, Completed, Failed] {
+        assert_eq!(broken(&in_turn(&[Op::Cancelled, saw(status, 4)])), [Rule::CancelKept], "{status:?}");
+    }
+    assert_eq!(broken(&in_turn(&[Op::Cancelled, result("{}")])), [Rule::CancelKept]);
+    assert_eq!(broken(&in_turn(&[Op::CancelledOrOver, saw(Working, 4)])), [Rule::CancelKept]);
+    assert_eq!(broken(&in_turn(&[Op::CancelledOrOver, saw(Completed, 4)])), []);
+    let told = Op::Result { form: Form::Alone, bytes: "cancelled".to_owned(), by_tool: false };
+    assert_eq!(broken(&in_turn(&[Op::Cancelled, told])), []);
+}
+
+#[test]
+fn same_bytes_catches_a_result_that_changed() {
+    assert_eq!(broken(&in_turn(&[result("{\"a\":1}"), result("{\"a\": 1}")])), [Rule::SameBytes]);
+    let alone = Op::Result { form: Form::Alone, bytes: "{\"b\":1}".to_owned(), by_tool: true };
+    assert_eq!(broken(&in_turn(&[result("{\"a\":1}"), alone])), [], "each form has bytes of its own");
+}
+
+#[test]
+fn one_answer_catches_a_second_one_that_was_taken() {
+    let late = [answer("a"), answer("b"), heard("b")];
+    assert_eq!(broken(&in_turn(&late)), [Rule::OneAnswer], "sent after another was acknowledged");
+    assert_eq!(broken(&in_turn(&[heard("c")])), [Rule::OneAnswer], "never sent");
+    let both = [
+        call(0, 10, answer("a")),
+        call(5, 6, answer("b")),
+        call(20, 21, heard("a")),
+        call(30, 31, heard("b")),
+    ];
+    assert_eq!(broken(&both), [Rule::OneAnswer], "a run went on with one, the next with the other");
+}
+
+#[test]
+fn tasks_are_apart_and_calls_are_counted() {
+    let other = Call { task: "u".to_owned(), ..call(10, 11, saw(Working, 1)) };
+    let mut history = History::new(TTL);
+    assert_eq!(history.add(vec![call(0, 1, saw(Working, 2)), other]), []);
+    assert_eq!((history.calls(), history.tasks()), (2, 2));
+    let broken = history.add(vec![call(20, 21, saw(Working, 1))]);
+    assert_eq!(broken.len(), 1);
+    assert!(broken[0].to_string().starts_with("Forward: task t: "), "{}", broken[0]);
+}

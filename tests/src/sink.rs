@@ -1,0 +1,182 @@
+//! Where effects are counted, outside of the host: the guest `effects` says here that
+//! it began, and with which word it was answered. A test can hold an effect back, so
+//! that the run which has it is certain to be in the middle of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// The longest head of a request of the guest `effects`.
+const LONGEST_HEAD: usize = 4 << 10;
+
+/// What the runs of one call did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// The attempt of each run that began, in the order in which they came.
+    pub begun: Vec<u32>,
+    /// The words that runs went on with, by attempt.
+    pub words: Vec<(u32, String)>,
+}
+
+impl Effects {
+    /// Whether any run began twice, or two runs of one attempt.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        self.begun.iter().collect::<BTreeSet<_>>().len() != self.begun.len()
+    }
+
+    /// The words, each once.
+    #[must_use]
+    pub fn distinct_words(&self) -> BTreeSet<&str> {
+        self.words.iter().map(|(_, word)| word.as_str()).collect()
+    }
+}
+
+#[derive(Default)]
+struct Book {
+    effects: BTreeMap<String, Effects>,
+    /// What could not be read; there must be nothing.
+    odd: Vec<String>,
+}
+
+/// A running sink on a port of this machine.
+pub struct Sink {
+    port: u16,
+    book: Arc<Mutex<Book>>,
+    held: watch::Sender<bool>,
+}
+
+impl Sink {
+    /// Starts one.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let book = Arc::new(Mutex::new(Book::default()));
+        let held = watch::channel(false).0;
+        let sink = Self { port, book: book.clone(), held: held.clone() };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, book.clone(), held.subscribe()));
+            }
+        });
+        sink
+    }
+
+    /// How guests name it.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        format!("localhost:{}", self.port)
+    }
+
+    /// A manifest for the guest `effects` that may reach it, and whose tool `again` may
+    /// be run again.
+    #[must_use]
+    pub fn manifest(&self) -> String {
+        format!(
+            "[http]\nallow = [\"{}\"]\n[tools.once]\ndurability = \"none\"\n[tools.again]\ndurability = \"rerun\"\n",
+            self.authority()
+        )
+    }
+
+    /// From now on effects are counted, and not answered until [`Sink::release`].
+    pub fn hold(&self) {
+        self.held.send_replace(true);
+    }
+
+    /// Answers whoever waits.
+    pub fn release(&self) {
+        self.held.send_replace(false);
+    }
+
+    /// The effects of a call.
+    #[must_use]
+    pub fn of(&self, key: &str) -> Effects {
+        self.book().effects.get(key).cloned().unwrap_or_default()
+    }
+
+    /// All that has happened, by the call.
+    ///
+    /// # Panics
+    /// If something was sent here that the guest does not send.
+    #[must_use]
+    pub fn all(&self) -> BTreeMap<String, Effects> {
+        let book = self.book();
+        assert!(book.odd.is_empty(), "{:?}", book.odd);
+        book.effects.clone()
+    }
+
+    /// Waits until so many runs of a call have begun.
+    pub async fn begun(&self, key: &str, runs: usize) -> Effects {
+        crate::eventually(&format!("{runs} runs of {key}"), || async {
+            let effects = self.of(key);
+            (effects.begun.len() >= runs).then_some(effects)
+        })
+        .await
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn serve(mut stream: TcpStream, book: Arc<Mutex<Book>>, mut held: watch::Receiver<bool>) {
+    let (mut head, mut piece) = (Vec::new(), [0; 1 << 10]);
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut piece).await {
+            // Whoever goes away before the head is whole has had no effect.
+            Ok(0) | Err(_) => return,
+            Ok(read) => head.extend_from_slice(&piece[..read]),
+        }
+        if head.len() > LONGEST_HEAD {
+            return;
+        }
+    }
+    // Counted before it is answered: a guest that is told so has had its effect.
+    note(&mut book.lock().unwrap_or_else(PoisonError::into_inner), &String::from_utf8_lossy(&head));
+    if held.wait_for(|held| !held).await.is_ok() {
+        drop(stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await);
+        drop(stream.shutdown().await);
+    }
+}
+
+/// A line such as `POST /begun/key/1 HTTP/1.1`.
+fn note(book: &mut Book, head: &str) {
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    let parts: Vec<_> = target.trim_start_matches('/').split('/').collect();
+    let [what, key, attempt] = parts[..] else { return book.odd.push(head.to_owned()) };
+    let Ok(attempt) = attempt.parse() else { return book.odd.push(head.to_owned()) };
+    let effects = book.effects.entry(key.to_owned()).or_default();
+    match what.strip_prefix("answered-") {
+        Some(word) => effects.words.push((attempt, word.to_owned())),
+        None if what == "begun" => effects.begun.push(attempt),
+        None => book.odd.push(head.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_counted_by_its_key_and_what_is_odd_is_kept() {
+        let mut book = Book::default();
+        for line in ["/begun/a/1", "/answered-yes/a/1", "/begun/a/2", "/answered-no/a/2", "/begun/b/1"] {
+            note(&mut book, &format!("POST {line} HTTP/1.1\r\n\r\n"));
+        }
+        let a = &book.effects["a"];
+        assert_eq!((a.begun.as_slice(), a.repeats()), (&[1, 2][..], false));
+        assert_eq!(a.distinct_words().into_iter().collect::<Vec<_>>(), ["no", "yes"]);
+        note(&mut book, "POST /begun/a/2 HTTP/1.1");
+        assert!(book.effects["a"].repeats(), "one attempt began twice");
+        assert!(book.odd.is_empty());
+        for odd in ["GET / HTTP/1.1", "POST /begun/a/x HTTP/1.1", "POST /ended/a/1 HTTP/1.1"] {
+            note(&mut book, odd);
+        }
+        assert_eq!(book.odd.len(), 3);
+    }
+}
