@@ -5,7 +5,6 @@
 
 mod rows;
 
-use hyper::Method;
 use rows::{Row, Shown, rows};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolyard_tests::guests::root;
 use toolyard_tests::host::{Setup, install_as};
-use toolyard_tests::http::Connection;
 use toolyard_tests::session::LATEST;
 use toolyard_tests::{Host, Session, eventually, schema};
 
@@ -76,19 +74,8 @@ impl Stage {
         assert_eq!(structured.pointer(shown.pointer), Some(&shown.expected), "{}", clipped(structured));
     }
 
-    /// How many runs hold a slot, as the host counts them.
-    async fn runs(&self) -> u32 {
-        let log = self.host.log();
-        let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
-        let port = before.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
-        let answer = Connection::open(port).await.not_mcp().send(Method::GET, "/metrics", &[], "").await;
-        let text = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
-        let line = text.lines().find_map(|line| line.strip_prefix("toolyard_runs "));
-        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no runs among {text}"))
-    }
-
     async fn until_runs(&self, count: u32) {
-        eventually(&format!("{count} runs"), || async { (self.runs().await == count).then_some(()) }).await;
+        eventually(&format!("{count} runs"), || async { (self.host.runs().await == count).then_some(()) }).await;
     }
 }
 

@@ -17,13 +17,6 @@ fn observed() -> Setup {
     Setup::new().args(&["--set", "admin.listen=127.0.0.1:0"])
 }
 
-/// Where a host said that it can be looked at.
-fn admin(host: &Host) -> u16 {
-    let log = host.log();
-    let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
-    before.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port")
-}
-
 struct Looked {
     status: StatusCode,
     headers: HeaderMap,
@@ -82,7 +75,7 @@ async fn the_numbers_tell_what_has_happened() {
     let wrong = Connection::open(host.port()).await.send(Method::PUT, "/mcp", &[], "").await;
     assert_eq!(wrong.status, 405);
 
-    let read = numbers(admin(&host)).await;
+    let read = numbers(host.admin()).await;
     for (series, value) in [
         (r#"toolyard_calls_total{outcome="ok",tool="echo"}"#, 3.0),
         (r#"toolyard_calls_total{outcome="invalid_arguments",tool="echo"}"#, 1.0),
@@ -124,7 +117,7 @@ async fn the_numbers_tell_what_has_happened() {
         session.result("tasks/cancel", json!({"taskId": task})).await;
     }
     eventually("everything to be over", || async {
-        let read = numbers(admin(&host)).await;
+        let read = numbers(host.admin()).await;
         let over = read.get(r#"toolyard_runs{}"#) == 0.0 && read.get(r#"toolyard_streams{}"#) == 0.0;
         over.then(|| {
             assert_eq!(read.get(r#"toolyard_tasks_ended_total{outcome="cancelled"}"#), 3.0);
@@ -144,7 +137,7 @@ async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() 
     let host = observed().with(&[guests::plugin("probe"), guests::fixture("add")]).start().await;
     let session = Session::open(host.port()).await;
     session.call("add", json!({"a": 1, "b": 2})).await;
-    let before: BTreeSet<String> = numbers(admin(&host)).await.series.into_keys().collect();
+    let before: BTreeSet<String> = numbers(host.admin()).await.series.into_keys().collect();
     let mut connection = Connection::open(host.port()).await;
     for number in 0..1_000 {
         let request = match number % 2 {
@@ -156,7 +149,7 @@ async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() 
         let answer = connection.send(Method::POST, "/mcp", &headers, request.to_string()).await;
         assert!(answer.json().await["error"].is_object());
     }
-    let read = numbers(admin(&host)).await;
+    let read = numbers(host.admin()).await;
     assert_eq!(read.get(r#"toolyard_refusals_total{limit="",reason="unknown"}"#), 1_000.0);
     let after: BTreeSet<String> = read.series.into_keys().collect();
     assert_eq!(after.difference(&before).collect::<Vec<_>>(), Vec::<&String>::new());
@@ -164,7 +157,7 @@ async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() 
     std::fs::remove_file(host.plugins().join("add.wasm")).expect("removed");
     install_as(&guests::fixture("stdout"), &host.plugins(), "other.wasm");
     eventually("the numbers of the tools to follow the folder", || async {
-        let series = numbers(admin(&host)).await.series;
+        let series = numbers(host.admin()).await.series;
         let named = |tool: &str| series.keys().any(|name| name.contains(&format!("tool=\"{tool}\"")));
         (!named("add") && named("print")).then_some(())
     })
@@ -174,7 +167,7 @@ async fn what_clients_name_adds_no_series_and_a_tool_that_is_gone_leaves_none() 
 #[tokio::test]
 async fn a_host_that_drains_lives_and_is_not_ready() {
     let mut host = observed().with(&[guests::plugin("probe")]).set("shutdown.drain", "10min").start().await;
-    let port = admin(&host);
+    let port = host.admin();
     let ready = look(port, "/readyz").await;
     assert_eq!((ready.status.as_u16(), ready.body.as_str()), (200, "{\"ready\":true,\"failed\":[]}\n"));
     let session = Session::open(host.port()).await;
@@ -194,7 +187,7 @@ async fn a_host_that_drains_lives_and_is_not_ready() {
 #[tokio::test]
 async fn a_host_whose_store_is_gone_is_not_ready() {
     let host = observed().with(&[guests::plugin("probe")]).start().await;
-    let port = admin(&host);
+    let port = host.admin();
     assert_eq!(look(port, "/readyz").await.status, 200);
     let (file, away) = (host.data().join("toolyard.sqlite"), host.data().join("away"));
     std::fs::rename(&file, &away).expect("moved");
@@ -212,7 +205,7 @@ async fn a_host_whose_store_is_gone_is_not_ready() {
 #[tokio::test]
 async fn h_3_the_admin_listener_takes_three_paths_and_names_of_this_machine() {
     let host = observed().start().await;
-    let port = admin(&host);
+    let port = host.admin();
     for path in ["/", "/mcp", "/metrics/", "/healthz/x"] {
         assert_eq!(look(port, path).await.status, 404, "{path}");
     }
@@ -236,7 +229,7 @@ async fn h_3_the_admin_listener_takes_three_paths_and_names_of_this_machine() {
 #[tokio::test]
 async fn the_page_of_metrics_is_what_is_there() {
     let setup = observed().with(&[guests::plugin("probe")]).set("trace.endpoint", "http://127.0.0.1:1");
-    let read = numbers(admin(&setup.start().await)).await;
+    let read = numbers(setup.start().await.admin()).await;
     let rows: Vec<String> = read
         .families
         .iter()
@@ -273,7 +266,7 @@ async fn the_official_parser_reads_the_numbers_strictly() {
     session.error("tools/call", json!({"name": "nobody", "arguments": {}})).await;
     let task = session.create("wait", json!({"ms": 1})).await;
     session.until(&task, "completed").await;
-    let text = look(admin(&host), "/metrics").await.body;
+    let text = look(host.admin(), "/metrics").await.body;
     let file = host.folder().join("metrics.txt");
     std::fs::write(&file, text).expect("a file");
     let example = root().join("examples/deployments/prometheus");
@@ -290,7 +283,7 @@ async fn the_alerts_of_the_example_look_at_what_there_is() {
     let scrape = std::fs::read_to_string(folder.join("prometheus.yml")).expect("the configuration");
     assert!(scrape.contains("alerts.yml") && scrape.contains("127.0.0.1:7421"));
     let host = observed().with(&[guests::plugin("probe")]).start().await;
-    let text = look(admin(&host), "/metrics").await.body;
+    let text = look(host.admin(), "/metrics").await.body;
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut seen = BTreeSet::new();
     for (at, _) in alerts.match_indices("toolyard_") {

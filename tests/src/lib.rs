@@ -1,6 +1,7 @@
 //! The kit that the tests and the load generator drive the real binary with: over
 //! real sockets and pipes, with real components.
 
+pub mod admin;
 pub mod backgrounds;
 pub mod chaos;
 pub mod dice;

@@ -398,7 +398,7 @@ impl Dispatch {
                 continue;
             }
             let Some(line) = to.outlet.line(Some(task.id), to.place) else { return Ok(()) };
-            let Some(claim) = self.desk.claim(task.id, &asked.key, to.patience) else { continue };
+            let Some(claim) = self.desk.claim(task.id, &asked.key, to.patience, &*line) else { continue };
             let request_id = format!("{}.{}", task.id, self.ids.uuid().simple());
             let sent = Sent { id: request_id.clone(), session: to.session.cloned() };
             let sent = Event::Sent { key: asked.key.clone(), sent };

@@ -37,10 +37,14 @@ pub(crate) struct Claim<'a> {
 }
 
 impl Desk {
-    /// The right to send this question, unless it is out on a line where it may
-    /// still be answered: one with somebody at the other end, or whose other end
-    /// went away less than `patience` ago (IR-7).
-    pub fn claim(&self, task: TaskId, key: &str, patience: Duration) -> Option<Claim<'_>> {
+    /// The right to send this question on `line`, unless it is out on one where it may
+    /// still be answered: with somebody at the other end, or whose other end went away
+    /// less than `patience` ago (IR-7).
+    ///
+    /// What went out before goes out again only to somebody who is there: the waits
+    /// of clients that have left would else ask it anew in turn, until the requests that
+    /// those clients did see are forgotten.
+    pub fn claim(&self, task: TaskId, key: &str, patience: Duration, line: &dyn Line) -> Option<Claim<'_>> {
         let mut by_task = self.lock();
         let out = by_task.entry(task).or_default().entry(key.to_owned()).or_default();
         let is_out = out.lines.last().is_some_and(|(_, line)| match line.presence() {
@@ -48,7 +52,8 @@ impl Desk {
             Presence::AwayFor(time) => time < patience,
             Presence::Gone => false,
         });
-        if out.claimed || is_out || out.answered.is_some() {
+        let to_nobody = !out.lines.is_empty() && line.presence() != Presence::There;
+        if out.claimed || is_out || to_nobody || out.answered.is_some() {
             return None;
         }
         out.claimed = true;

@@ -19,7 +19,8 @@ use futures_util::future::BoxFuture;
 use native::{dispatch, eventually, tool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use toolyard_dispatch::{Caller, RawJson};
+use std::time::Duration;
+use toolyard_dispatch::{Caller, NoOutlet, RawJson};
 use toolyard_task::tool::{AskedQuestion, RunContext, RunEnd};
 use toolyard_task::wire::text_result;
 
@@ -59,4 +60,42 @@ async fn a_wait_for_answers_outlasts_a_store_that_fails_for_a_while() {
     let text = result.expect("a result");
     assert!(text.as_str().contains("accept"), "{}", text.as_str());
     assert_eq!(client.asked().len(), 1);
+}
+
+/// A wait goes on when its client leaves. It asks nobody anew then, so that what the client
+/// saw before is answered still, however long it takes (IR-7).
+#[tokio::test]
+async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
+    let (store, tasks) = faulty(0);
+    let dispatch = dispatch(&store, tasks, vec![tool("asks", asks)]);
+    let caller = Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#));
+    let id = create(&dispatch, &caller, "asks", Arc::new(NoOutlet)).await;
+    let clients = [Client::default(), Client::default(), Client::default()];
+    let mut waits = Vec::new();
+    for client in &clients {
+        let (dispatch, caller, id, client) = (dispatch.clone(), caller.clone(), id.clone(), client.clone());
+        waits.push(tokio::spawn(async move { dispatch.task_result(&caller, &id, Arc::new(client)).await }));
+        eventually("a question", || clients.iter().any(|client| !client.asked().is_empty())).await;
+    }
+    clients.iter().for_each(Client::leave);
+    // Each wait looks every second whether something is left for it to do.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let asked: Vec<String> = clients.iter().flat_map(Client::asked).collect();
+    assert_eq!(asked.len(), 1, "asked once");
+    // Who comes and is there is asked, and the first to be asked may answer all the same.
+    let there = Client::default();
+    let (to, by, of) = (dispatch.clone(), caller.clone(), id.clone());
+    let wait = {
+        let there = there.clone();
+        tokio::spawn(async move { to.task_result(&by, &of, Arc::new(there)).await })
+    };
+    eventually("the question to be asked anew", || !there.asked().is_empty()).await;
+    let answer = RawJson::trusted(r#"{"action":"accept","content":{}}"#);
+    dispatch.answered(&caller, &asked[0], Ok(answer)).await.expect("kept");
+    waits.push(wait);
+    for wait in waits {
+        let result = wait.await.expect("no panic").expect("a task").expect("a result");
+        assert!(result.as_str().contains("accept"), "{}", result.as_str());
+    }
+    assert_eq!(there.asked().len(), 1);
 }

@@ -1,16 +1,26 @@
 //! A client that can be asked.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolyard_dispatch::{Line, Notice, Outlet, Place, Presence, RawJson, TaskId};
 
 /// A client with a connection, which remembers under which ids it was asked.
 #[derive(Default, Clone)]
-pub struct Client(Arc<Mutex<Vec<String>>>);
+pub struct Client {
+    asked: Arc<Mutex<Vec<String>>>,
+    away: Arc<AtomicBool>,
+}
 
 impl Client {
     pub fn asked(&self) -> Vec<String> {
-        self.0.lock().expect("no panic").clone()
+        self.asked.lock().expect("no panic").clone()
+    }
+
+    /// It leaves its connection, to which it may come back.
+    #[allow(dead_code, reason = "not every test file has clients that leave")]
+    pub fn leave(&self) {
+        self.away.store(true, Ordering::Relaxed);
     }
 }
 
@@ -26,13 +36,16 @@ impl Outlet for Client {
 
 impl Line for Client {
     fn request(&self, id: &str, _: &str, _: &RawJson) -> bool {
-        self.0.lock().expect("no panic").push(id.to_owned());
+        self.asked.lock().expect("no panic").push(id.to_owned());
         true
     }
 
     fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
 
     fn presence(&self) -> Presence {
-        Presence::There
+        match self.away.load(Ordering::Relaxed) {
+            true => Presence::AwayFor(Duration::from_secs(1)),
+            false => Presence::There,
+        }
     }
 }

@@ -172,6 +172,7 @@ impl Endpoint {
             Ok(answering) => Box::pin(answering),
             Err(refusal) => return reply::turned_away(*refusal, &self.server.auth),
         };
+        let mut reading = None;
         if how != Manner::Stream {
             match (&mut answering).now_or_never() {
                 // Turned away before anything was done, so no stream has begun.
@@ -180,28 +181,28 @@ impl Endpoint {
                 None => {}
             }
         } else {
-            // Kept before the wait begins, so that what belongs to the task finds
-            // its way here from the first moment on.
+            // Kept and read before the wait begins, so that what belongs to the task finds
+            // its way here, and somebody there, from the first moment on.
             session.keep(&stream, purpose.clone());
+            reading = Some(sse::events(&stream, 0, manner(&self.server, &session)));
         }
         if stream.ended().is_none() {
             let stream = stream.clone();
             self.requests.spawn(async move { stream.end(answering.await.message()) });
         }
-        match how {
-            Manner::Plain => stream.stirred().await,
-            Manner::MayStream => {
-                // Waiting may end early: then the answer is a stream.
-                drop(tokio::time::timeout(self.server.settings.stream_after, stream.stirred()).await);
-            }
-            Manner::Stream => {}
+        if let Some(events) = reading {
+            return reply::events(events);
         }
-        if how != Manner::Stream {
-            if let Some(Some(answer)) = stream.sole_message() {
-                return reply::json(answer);
-            }
-            session.keep(&stream, purpose);
+        if how == Manner::Plain {
+            stream.stirred().await;
+        } else {
+            // Waiting may end early: then the answer is a stream.
+            drop(tokio::time::timeout(self.server.settings.stream_after, stream.stirred()).await);
         }
+        if let Some(Some(answer)) = stream.sole_message() {
+            return reply::json(answer);
+        }
+        session.keep(&stream, purpose);
         reply::events(sse::events(&stream, 0, manner(&self.server, &session)))
     }
 

@@ -1,0 +1,28 @@
+//! What a host says of itself to whoever looks after it (`admin.listen`).
+
+use crate::Host;
+use crate::http::Connection;
+
+impl Host {
+    /// Where it said that it can be looked at.
+    ///
+    /// # Panics
+    /// If it was started without `admin.listen`.
+    pub fn admin(&self) -> u16 {
+        let log = self.log();
+        let (before, _) = log.split_once(" has /healthz").expect("an admin listener");
+        before.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port")
+    }
+
+    /// How many runs hold a slot.
+    ///
+    /// # Panics
+    /// If it was started without `admin.listen`.
+    pub async fn runs(&self) -> u32 {
+        let mut connection = Connection::open(self.admin()).await.not_mcp();
+        let answer = connection.send(hyper::Method::GET, "/metrics", &[], "").await;
+        let text = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
+        let line = text.lines().find_map(|line| line.strip_prefix("toolyard_runs "));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no runs among {text}"))
+    }
+}
