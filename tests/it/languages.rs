@@ -75,7 +75,8 @@ impl Stage {
     }
 
     async fn until_runs(&self, count: u32) {
-        eventually(&format!("{count} runs"), || async { (self.host.runs().await == count).then_some(()) }).await;
+        eventually(&format!("{count} runs"), || async { (self.host.runs().await == count).then_some(()) })
+            .await;
     }
 }
 

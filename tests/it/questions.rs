@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolyard_tests::exchange::{next, outcome};
 use toolyard_tests::host::Setup;
 use toolyard_tests::session::LATEST;
-use toolyard_tests::{Host, Session, Stdio, eventually, guests};
+use toolyard_tests::{Host, Session, Stdio, guests};
 
 pub const RELATED: &str = "io.modelcontextprotocol/related-task";
 
@@ -335,11 +335,12 @@ async fn ir_7_waits_that_were_left_ask_no_more_and_what_they_asked_may_still_be_
     const WAITS: usize = 8;
     let (_host, session) = ready().await;
     let task = session.create_script(json!([{"ask": [form("a")]}])).await;
-    let mut waits = Vec::new();
-    for _ in 0..WAITS {
+    let mut wait = session.begin("tasks/result", json!({"taskId": task})).await;
+    let first = wait.next_of("elicitation/create").await;
+    let mut waits = vec![wait];
+    for _ in 1..WAITS {
         waits.push(session.begin("tasks/result", json!({"taskId": task})).await);
     }
-    let first = waits[0].next_of("elicitation/create").await;
     drop(waits);
     // Longer than it takes each of them to look three times whether something is left to do.
     tokio::time::sleep(std::time::Duration::from_secs(4)).await;
