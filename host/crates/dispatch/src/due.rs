@@ -3,7 +3,7 @@
 
 use crate::Dispatch;
 use crate::change::Changed;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,6 +15,9 @@ use toolyard_task::{Event, Incarnation, TaskId};
 const TICK: Duration = Duration::from_millis(250);
 /// Every so many ticks the shared state of hosts and sessions is looked at.
 const SLOW_TICKS: u32 = 20;
+/// Every so many ticks a store that other machines share is looked at: which hosts live,
+/// and what changed of the tasks that are waited for, if hints of it are lost.
+const SHARED_TICKS: u32 = 4;
 /// Every so many ticks the counts of rates are tidied.
 const TIDY_TICKS: u32 = 240;
 const DUE_AT_ONCE: u32 = 500;
@@ -31,7 +34,8 @@ impl Dispatch {
     /// only answers a probe leaves the data folder alone.
     pub async fn keep_time(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut hints = self.stores.tasks.hints();
-        let mut feed = true;
+        let (mut feed, shared) = (true, hints.may_miss());
+        let mut seen = HashMap::new();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut count = 0_u32;
@@ -54,7 +58,9 @@ impl Dispatch {
                     if count.is_multiple_of(TIDY_TICKS) {
                         self.policy().paces.tidy();
                     }
-                    self.tick(count.is_multiple_of(SLOW_TICKS)).await
+                    let (slow, look) =
+                        (count.is_multiple_of(SLOW_TICKS), shared && count.is_multiple_of(SHARED_TICKS));
+                    self.tick(slow, look, &mut seen).await
                 }
             };
             if let Err(error) = done {
@@ -66,10 +72,17 @@ impl Dispatch {
         }
     }
 
-    async fn tick(&self, slow: bool) -> Result<(), StoreError> {
+    async fn tick(&self, slow: bool, look: bool, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
         self.settle_refusals();
+        if look {
+            self.wake_what_changed(seen).await?;
+        }
         if self.recovered.get().is_none() {
-            return Ok(());
+            if !look {
+                return Ok(());
+            }
+            // Others count on this host, whether anybody asks it for anything or not.
+            self.recover_once().await?;
         }
         let due = self.stores.tasks.due(DUE_AT_ONCE).await?;
         let mut over = Vec::new();
@@ -82,8 +95,11 @@ impl Dispatch {
         if !over.is_empty() {
             self.stores.tasks.remove(&over).await?;
         }
-        if self.published.swap(false, Ordering::Relaxed) || slow {
+        let published = self.published.swap(false, Ordering::Relaxed);
+        if published || slow || look {
             self.recover().await?;
+        }
+        if published || slow {
             self.see_to_strays().await?;
         }
         if slow {
@@ -123,6 +139,23 @@ impl Dispatch {
                 self.stop_unless_held(&running, me).await
             }
         }
+    }
+
+    /// Wakes those who wait for tasks that are not as they were at the last look.
+    async fn wake_what_changed(&self, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
+        let waited = self.waiters.ids();
+        if waited.is_empty() {
+            seen.clear();
+            return Ok(());
+        }
+        let found: HashMap<TaskId, u64> = self.stores.tasks.versions(&waited).await?.into_iter().collect();
+        for id in
+            waited.into_iter().filter(|id| found.get(id).is_none_or(|version| seen.get(id) != Some(version)))
+        {
+            self.waiters.wake(id);
+        }
+        *seen = found;
+        Ok(())
     }
 
     /// Stops those of these runs whose tasks are no longer live under this

@@ -35,6 +35,11 @@ impl Waiters {
         }
     }
 
+    /// The tasks that somebody waits for.
+    pub fn ids(&self) -> Vec<TaskId> {
+        self.lock().keys().copied().collect()
+    }
+
     pub fn wake_all(&self) {
         let all: Vec<_> = self.lock().values().map(|(_, notify)| notify.clone()).collect();
         for notify in all {

@@ -76,30 +76,41 @@ impl Fixture {
 }
 
 /// A clock that tests set.
-#[derive(Debug)]
-pub struct ManualClock(AtomicI64);
+pub struct ManualClock {
+    now: AtomicI64,
+    tell: Box<dyn Fn(i64) + Send + Sync>,
+}
 
 impl ManualClock {
     /// A clock that stands at `ms`.
     #[must_use]
     pub fn at(ms: i64) -> Arc<Self> {
-        Arc::new(Self(AtomicI64::new(ms)))
+        Self::telling(ms, Box::new(|_| {}))
+    }
+
+    /// As [`ManualClock::at`]; whenever it is set, `tell` sets another one likewise,
+    /// before anything else happens.
+    #[must_use]
+    pub fn telling(ms: i64, tell: Box<dyn Fn(i64) + Send + Sync>) -> Arc<Self> {
+        Arc::new(Self { now: AtomicI64::new(ms), tell })
     }
 
     /// Sets it.
     pub fn set(&self, ms: i64) {
-        self.0.store(ms, Ordering::Relaxed);
+        self.now.store(ms, Ordering::Relaxed);
+        (self.tell)(ms);
     }
 
     /// Moves it on.
     pub fn advance(&self, ms: u64) {
-        self.0.fetch_add(ms.cast_signed(), Ordering::Relaxed);
+        let before = self.now.fetch_add(ms.cast_signed(), Ordering::Relaxed);
+        (self.tell)(before.wrapping_add_unsigned(ms));
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.0.load(Ordering::Relaxed))
+        Timestamp(self.now.load(Ordering::Relaxed))
     }
 }
 

@@ -1,5 +1,6 @@
-//! Where tasks, sessions, hosts, keys, grants and audit entries are kept: in memory, or
-//! in one SQLite file that several processes share (feature `sqlite`). Both behave alike;
+//! Where tasks, sessions, hosts, keys, grants and audit entries are kept: in memory, in
+//! one SQLite file that several processes share (feature `sqlite`), or in a PostgreSQL
+//! database that several machines share (feature `postgres`). All behave alike;
 //! [`contract`] says how, and is run over each.
 //!
 //! What may not live here: a decision about a task. A store compares a version
@@ -30,20 +31,33 @@ pub mod contract;
 pub mod failpoint;
 pub mod lines;
 pub mod memory;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod metrics;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod notes;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod seal;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod stamps;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod touches;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod trail;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use seal::{KeyId, Keyring};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, Resealed, SealWith, SqliteOptions, SqliteStore};
 
+use async_trait::async_trait;
+use prometheus_client::registry::Registry;
+use std::sync::Arc;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
@@ -57,6 +71,79 @@ pub trait Store: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + 
 
 impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive> Store for T {}
 
+/// A store that is open, whatever it is kept in.
+#[async_trait]
+pub trait Backend: Store {
+    /// Whether what it keeps outlives this process.
+    fn is_durable(&self) -> bool;
+
+    /// Registers what is counted about it.
+    fn register_metrics(&self, registry: &mut Registry);
+
+    /// Whether it works: something can be read, and, if the last change could not be
+    /// written, a change can be written now.
+    async fn check(&self) -> Result<(), StoreError>;
+
+    /// Does what was asked for so far, and lets go of what it is kept in. Live tasks of this
+    /// host are left to the others.
+    async fn shut_down(self: Arc<Self>);
+}
+
+#[async_trait]
+impl Backend for MemoryStore {
+    fn is_durable(&self) -> bool {
+        false
+    }
+
+    fn register_metrics(&self, _registry: &mut Registry) {}
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn shut_down(self: Arc<Self>) {}
+}
+
+#[cfg(feature = "sqlite")]
+#[async_trait]
+impl Backend for SqliteStore {
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    fn register_metrics(&self, registry: &mut Registry) {
+        Self::register_metrics(self, registry);
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Self::check(self).await
+    }
+
+    async fn shut_down(self: Arc<Self>) {
+        Self::shut_down(&self).await;
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[async_trait]
+impl Backend for PostgresStore {
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    fn register_metrics(&self, registry: &mut Registry) {
+        Self::register_metrics(self, registry);
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        Self::check(self).await
+    }
+
+    async fn shut_down(self: Arc<Self>) {
+        Self::shut_down(&self).await;
+    }
+}
+
 /// Why the store itself gives no answer.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
@@ -65,6 +152,9 @@ enum Refused {
     Closed,
     #[error("the queue of the store stayed full for {0:?}")]
     Full(std::time::Duration),
+    #[cfg(feature = "postgres")]
+    #[error("the database gave no answer within {0:?}")]
+    Silent(std::time::Duration),
     #[error("the file of the store was removed or replaced")]
     Replaced,
     #[error("something of the id `{0}` is there already")]

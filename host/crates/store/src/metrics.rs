@@ -1,4 +1,4 @@
-//! What is counted about the SQLite file.
+//! What is counted about a store on a disk.
 //!
 //! No label has a value from a client: the values are the constants here.
 
@@ -21,12 +21,12 @@ const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 51
 type Labels = [(&'static str, &'static str); 1];
 
 /// The numbers of one store.
-pub(super) struct Metrics {
+pub(crate) struct Metrics {
     /// A read, as its caller waits for it.
     pub read: Operation,
     /// A write, as its caller waits for it.
     pub write: Operation,
-    /// A transaction of the writing thread.
+    /// A transaction of what writes.
     pub commit: Operation,
     batch: Histogram,
     durations: Family<Labels, Histogram, fn() -> Histogram>,
@@ -34,7 +34,7 @@ pub(super) struct Metrics {
 }
 
 /// The numbers of one operation.
-pub(super) struct Operation {
+pub(crate) struct Operation {
     duration: Histogram,
     failures: Counter,
 }

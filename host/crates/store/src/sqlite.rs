@@ -12,7 +12,6 @@ mod counts;
 mod error;
 mod grants;
 mod keys;
-mod metrics;
 mod nodes;
 mod reader;
 mod reseal;
@@ -20,7 +19,6 @@ mod schema;
 mod search;
 mod sessions;
 mod tasks;
-mod touches;
 mod watch;
 mod writer;
 
@@ -28,10 +26,11 @@ pub use error::OpenError;
 pub use reseal::{Resealed, SealWith};
 
 use crate::Refused;
+use crate::metrics::Metrics;
+use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
 use crate::stamps::Stamps;
-use audit::Trail;
-use metrics::Metrics;
+use crate::touches::Touches;
 use nodes::Node;
 use prometheus_client::registry::Registry;
 use reader::Readers;
@@ -43,7 +42,6 @@ use std::time::Duration;
 use toolyard_task::Clock;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use touches::Touches;
 use watch::Watch;
 use writer::{Beside, Pace, Writer};
 

@@ -63,9 +63,14 @@ pub(crate) fn bodies(wanted: bool, entries: &[Entry]) -> Result<Vec<String>, Cod
 /// What was written under this number of this store. The id of a line is the
 /// store's own name, the number, and the place in it.
 pub(crate) fn batch(store: &str, number: u64, text: &str) -> Batch {
+    Batch { number, lines: named(&format!("{store}-{number}"), text) }
+}
+
+/// These lines, with ids that begin so.
+pub(crate) fn named(name: &str, text: &str) -> Vec<String> {
     let line = |(place, line): (usize, &str)| {
         let members = line.strip_prefix('{').unwrap_or(line);
-        format!("{{\"id\":\"{store}-{number}-{place}\",{members}")
+        format!("{{\"id\":\"{name}-{place}\",{members}")
     };
-    Batch { number, lines: text.lines().enumerate().map(line).collect() }
+    text.lines().enumerate().map(line).collect()
 }

@@ -117,6 +117,12 @@ pub trait Hints: Send {
     /// The next hint; `None` when the store has shut down. Safe to drop while it
     /// waits.
     async fn next(&mut self) -> Option<Hint>;
+
+    /// Whether hints may be lost on their way, so that whoever waits had better look by
+    /// itself now and then.
+    fn may_miss(&self) -> bool {
+        false
+    }
 }
 
 /// Where tasks are kept. A call that has returned `Ok` is durable, as far as the
@@ -137,6 +143,16 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Writes `task`, which has the next version, if the stored version is still
     /// the one before. Its arguments stay as they were created.
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError>;
+
+    /// The versions of those of these tasks that are there: a look at many, to find what
+    /// has changed.
+    async fn versions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
+        let mut found = Vec::new();
+        for id in ids {
+            found.extend(self.read(*id, None).await?.map(|read| (*id, read.task.version)));
+        }
+        Ok(found)
+    }
 
     /// Lists tasks that are not gone (`Task::is_gone`), in the order of
     /// (createdAt, id).

@@ -7,13 +7,11 @@ use super::error::{corrupt, failed};
 use super::tasks::number;
 use super::writer::{Job, Writing};
 use crate::codec::CodecError;
+use crate::notes::{Noted, Trail};
 use crate::trail::{self, Lines};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use std::sync::Arc;
 use toolyard_task::audit::{AuditStore, Batch, Entry};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
@@ -33,91 +31,10 @@ const STANDS_FOR: &str = "SELECT coalesce(sum(entries), 0) FROM audit WHERE seq 
 /// What a read of pending rows takes at most, beyond its first row.
 const ENOUGH: usize = 4 << 20;
 
-/// Entries that belong to no change, until the writer takes them along.
-pub(super) struct Trail {
-    /// Whether anybody exports; nothing is kept otherwise.
-    pub(super) on: bool,
-    /// So many wait at most.
-    most: usize,
-    delay: Duration,
-    noted: Mutex<Noted>,
-    /// Told after each commit that wrote a row.
-    pub(super) written: Notify,
-}
-
-#[derive(Default)]
-struct Noted {
-    entries: VecDeque<(Timestamp, String)>,
-    /// How many did not fit.
-    lost: u64,
-    /// Whether there ever were any.
-    used: bool,
-    /// When to write them even if nothing else is written.
-    due: Option<Instant>,
-}
-
-impl Trail {
-    pub(super) fn new(on: bool, most: usize, delay: Duration) -> Self {
-        Self { on, most, delay, noted: Mutex::default(), written: Notify::new() }
-    }
-
-    /// Takes an entry. Says whether it is the first since the writer came by, and
-    /// the writer must be told.
-    fn note(&self, at: Timestamp, body: String) -> bool {
-        let mut noted = self.lock();
-        noted.used = true;
-        if noted.entries.len() < self.most {
-            noted.entries.push_back((at, body));
-        } else {
-            noted.lost += 1;
-        }
-        let first = noted.due.is_none();
-        if first {
-            noted.due = Some(Instant::now() + self.delay);
-        }
-        first
-    }
-
-    /// When something is to be written at the latest.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.lock().due
-    }
-
-    /// The job that writes all of them, if they are due or something is written
-    /// `anyway`.
-    pub(super) fn take(self: &Arc<Self>, anyway: bool, now: Instant) -> Option<Box<dyn Job>> {
-        let mut noted = self.lock();
-        if !noted.due.is_some_and(|due| anyway || due <= now) {
-            return None;
-        }
-        let noted = std::mem::replace(&mut *noted, Noted { used: true, ..Noted::default() });
-        Some(Box::new(Notes { trail: self.clone(), noted }))
-    }
-
-    /// They could not be written: they wait again, before those that came since.
-    fn put_back(&self, mut before: Noted) {
-        let mut noted = self.lock();
-        before.lost += noted.lost;
-        for entry in noted.entries.drain(..) {
-            if before.entries.len() < self.most {
-                before.entries.push_back(entry);
-            } else {
-                before.lost += 1;
-            }
-        }
-        before.due = Some(Instant::now() + self.delay);
-        *noted = before;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().expect("no section panics")
-    }
-}
-
 /// Notes on their way into a transaction.
-struct Notes {
-    trail: Arc<Trail>,
-    noted: Noted,
+pub(super) struct Notes {
+    pub(super) trail: Arc<Trail<Timestamp>>,
+    pub(super) noted: Noted<Timestamp>,
 }
 
 impl Job for Notes {
@@ -172,7 +89,7 @@ impl AuditStore for SqliteStore {
     async fn flush(&self) -> Result<(), StoreError> {
         // Notes ride along with whatever is written, be it nothing; and one that is
         // on its way already is written before this is.
-        if self.beside.trail.lock().used { self.writer.write(|_| Ok(())).await } else { Ok(()) }
+        if self.beside.trail.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
     }
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {

@@ -1,9 +1,9 @@
 //! The threads that read. Each has a connection of its own, which sees the file as
 //! of the last commit and is never kept waiting by the writer.
 
-use super::metrics::Metrics;
 use super::schema;
 use super::writer::{Pace, closed, place};
+use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -4,14 +4,15 @@
 //! A caller hears of its operation only after the commit. A caller that goes away
 //! meanwhile does not undo it.
 
-use super::audit::{self, Trail};
+use super::audit::{self, Notes};
 use super::counts::Counts;
 use super::error::failed;
-use super::metrics::Metrics;
-use super::touches::Touches;
 use super::watch::Watch;
 use crate::Refused;
+use crate::metrics::Metrics;
+use crate::notes::Trail;
 use crate::stamps::Stamps;
+use crate::touches::Touches;
 use crate::trail::Lines;
 use rusqlite::{Connection, ErrorCode};
 use std::io;
@@ -22,6 +23,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
 
 /// How the writer goes about it.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +41,8 @@ pub(super) struct Pace {
 pub(super) struct Beside {
     pub(super) stamps: Arc<Stamps>,
     pub(super) watch: Arc<Watch>,
-    pub(super) touches: Arc<Touches>,
-    pub(super) trail: Arc<Trail>,
+    pub(super) touches: Arc<Touches<Timestamp>>,
+    pub(super) trail: Arc<Trail<Timestamp>>,
 }
 
 /// What an operation works on, within the open transaction.
@@ -244,8 +246,8 @@ impl Thread {
                 // First, so that whoever looks at sessions in this batch sees them.
                 jobs.insert(0, Box::new(Pending { operation, result: None, reply: None, _place: None }));
             }
-            if let Some(notes) = self.beside.trail.take(!jobs.is_empty() || stop, Instant::now()) {
-                jobs.insert(0, notes);
+            if let Some(noted) = self.beside.trail.take(!jobs.is_empty() || stop, Instant::now()) {
+                jobs.insert(0, Box::new(Notes { trail: self.beside.trail.clone(), noted }));
             }
             if !jobs.is_empty() {
                 self.commit(jobs);

@@ -1,0 +1,203 @@
+//! The store in a PostgreSQL database, which several hosts share (feature `postgres`).
+//!
+//! One task writes, in transactions that many callers share; connections of a pool read.
+//! Whatever a call has answered is durable, as far as the server is set up so. The time
+//! is the server's. Hosts live by leases; what changes, the others are told of, after the
+//! commit. Servers that are away fail calls until they are back; nothing has to be opened
+//! anew.
+
+mod archive;
+mod audit;
+mod connections;
+mod error;
+mod floor;
+mod grants;
+mod hints;
+mod keys;
+mod nodes;
+mod room;
+mod schema;
+mod search;
+mod sessions;
+mod tasks;
+mod writer;
+
+pub use connections::{Place, SCHEMA};
+pub use error::OpenError;
+
+use crate::metrics::Metrics;
+use crate::notes::Trail;
+use crate::seal::{Keyring, Sealing};
+use crate::touches::Touches;
+use audit::Log;
+use connections::Readers;
+use floor::Floor;
+use hints::Listener;
+use prometheus_client::registry::Registry;
+use room::Room;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+use toolyard_task::Incarnation;
+use toolyard_task::store::StoreError;
+use writer::{Beside, Pace, Writer};
+
+/// How a store in PostgreSQL goes about its work.
+#[derive(Clone)]
+pub struct PostgresOptions {
+    /// What this host is called, for people who look at the database.
+    pub name: String,
+    /// How long a host counts as living after it was last heard of. A paused or cut-off
+    /// host loses its tasks after it.
+    pub lease: Duration,
+    /// Connections that read.
+    pub readers: usize,
+    /// Changes that share one transaction, at most.
+    pub batch: usize,
+    /// Calls that may wait for the writer.
+    pub queue: usize,
+    /// How long a call waits for a place in a full queue, and for a server that is away.
+    pub patience: Duration,
+    /// How long the server may take for an answer.
+    pub silence: Duration,
+    /// How long the time that a session was seen may stay unwritten.
+    pub touch: Duration,
+    /// Whether audit entries are kept; somebody has to export them, then.
+    pub audit: bool,
+    /// Audit entries that belong to no change and may wait for the writer; further
+    /// ones are counted and lost.
+    pub notes: usize,
+    /// How long they may stay unwritten.
+    pub note: Duration,
+    /// Audit entries that another host has not exported for so long are exported here.
+    pub adopt_after: Duration,
+    /// The keys that tasks are encrypted with; without any they are kept plain.
+    pub keys: Option<Arc<Keyring>>,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            name: "toolyard".to_owned(),
+            lease: Duration::from_secs(15),
+            readers: 8,
+            batch: 512,
+            queue: 4096,
+            patience: Duration::from_secs(10),
+            silence: Duration::from_secs(5),
+            touch: Duration::from_secs(1),
+            audit: false,
+            notes: 4096,
+            note: Duration::from_secs(1),
+            adopt_after: Duration::from_secs(60),
+            keys: None,
+        }
+    }
+}
+
+/// A store in a database. Dropping it gives up what was not acknowledged;
+/// [`PostgresStore::shut_down`] does what is queued first.
+pub struct PostgresStore {
+    place: Place,
+    writer: Writer,
+    readers: Readers,
+    listener: Listener,
+    beside: Beside,
+    room: Room,
+    metrics: Arc<Metrics>,
+    sealing: Sealing,
+    name: String,
+    lease: Duration,
+    /// Set by the first registration.
+    node: tokio::sync::Mutex<Option<Incarnation>>,
+}
+
+impl PostgresStore {
+    /// Opens the store, and makes its tables where they are missing. Its tasks run on the
+    /// runtime of the caller.
+    ///
+    /// # Errors
+    /// [`OpenError`], with a sentence for the operator. What is there is never deleted or
+    /// replaced.
+    pub async fn open(place: Place, options: PostgresOptions) -> Result<Arc<Self>, OpenError> {
+        let sealing = Sealing(options.keys);
+        let fault = |source| OpenError::of(&place, source);
+        let (mut on, driver) = place.connect().await.map_err(fault)?;
+        let driving = tokio::spawn(driver);
+        schema::prepare(&mut on, &place, &sealing).await?;
+        let begin = "
+            SELECT nextval('audit_writer'), (SELECT id FROM audit_log), (SELECT longest FROM span),
+                   greatest((SELECT max(created) FROM task), (SELECT max(seen) FROM session), 0)";
+        let row = on.query_one(begin, &[]).await.map_err(fault)?;
+        let (writer, log, longest, latest): (i64, String, i64, i64) =
+            (row.get(0), row.get(1), row.get(2), row.get(3));
+        drop(on);
+        // It ends when its client is gone.
+        drop(driving.await);
+        let floor = Floor::default();
+        floor.saw(latest);
+        let metrics = Arc::<Metrics>::default();
+        let (listener, hinting) = Listener::start(place.clone());
+        let beside = Beside {
+            floor: Arc::new(floor),
+            touches: Arc::new(Touches::new(options.touch)),
+            trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
+            hinting,
+            longest: Arc::new(AtomicI64::new(longest)),
+            log: Arc::new(Log {
+                writer,
+                name: format!("{log}.{writer}"),
+                next: AtomicI64::new(1),
+                adopt_after: options.adopt_after,
+            }),
+        };
+        let pace = Pace {
+            batch: options.batch.max(1),
+            queue: options.queue,
+            patience: options.patience,
+            silence: options.silence,
+        };
+        Ok(Arc::new(Self {
+            writer: Writer::start(place.clone(), beside.clone(), pace, metrics.clone()),
+            readers: Readers::new(&place, options.readers, options.silence, metrics.clone()),
+            listener,
+            beside,
+            room: Room::default(),
+            metrics,
+            sealing,
+            name: options.name,
+            lease: options.lease,
+            node: tokio::sync::Mutex::default(),
+            place,
+        }))
+    }
+
+    /// Registers what is counted here.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
+    /// Whether the store works: something can be read, and, if the last change could not
+    /// be written, a change can be written now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.readers.rows("SELECT 1 FROM span", &[]).await?;
+        if self.writer.is_failing() {
+            // Nobody else may come to write while this host is not ready.
+            let probe = "UPDATE span SET longest = longest";
+            self.writer.write(move |writing| Box::pin(writing.execute(probe, &[]))).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what was asked for so far and lets go of the database; whatever is asked for
+    /// from now on fails. Live tasks of this host are left to the others.
+    pub async fn shut_down(self: &Arc<Self>) {
+        self.farewell().await;
+        self.writer.stop().await;
+        self.listener.stop().await;
+        self.readers.close();
+    }
+}

@@ -1,0 +1,227 @@
+//! Audit entries in PostgreSQL: one row a transaction, however many changes share it, and
+//! in that transaction.
+//!
+//! Each host numbers its own rows, one transaction after the other. A number over all of
+//! them would be taken before the commit, so that whoever exports in its order would miss
+//! rows that are committed late. What a host does not export itself in a while, because it
+//! has ended or cannot, another one takes over.
+
+use super::PostgresStore;
+use super::error::{corrupt, unreadable};
+use super::tasks::number;
+use super::writer::{Job, Writing};
+use crate::codec::CodecError;
+use crate::notes::{Noted, Trail};
+use crate::trail::{self, Lines};
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
+use toolyard_task::TaskId;
+use toolyard_task::audit::{AuditStore, Batch, Entry};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+
+/// Names stay with rows that another host takes over: the ids of entries are made of them.
+const INSERT: &str = "
+    INSERT INTO audit (writer, number, name, at, entries, lines)
+    VALUES ($1, $2, $3, (SELECT engine_time()), $4, $5)";
+const LEFT: &str = "
+    SELECT 1 FROM audit WHERE writer <> $1 AND at <= (SELECT engine_time()) - $2 LIMIT 1";
+const ADOPT: &str = "
+    WITH gone AS (
+        DELETE FROM audit WHERE (writer, number) IN (
+            SELECT writer, number FROM audit WHERE writer <> $1 AND at <= (SELECT engine_time()) - $2
+            ORDER BY at, writer, number LIMIT $4 FOR UPDATE SKIP LOCKED)
+        RETURNING *)
+    INSERT INTO audit (writer, number, name, at, entries, lines)
+    SELECT $1, $3 + row_number() OVER (ORDER BY at, writer, number), name, at, entries, lines FROM gone";
+const PENDING: &str = "SELECT number, name, lines FROM audit WHERE writer = $1 ORDER BY number LIMIT $2";
+const FORGET: &str = "DELETE FROM audit WHERE writer = $1 AND number <= $2";
+/// Those that no longer fit, counted from the end.
+const OVER: &str = "
+    DELETE FROM audit WHERE (writer, number) IN (
+        SELECT writer, number FROM (
+            SELECT writer, number,
+                   sum(octet_length(lines)) OVER (ORDER BY at DESC, writer DESC, number DESC) AS total FROM audit
+        ) AS counted WHERE total > $1)
+    RETURNING entries";
+
+/// What a read of pending rows takes at most, beyond its first row.
+const ENOUGH: usize = 4 << 20;
+/// Rows of others that are taken over at a time.
+const TAKEN: u32 = 1_000;
+
+/// The log of one host.
+pub(super) struct Log {
+    /// Its number among the hosts that write here, which no other has, then or later.
+    pub(super) writer: i64,
+    /// How ids of its entries begin.
+    pub(super) name: String,
+    /// The next row that it writes.
+    pub(super) next: AtomicI64,
+    /// What others have left for so long, it takes over.
+    pub(super) adopt_after: Duration,
+}
+
+/// Notes on their way into a transaction, with the moments at which they were made.
+pub(super) struct Notes {
+    trail: Arc<Trail<Instant>>,
+    noted: Option<Noted<Instant>>,
+}
+
+impl Notes {
+    pub(super) fn new(trail: Arc<Trail<Instant>>, noted: Noted<Instant>) -> Self {
+        Self { trail, noted: Some(noted) }
+    }
+}
+
+#[async_trait]
+impl Job for Notes {
+    async fn attempt(&mut self, writing: &Writing<'_>) -> Result<(), Error> {
+        let Some(noted) = &self.noted else { return Ok(()) };
+        let now = time(writing).await?;
+        writing.log(|lines| {
+            for (at, body) in &noted.entries {
+                let ago = i64::try_from(at.elapsed().as_millis()).unwrap_or(0);
+                lines.push(Timestamp(now.0.saturating_sub(ago)), body);
+            }
+            if noted.lost > 0 {
+                lines.push_lost(now, noted.lost, "too_many_at_once");
+            }
+        });
+        Ok(())
+    }
+
+    fn settle(mut self: Box<Self>, ended: Result<(), StoreError>) {
+        if let (Err(error), Some(noted)) = (ended, self.noted.take()) {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "audit entries could not be written; it is tried again"
+            );
+            self.trail.put_back(noted);
+        }
+    }
+
+    fn locks(&self) -> Option<TaskId> {
+        None
+    }
+}
+
+async fn time(writing: &Writing<'_>) -> Result<Timestamp, Error> {
+    let rows = writing.rows("SELECT store_time($1)", &[&writing.beside.floor.get()]).await?;
+    let now = rows.first().map_or(Ok(writing.beside.floor.get()), |row| row.try_get(0))?;
+    Ok(writing.beside.floor.saw(now))
+}
+
+/// Writes the row of a transaction, if it has any entries.
+pub(super) async fn insert(writing: &Writing<'_>, lines: &Lines) -> Result<(), Error> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let log = &writing.beside.log;
+    let row = log.next.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{}-{row}", log.name);
+    let given: [&(dyn ToSql + Sync); 5] =
+        [&log.writer, &row, &name, &number(lines.stands_for()), &lines.as_bytes()];
+    writing.execute(INSERT, &given).await.map(drop)
+}
+
+#[async_trait]
+impl AuditStore for PostgresStore {
+    fn note(&self, entry: Entry) {
+        let trail = &self.beside.trail;
+        if !trail.on {
+            return;
+        }
+        match trail::body(&entry) {
+            Ok(body) => {
+                if trail.note(Instant::now(), body) {
+                    self.writer.look();
+                }
+            }
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
+            }
+        }
+    }
+
+    async fn flush(&self) -> Result<(), StoreError> {
+        // Notes ride along with whatever is written, be it nothing; and one that is on its
+        // way already is written before this is.
+        if self.beside.trail.was_used() {
+            self.writer.write(|_| Box::pin(async { Ok(()) })).await
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
+        self.adopt().await?;
+        let rows = self.readers.rows(PENDING, &[&self.beside.log.writer, &i64::from(limit)]).await?;
+        let (mut batches, mut length) = (Vec::new(), 0);
+        for row in &rows {
+            let number: i64 = row.try_get(0).map_err(unreadable)?;
+            let lines: &[u8] = row.try_get(2).map_err(unreadable)?;
+            length += lines.len();
+            let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
+            let lines = trail::named(row.try_get(1).map_err(unreadable)?, text);
+            batches.push(Batch { number: number.unsigned_abs(), lines });
+            if length > ENOUGH {
+                break;
+            }
+        }
+        Ok(batches)
+    }
+
+    async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
+        let (writer, up_to) = (self.beside.log.writer, number(up_to));
+        let forgotten = self
+            .writer
+            .write(move |writing| Box::pin(async move { writing.execute(FORGET, &[&writer, &up_to]).await }));
+        forgotten.await.map(drop)
+    }
+
+    async fn trim(&self, bytes: u64) -> Result<u64, StoreError> {
+        let bytes = number(bytes);
+        self.writer.write(move |writing| Box::pin(trim(writing, bytes))).await
+    }
+
+    async fn written(&self) {
+        self.beside.trail.written.notified().await;
+    }
+}
+
+impl PostgresStore {
+    /// Takes over what other hosts have not exported in a while.
+    async fn adopt(&self) -> Result<(), StoreError> {
+        let log = &self.beside.log;
+        let after = number(u64::try_from(log.adopt_after.as_millis()).unwrap_or(u64::MAX));
+        while !self.readers.rows(LEFT, &[&log.writer, &after]).await?.is_empty() {
+            let adopted = self.writer.write(move |writing| {
+                Box::pin(async move {
+                    let log = &writing.beside.log;
+                    let from = log.next.fetch_add(TAKEN.into(), Ordering::Relaxed) - 1;
+                    writing.execute(ADOPT, &[&log.writer, &after, &from, &i64::from(TAKEN)]).await
+                })
+            });
+            if adopted.await? == 0 {
+                // Another host is about it.
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn trim(writing: &Writing<'_>, bytes: i64) -> Result<u64, Error> {
+    let gone = writing.rows(OVER, &[&bytes]).await?;
+    let lost = gone.iter().map(|row| row.try_get::<_, i64>(0)).sum::<Result<i64, _>>()?.unsigned_abs();
+    if lost > 0 {
+        let now = time(writing).await?;
+        writing.log(|lines| lines.push_lost(now, lost, "not_exported_in_time"));
+    }
+    Ok(lost)
+}

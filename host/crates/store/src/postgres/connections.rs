@@ -1,0 +1,264 @@
+//! The way to the database: its address, connections that read, and those that have
+//! one task each.
+
+use super::error::{OpenError, failed, no_connection, silent};
+use crate::metrics::Metrics;
+use deadpool_postgres::{ClientWrapper, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, Connection, Row, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use toolyard_task::store::StoreError;
+
+/// The schema, unless another one is named.
+pub const SCHEMA: &str = "toolyard";
+
+/// Set on every connection, and why.
+const OPTIONS: &[(&str, &str)] = &[
+    // Acknowledged is kept, whatever the server's own default is.
+    ("synchronous_commit", "on"),
+    // Each statement sees what was committed before it.
+    ("default_transaction_isolation", "read\\ committed"),
+    // A host that was stopped in the middle of a transaction holds no lock for long.
+    ("idle_in_transaction_session_timeout", "2000"),
+    // Statements are of one index each. Without statistics, on new tables, another plan
+    // might look better; these are the ones that walk whole tables.
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+];
+
+/// A server that is gone without a word is noticed after about this time.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// A database, and the schema in it.
+#[derive(Clone)]
+pub struct Place {
+    config: Config,
+    schema: String,
+    tls: MakeRustlsConnect,
+}
+
+impl Place {
+    /// Reads an address, such as `postgres://user:password@host/database`. A server that
+    /// is not on this machine is spoken to encrypted, and its certificate checked,
+    /// unless the address says `sslmode=disable`.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn parse(address: &str, schema: &str) -> Result<Self, OpenError> {
+        let mut config: Config =
+            address.parse().map_err(|error: tokio_postgres::Error| OpenError::Address(error.into()))?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(OpenError::Address("it names no host".into()));
+        }
+        let letters = |schema: &str| {
+            schema.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        };
+        // A channel is named for it; names are cut after 63 bytes.
+        if !schema.starts_with(|first: char| first.is_ascii_lowercase())
+            || !letters(schema)
+            || schema.len() > 48
+            || schema.starts_with("pg_")
+        {
+            return Err(OpenError::Name(schema.to_owned()));
+        }
+        if !address.contains("sslmode") {
+            config.ssl_mode(if is_local(&config) { SslMode::Disable } else { SslMode::Require });
+        }
+        let mut options = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
+        options.push_str(&format!("-c search_path={schema}"));
+        for (name, value) in OPTIONS {
+            options.push_str(&format!(" -c {name}={value}"));
+        }
+        config
+            .options(options)
+            .connect_timeout(SILENCE)
+            .tcp_user_timeout(SILENCE)
+            .keepalives_idle(SILENCE)
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3);
+        if config.get_application_name().is_none() {
+            config.application_name("toolyard");
+        }
+        let tls = if config.get_ssl_mode() == SslMode::Disable { nobody() } else { roots()? };
+        Ok(Self { config, schema: schema.to_owned(), tls: MakeRustlsConnect::new(tls) })
+    }
+
+    pub(super) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// A connection of one's own, and what drives it.
+    pub(super) async fn connect(&self) -> Result<(Client, Driver), tokio_postgres::Error> {
+        self.config.connect(self.tls.clone()).await
+    }
+
+    /// A connection of one's own, with a cache of statements. Ends when it is dropped.
+    pub(super) async fn client(&self) -> Result<ClientWrapper, tokio_postgres::Error> {
+        let (client, driver) = self.connect().await?;
+        Ok(ClientWrapper::new(
+            client,
+            tokio::spawn(async move {
+                if let Err(error) = driver.await {
+                    tracing::debug!(
+                        error = &error as &dyn std::error::Error,
+                        "a connection to the database ended"
+                    );
+                }
+            }),
+        ))
+    }
+}
+
+/// What drives a connection.
+pub(super) type Driver = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+/// Without the user and the password.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts = self.config.get_hosts().iter().map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        });
+        let hosts: Vec<String> = hosts.collect();
+        let database = self.config.get_dbname().or(self.config.get_user()).unwrap_or_default();
+        write!(f, "the schema {} of the database {database} at {}", self.schema, hosts.join(", "))
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Whether all of its hosts are this machine.
+fn is_local(config: &Config) -> bool {
+    let names = config.get_hosts().iter().all(|host| match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+        }
+        Host::Unix(_) => true,
+    });
+    names && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback)
+}
+
+/// For connections that are not encrypted: no certificate is good.
+fn nobody() -> rustls::ClientConfig {
+    client(rustls::RootCertStore::empty())
+}
+
+/// The certificates that this machine trusts.
+fn roots() -> Result<rustls::ClientConfig, OpenError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut store = rustls::RootCertStore::empty();
+    let (taken, _) = store.add_parsable_certificates(found.certs);
+    if taken == 0 {
+        let why =
+            found.errors.first().map_or_else(|| "this machine has none".to_owned(), ToString::to_string);
+        return Err(OpenError::Roots(why));
+    }
+    Ok(client(store))
+}
+
+fn client(roots: rustls::RootCertStore) -> rustls::ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has the usual versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+/// Connections that read, each for one caller at a time.
+pub(super) struct Readers {
+    pool: Pool,
+    patience: Duration,
+    metrics: Arc<Metrics>,
+}
+
+impl Readers {
+    pub(super) fn new(place: &Place, most: usize, patience: Duration, metrics: Arc<Metrics>) -> Self {
+        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(place.config.clone(), place.tls.clone(), manager);
+        let pool = Pool::builder(manager)
+            .max_size(most.max(1))
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(patience))
+            .create_timeout(Some(patience))
+            .build()
+            .expect("the runtime is named, so times are kept");
+        Self { pool, patience, metrics }
+    }
+
+    /// The rows of one statement. A connection that had ended before anything was asked,
+    /// since the server was started anew, say, is replaced once.
+    pub(super) async fn rows(
+        &self,
+        sql: &str,
+        given: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        let began = Instant::now();
+        let rows = match self.ask(sql, given).await {
+            Err(Unread::Ended(_)) => {
+                self.pool.retain(|idle, _| !idle.is_closed());
+                self.ask(sql, given).await
+            }
+            other => other,
+        };
+        self.metrics.read.ended(began, rows.is_ok());
+        rows.map_err(Unread::into_store)
+    }
+
+    /// How long an answer is waited for.
+    pub(super) const fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    async fn ask(&self, sql: &str, given: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Unread> {
+        let on = self.connection().await.map_err(Unread::Failed)?;
+        let asking = async {
+            let statement = on.prepare_cached(sql).await?;
+            on.query(&statement, given).await
+        };
+        match tokio::time::timeout(self.patience, asking).await {
+            Ok(Ok(rows)) => Ok(rows),
+            Ok(Err(error)) if error.is_closed() || on.is_closed() => Err(Unread::Ended(error)),
+            Ok(Err(error)) => Err(Unread::Failed(failed(error))),
+            Err(_) => {
+                // It may still answer, to whoever came next.
+                drop(Object::take(on));
+                Err(Unread::Failed(silent(self.patience)))
+            }
+        }
+    }
+
+    /// A connection for several statements.
+    pub(super) async fn connection(&self) -> Result<Object, StoreError> {
+        self.pool.get().await.map_err(no_connection)
+    }
+
+    pub(super) fn close(&self) {
+        self.pool.close();
+    }
+}
+
+/// Why a statement gave no rows.
+enum Unread {
+    /// The connection had ended.
+    Ended(tokio_postgres::Error),
+    Failed(StoreError),
+}
+
+impl Unread {
+    fn into_store(self) -> StoreError {
+        match self {
+            Self::Ended(error) => failed(error),
+            Self::Failed(error) => error,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What goes wrong with a database, in words for the operator at the start and as
+//! kinds for the callers later.
+
+use super::connections::Place;
+use crate::Refused;
+use crate::codec::CodecError;
+use crate::seal::KeyId;
+use deadpool_postgres::PoolError;
+use std::time::Duration;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+use toolyard_task::store::StoreError;
+
+/// Why a database cannot be used. Nothing in it was deleted or replaced. None of the
+/// messages has the password in it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The address is none.
+    #[error("this is no address of a PostgreSQL database; one looks like postgres://user@host/database")]
+    Address(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The name of the schema is none.
+    #[error(
+        "`{0}` is no name of a schema: it has to be of letters, digits and underscores, and to begin with a letter"
+    )]
+    Name(String),
+    /// A certificate is needed and cannot be checked.
+    #[error("the certificates that the database's own is checked with cannot be had: {0}")]
+    Roots(String),
+    /// The server said no, or nothing.
+    #[error("{place} cannot be reached; {advice}")]
+    Unreachable {
+        /// Which database.
+        place: String,
+        /// What may help.
+        advice: &'static str,
+        /// What happened.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// This user may not do what a store has to.
+    #[error(
+        "this user may not use {place}; grant it CREATE on the database, or make the schema and grant it ALL on that"
+    )]
+    Forbidden {
+        /// Which database.
+        place: String,
+        /// What the server says.
+        #[source]
+        source: Error,
+    },
+    /// The schema is that of another program.
+    #[error("{place} holds tables of another program; name another schema")]
+    Foreign {
+        /// Which database.
+        place: String,
+    },
+    /// A later release wrote it.
+    #[error(
+        "{place} has schema {found} and this release knows {known} at most; run the release that wrote it, or name another schema"
+    )]
+    Newer {
+        /// Which database.
+        place: String,
+        /// Its version.
+        found: i64,
+        /// The latest one that this release knows.
+        known: i64,
+    },
+    /// Values in it are sealed with a key that was not given.
+    #[error(
+        "{place} holds tasks that are encrypted with the key {key}, which is not among the keys configured here; \
+         give that key as well, or name another schema"
+    )]
+    Sealed {
+        /// Which database.
+        place: String,
+        /// The key.
+        key: KeyId,
+    },
+    /// It may work later.
+    #[error("{place} cannot be used now")]
+    Unavailable {
+        /// Which database.
+        place: String,
+        /// What happened.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl OpenError {
+    /// What `source` means at the start.
+    pub(super) fn of(place: &Place, source: Error) -> Self {
+        let place = place.to_string();
+        match source.code() {
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::Forbidden { place, source },
+            Some(code)
+                if [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION]
+                    .contains(code) =>
+            {
+                let advice = "check the user and the password";
+                Self::Unreachable { place, advice, source: source.into() }
+            }
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => {
+                let advice = "there is no database of this name: make it with createdb";
+                Self::Unreachable { place, advice, source: source.into() }
+            }
+            Some(_) => Self::Unavailable { place, source: source.into() },
+            None => {
+                let advice = "check the address, whether the server runs, and whether its certificate is known \
+                              here (sslmode=disable for a server that has none)";
+                Self::Unreachable { place, advice, source: source.into() }
+            }
+        }
+    }
+}
+
+/// What a failure of the server, or of the way to it, means to a caller.
+pub(super) fn failed(error: Error) -> StoreError {
+    let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
+    match error.code() {
+        Some(code) if damaged.contains(code) => StoreError::Corrupt(error.into()),
+        _ => StoreError::Unavailable(error.into()),
+    }
+}
+
+/// A column that holds something else than what is written there.
+pub(super) fn unreadable(error: Error) -> StoreError {
+    StoreError::Corrupt(error.into())
+}
+
+/// What it means that no connection was to be had.
+pub(super) fn no_connection(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Closed => closed(),
+        other => StoreError::Unavailable(other.into()),
+    }
+}
+
+pub(super) fn closed() -> StoreError {
+    StoreError::Unavailable(Refused::Closed.into())
+}
+
+/// Nothing was heard from the server for so long.
+pub(super) fn silent(time: Duration) -> StoreError {
+    StoreError::Unavailable(Refused::Silent(time).into())
+}
+
+/// What a record that cannot be decoded, or encoded, means to a caller.
+pub(super) fn corrupt(error: CodecError) -> StoreError {
+    StoreError::Corrupt(error.into())
+}

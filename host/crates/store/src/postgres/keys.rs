@@ -1,0 +1,91 @@
+//! Keys in PostgreSQL: all hosts sign with the same ones.
+
+use super::PostgresStore;
+use super::error::{closed, corrupt, unreadable};
+use super::writer::Writing;
+use crate::codec::CodecError;
+use crate::secret;
+use async_trait::async_trait;
+use tokio_postgres::{Error, Row};
+use toolyard_task::keys::{Key, KeyStore, KeyUse};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+use uuid::Uuid;
+
+const READ: &str = "SELECT id, secret, created FROM key WHERE use = $1 ORDER BY id DESC";
+/// One host makes keys at a time.
+const TURN: &str = "SELECT pg_advisory_xact_lock(1953460078, hashtext(current_schema()::text))";
+const FIRST: &str = "
+    INSERT INTO key (use, id, secret, created)
+    SELECT $1, 1, $2, engine_time() WHERE NOT EXISTS (SELECT 1 FROM key WHERE use = $1)";
+const NEXT: &str = "
+    INSERT INTO key (use, id, secret, created)
+    SELECT $1, coalesce((SELECT max(id) FROM key WHERE use = $1), 0) + 1, $2, engine_time()
+    RETURNING id, secret, created";
+const FORGET: &str = "
+    DELETE FROM key WHERE use = $1
+        AND id NOT IN (SELECT id FROM key WHERE use = $1 ORDER BY id DESC LIMIT $2)";
+const USE_UP: &str = "INSERT INTO used (id, until) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+/// What can no longer be used anyway. Others may do so as well.
+const FORGET_USED: &str = "
+    DELETE FROM used WHERE id IN (
+        SELECT id FROM used WHERE until <= (SELECT store_time($1)) ORDER BY until LIMIT 1000 FOR UPDATE SKIP LOCKED)";
+
+#[async_trait]
+impl KeyStore for PostgresStore {
+    async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
+        let keys = self.read_keys(used_for).await?;
+        if !keys.is_empty() {
+            return Ok(keys);
+        }
+        let fresh = secret()?;
+        // Another caller, or host, may have been faster; then theirs stands.
+        let made = self.writer.write(move |writing| {
+            Box::pin(async move {
+                writing.rows(TURN, &[]).await?;
+                writing.execute(FIRST, &[&used_for.as_str(), &&fresh[..]]).await
+            })
+        });
+        made.await?;
+        self.read_keys(used_for).await
+    }
+
+    async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
+        let fresh = secret()?;
+        let rotated = self.writer.write(move |writing| {
+            Box::pin(async move {
+                writing.rows(TURN, &[]).await?;
+                let made = writing.rows(NEXT, &[&used_for.as_str(), &&fresh[..]]).await?;
+                writing.execute(FORGET, &[&used_for.as_str(), &i64::from(keep.max(1))]).await?;
+                Ok(made)
+            })
+        });
+        rotated.await?.first().ok_or_else(closed).and_then(key)
+    }
+
+    async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
+        let used = self.writer.write(move |writing| Box::pin(use_up(writing, id, until)));
+        used.await
+    }
+}
+
+async fn use_up(writing: &Writing<'_>, id: Uuid, until: Timestamp) -> Result<bool, Error> {
+    writing.execute(FORGET_USED, &[&writing.beside.floor.get()]).await?;
+    Ok(writing.execute(USE_UP, &[&id, &until.0]).await? == 1)
+}
+
+impl PostgresStore {
+    async fn read_keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
+        self.readers.rows(READ, &[&used_for.as_str()]).await?.iter().map(key).collect()
+    }
+}
+
+fn key(row: &Row) -> Result<Key, StoreError> {
+    let secret: &[u8] = row.try_get(1).map_err(unreadable)?;
+    let id: i64 = row.try_get(0).map_err(unreadable)?;
+    Ok(Key {
+        id: u32::try_from(id).map_err(|_| corrupt(CodecError::Length(8)))?,
+        secret: secret.try_into().map_err(|_| corrupt(CodecError::Length(secret.len())))?,
+        created_at: Timestamp(row.try_get(2).map_err(unreadable)?),
+    })
+}

@@ -1,0 +1,136 @@
+//! Which hosts live: those whose lease has not run out, by the clock of the server. One
+//! that let it pass is dead for good, whatever becomes of that clock.
+
+use super::PostgresStore;
+use super::error::unreadable;
+use super::tasks::number;
+use async_trait::async_trait;
+use tokio_postgres::Row;
+use toolyard_task::Incarnation;
+use toolyard_task::node::{NodeStore, Registration, Tenure};
+use toolyard_task::store::StoreError;
+
+const REGISTER: &str = "
+    INSERT INTO node (name, started, until, dead)
+    SELECT $1, now, now + $2, false FROM (SELECT engine_time() AS now OFFSET 0) AS clock
+    RETURNING incarnation";
+
+/// Finds it dead as well, if it is, so that it stays so.
+const RENEW: &str = "
+    UPDATE node SET dead = dead OR until <= now, until = CASE WHEN dead OR until <= now THEN until ELSE now + $2 END
+    FROM (SELECT engine_time() AS now OFFSET 0) AS clock
+    WHERE incarnation = $1 RETURNING NOT dead";
+
+const RESIGN: &str = "UPDATE node SET dead = true WHERE incarnation = $1";
+
+const REAP: &str = "UPDATE node SET dead = true WHERE NOT dead AND until <= (SELECT engine_time())";
+
+/// Hosts that are dead, and holders of tasks that are no hosts: one that was forgotten
+/// before it knew that it was dead may have taken tasks since. One step of the index for
+/// each holder, however many tasks it has.
+const DEAD: &str = "
+    WITH RECURSIVE holder (incarnation) AS (
+        (SELECT incarnation FROM task WHERE status <= 2 ORDER BY incarnation LIMIT 1)
+        UNION ALL
+        SELECT (SELECT task.incarnation FROM task
+                WHERE task.status <= 2 AND task.incarnation > holder.incarnation
+                ORDER BY task.incarnation LIMIT 1)
+        FROM holder WHERE holder.incarnation IS NOT NULL)
+    SELECT incarnation FROM node WHERE dead
+    UNION
+    SELECT incarnation FROM holder WHERE incarnation IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM node WHERE node.incarnation = holder.incarnation)
+    ORDER BY incarnation";
+
+/// A host whose tasks nobody has seen to must be found again.
+const FORGET: &str = "
+    DELETE FROM node WHERE incarnation = $1 AND dead
+        AND NOT EXISTS (SELECT 1 FROM task WHERE incarnation = $1 AND status <= 2)";
+
+#[async_trait]
+impl NodeStore for PostgresStore {
+    async fn register(&self) -> Result<Registration, StoreError> {
+        let mut mine = self.node.lock().await;
+        let tenure = Tenure::Lease(self.lease);
+        if let Some(incarnation) = *mine
+            && self.renewed(incarnation).await?
+        {
+            return Ok(Registration { incarnation, tenure });
+        }
+        let (name, lease) = (self.name.clone(), self.lease_ms());
+        let registered = self.writer.write(move |writing| {
+            let name = name.clone();
+            Box::pin(async move { writing.rows(REGISTER, &[&name, &lease]).await })
+        });
+        let rows = registered.await?;
+        let row = rows.first().ok_or_else(super::error::closed)?;
+        let incarnation = Incarnation(row.try_get::<_, i64>(0).map_err(unreadable)?.unsigned_abs());
+        *mine = Some(incarnation);
+        Ok(Registration { incarnation, tenure })
+    }
+
+    async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+        let mine = *self.node.lock().await;
+        if mine == Some(incarnation) { self.renewed(incarnation).await } else { Ok(false) }
+    }
+
+    async fn resign(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        if *self.node.lock().await == Some(incarnation) {
+            self.node_write(RESIGN, incarnation).await?;
+        }
+        Ok(())
+    }
+
+    async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
+        let late = self
+            .readers
+            .rows("SELECT 1 FROM node WHERE NOT dead AND until <= (SELECT engine_time()) LIMIT 1", &[]);
+        if !late.await?.is_empty() {
+            self.writer.write(|writing| Box::pin(async move { writing.execute(REAP, &[]).await })).await?;
+        }
+        let rows = self.readers.rows(DEAD, &[]).await?;
+        let dead = |row: &Row| row.try_get::<_, i64>(0).map(|number| Incarnation(number.unsigned_abs()));
+        rows.iter().map(dead).collect::<Result<_, _>>().map_err(unreadable)
+    }
+
+    async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
+        self.node_write(FORGET, incarnation).await
+    }
+}
+
+impl PostgresStore {
+    async fn renewed(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
+        let (incarnation, lease) = (number(incarnation.0), self.lease_ms());
+        let renewed = self.writer.write(move |writing| {
+            Box::pin(async move { writing.rows(RENEW, &[&incarnation, &lease]).await })
+        });
+        renewed.await?.first().map_or(Ok(false), |row| row.try_get(0).map_err(unreadable))
+    }
+
+    async fn node_write(&self, sql: &'static str, incarnation: Incarnation) -> Result<(), StoreError> {
+        let incarnation = number(incarnation.0);
+        let written = self
+            .writer
+            .write(move |writing| Box::pin(async move { writing.execute(sql, &[&incarnation]).await }));
+        written.await.map(drop)
+    }
+
+    fn lease_ms(&self) -> i64 {
+        i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// What the host does last: it is forgotten, unless it leaves tasks behind.
+    pub(super) async fn farewell(&self) {
+        let Some(incarnation) = *self.node.lock().await else { return };
+        let left = async {
+            self.node_write(RESIGN, incarnation).await?;
+            self.node_write(FORGET, incarnation).await
+        };
+        if let Err(error) = left.await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the others could not be told that this host ends"
+            );
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! How many live tasks there are in all, roughly. Counting them for each creation would
+//! cost more than the creation; far from the quota it need not be known exactly.
+
+use super::connections::Readers;
+use super::error::unreadable;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use toolyard_task::store::StoreError;
+
+const COUNT: &str = "SELECT count(*) FROM task WHERE status <= 2";
+
+/// A count is believed for so long.
+const FRESH: Duration = Duration::from_secs(1);
+/// As long as so many more fit, nobody counts. Hosts that create as many within
+/// [`FRESH`] may go beyond the quota by what they create meanwhile.
+const AMPLE: u64 = 2_000;
+
+/// What is known of it.
+#[derive(Default)]
+pub(super) struct Room(Mutex<Option<(Instant, u64)>>);
+
+impl Room {
+    /// The quota, if it has to be asked about in the transaction that creates.
+    pub(super) async fn asked(&self, readers: &Readers, quota: u32) -> Result<Option<u32>, StoreError> {
+        if u64::from(quota) <= AMPLE {
+            return Ok(Some(quota));
+        }
+        let known = *self.lock();
+        let live = match known.filter(|(at, _)| at.elapsed() < FRESH) {
+            Some((_, live)) => live,
+            None => {
+                let rows = readers.rows(COUNT, &[]).await?;
+                let live: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)?;
+                *self.lock() = Some((Instant::now(), live.unsigned_abs()));
+                live.unsigned_abs()
+            }
+        };
+        Ok((live + AMPLE >= u64::from(quota)).then_some(quota))
+    }
+
+    /// One more was created here.
+    pub(super) fn taken(&self) {
+        if let Some((_, live)) = &mut *self.lock() {
+            *live += 1;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Instant, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,162 @@
+//! Sessions in PostgreSQL.
+
+use super::PostgresStore;
+use super::error::{corrupt, unreadable};
+use super::tasks::number;
+use super::writer::{Job, Writing};
+use crate::Refused;
+use crate::codec::CodecError;
+use async_trait::async_trait;
+use std::sync::Arc;
+use tokio_postgres::Error;
+use toolyard_task::session::{Session, SessionStore};
+use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{SessionId, TaskId};
+
+/// The server says what time it is; the record has none.
+const OPEN: &str = "
+    INSERT INTO session (id, created, seen, record)
+    SELECT $2, now, now, $3 FROM (SELECT store_time($1) AS now OFFSET 0) AS clock
+    ON CONFLICT (id) DO NOTHING RETURNING seen";
+
+/// Removes those that were longest unseen, and never the one just opened, until there are
+/// no more than $2. All others may be at work; then there are too many for a while.
+const EVICT: &str = "
+    DELETE FROM session WHERE id IN (
+        SELECT id FROM session AS idle WHERE id <> $1
+            AND NOT EXISTS (SELECT 1 FROM task WHERE session = idle.id AND status <= 2)
+        ORDER BY seen, id LIMIT greatest((SELECT count(*) FROM session) - $2, 0) FOR UPDATE SKIP LOCKED)";
+
+const READ: &str = "SELECT created, seen, record FROM session WHERE id = $1";
+/// In the order of their ids, as all who lock several.
+const SEEN: &str = "
+    UPDATE session SET seen = greatest(seen, (SELECT store_time($1))) WHERE id IN (
+        SELECT id FROM session WHERE id = ANY($2) ORDER BY id FOR UPDATE)";
+/// What else stands in the record is not taken from what the caller holds, which may be old.
+const RECORD: &str = "SELECT record FROM session WHERE id = $1 FOR UPDATE";
+const REMEMBER: &str = "UPDATE session SET record = $2 WHERE id = $1";
+const CLOSE: &str = "DELETE FROM session WHERE id = $1";
+const SWEEP: &str = "
+    DELETE FROM session WHERE seen <= (SELECT store_time($1)) - $2
+        AND NOT EXISTS (SELECT 1 FROM task WHERE session = session.id AND status <= 2)";
+
+#[async_trait]
+impl SessionStore for PostgresStore {
+    async fn open(&self, session: Session, most: u32) -> Result<Session, StoreError> {
+        let record = Arc::new((encode(&session)?, session));
+        let opened = self.writer.write(move |writing| {
+            let record = record.clone();
+            Box::pin(async move { open(writing, &record.0, &record.1, most).await })
+        });
+        opened.await?
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<Option<Session>, StoreError> {
+        let rows = self.readers.rows(READ, &[&id.0]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let session = decode(row.try_get(2).map_err(unreadable)?)?;
+        let times = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
+        Ok(Some(Session { created_at: Timestamp(times.0), seen_at: Timestamp(times.1), ..session }))
+    }
+
+    async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
+        // The server says when, since it is written soon.
+        if self.beside.touches.touch(id, ()) {
+            self.writer.look();
+        }
+        Ok(())
+    }
+
+    async fn remember(&self, session: &Session) -> Result<bool, StoreError> {
+        let session = Arc::new(session.clone());
+        let done = self.writer.write(move |writing| {
+            let session = session.clone();
+            Box::pin(async move { remember(writing, &session).await })
+        });
+        done.await?
+    }
+
+    async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let id = id.clone();
+        let closed = self.writer.write(move |writing| {
+            let id = id.clone();
+            Box::pin(async move { writing.execute(CLOSE, &[&id.0]).await })
+        });
+        Ok(closed.await? > 0)
+    }
+
+    async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
+        let swept = self.writer.write(move |writing| {
+            Box::pin(
+                async move { writing.execute(SWEEP, &[&writing.beside.floor.get(), &number(idle_ms)]).await },
+            )
+        });
+        Ok(u32::try_from(swept.await?).unwrap_or(u32::MAX))
+    }
+}
+
+async fn open(
+    writing: &Writing<'_>,
+    record: &str,
+    session: &Session,
+    most: u32,
+) -> Result<Result<Session, StoreError>, Error> {
+    let opened = writing.rows(OPEN, &[&writing.beside.floor.get(), &session.id.0, &record]).await?;
+    let Some(row) = opened.first() else {
+        return Ok(Err(StoreError::Corrupt(Refused::Exists(session.id.to_string()).into())));
+    };
+    let now = writing.beside.floor.saw(row.try_get(0)?);
+    writing.execute(EVICT, &[&session.id.0, &i64::from(most)]).await?;
+    Ok(Ok(Session { created_at: now, seen_at: now, ..session.clone() }))
+}
+
+async fn remember(writing: &Writing<'_>, set: &Session) -> Result<Result<bool, StoreError>, Error> {
+    let rows = writing.rows(RECORD, &[&set.id.0]).await?;
+    let Some(row) = rows.first() else { return Ok(Ok(false)) };
+    let changed = decode(row.try_get(0)?).and_then(|stored| {
+        let (log_level, subscriptions) = (set.log_level.clone(), set.subscriptions.clone());
+        encode(&Session { log_level, subscriptions, ..stored })
+    });
+    match changed {
+        Ok(changed) => writing.execute(REMEMBER, &[&set.id.0, &changed]).await.map(|_| Ok(true)),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+fn encode(session: &Session) -> Result<String, StoreError> {
+    serde_json::to_string(session).map_err(|error| corrupt(CodecError::Json(error)))
+}
+
+fn decode(record: &str) -> Result<Session, StoreError> {
+    serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
+}
+
+/// Notes that sessions were seen. Nobody waits for it.
+pub(super) struct Seen(Vec<String>);
+
+impl Seen {
+    pub(super) fn new(touched: Vec<(SessionId, ())>) -> Self {
+        Self(touched.into_iter().map(|(id, ())| id.0).collect())
+    }
+}
+
+#[async_trait]
+impl Job for Seen {
+    async fn attempt(&mut self, writing: &Writing<'_>) -> Result<(), Error> {
+        writing.execute(SEEN, &[&writing.beside.floor.get(), &self.0]).await.map(drop)
+    }
+
+    fn settle(self: Box<Self>, ended: Result<(), StoreError>) {
+        if let Err(error) = ended {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "when sessions were seen could not be noted"
+            );
+        }
+    }
+
+    fn locks(&self) -> Option<TaskId> {
+        None
+    }
+}

@@ -1,0 +1,430 @@
+//! Tasks in PostgreSQL.
+
+use super::error::{corrupt, unreadable};
+use super::writer::Writing;
+use super::{PostgresStore, search};
+use crate::codec::{self, CodecError, Columns};
+use crate::seal::{Column, KeyId, Sealing};
+use crate::{Refused, trail};
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio_postgres::{Error, Row};
+use toolyard_task::audit::Entry;
+use toolyard_task::search::{Page, Search};
+use toolyard_task::store::{
+    Committed, CreateError, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
+};
+use toolyard_task::task::{Summary, Task};
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Incarnation, Owner, TaskId};
+use uuid::Uuid;
+
+const READ: &str = "
+    SELECT record, arguments, outcome, created, updated, store_time($2) FROM task WHERE id = $1";
+
+/// Nothing of a task of somebody else is decoded, or even read to its end.
+const READ_OF: &str = "
+    SELECT record, arguments, outcome, created, updated, store_time($2) FROM task WHERE id = $1 AND owner = $3";
+
+/// The server says what time it is, and no caller waits for that before it writes: the
+/// times are in the columns, and the record of a first version has none yet ([`timed`]).
+const CREATE: &str = "
+    WITH room AS MATERIALIZED (SELECT room_for($3, $12, $13) AS said),
+    made AS (
+        INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, record, arguments, outcome)
+        SELECT $2, $3, $4, $5, now, now, now + $6, $7, $8, $9, $10, $11
+        FROM room, LATERAL (SELECT store_time($1) AS now OFFSET 0) AS clock WHERE said = 0
+        ON CONFLICT (id) DO NOTHING
+        RETURNING created)
+    SELECT said, (SELECT created FROM made) FROM room";
+
+const INSERT: &str = "
+    INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, record, arguments, outcome)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    ON CONFLICT (id) DO NOTHING";
+
+/// Without the arguments: what is not named here and is kept apart is not written anew.
+const UPDATE: &str = "
+    UPDATE task SET status = $3, updated = $4, version = $2, record = $5, outcome = $6, due = $7, incarnation = $8
+    WHERE id = $1 AND version = $2::bigint - 1";
+
+const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
+
+/// Also where it was on its way out. A key that stands there is not locked by those who
+/// use it.
+const SEALED: &str = "
+    INSERT INTO seal (key, leaving) SELECT $1, false WHERE NOT EXISTS (SELECT 1 FROM seal WHERE key = $1 AND NOT leaving)
+    ON CONFLICT (key) DO UPDATE SET leaving = false";
+
+const LIST: &str = "
+    SELECT id, status, created, updated, record FROM task
+    WHERE (created, id) > ($1, $2) AND (status <= 2 OR due > (SELECT store_time($3)))
+    ORDER BY created, id LIMIT $4";
+
+const LIST_OF: &str = "
+    SELECT id, status, created, updated, record FROM task
+    WHERE owner = $5 AND (created, id) > ($1, $2) AND (status <= 2 OR due > (SELECT store_time($3)))
+    ORDER BY created, id LIMIT $4";
+
+const DUE: &str = "
+    SELECT id FROM task WHERE due <= (SELECT store_time($1)) ORDER BY due, id LIMIT $2";
+
+const HELD: &str = "SELECT id FROM task WHERE incarnation = $1 AND status <= 2 ORDER BY id";
+
+/// In the order of their ids, as all who lock several.
+const REMOVE: &str = "
+    DELETE FROM task WHERE id IN (
+        SELECT id FROM task WHERE id = ANY($2) AND status > 2 AND due <= (SELECT store_time($1))
+        ORDER BY id FOR UPDATE)";
+
+/// The longest span is kept in whole steps of this many milliseconds, so that it is not
+/// written at every change of tasks that grow old.
+const SPAN_STEP: i64 = 60_000;
+
+/// Before this id there is none.
+const FIRST: Uuid = Uuid::nil();
+
+#[async_trait]
+impl TaskStore for PostgresStore {
+    async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
+        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let new = Arc::new((New::of(task, &self.sealing).map_err(corrupt)?, bodies));
+        let in_all = self.room.asked(&self.readers, quota.in_all).await?;
+        let created = self.writer.write(move |writing| {
+            let new = new.clone();
+            Box::pin(async move { create(writing, &new.0, &new.1, quota, in_all).await })
+        });
+        let created = created.await?;
+        if created.is_ok() {
+            self.room.taken();
+        }
+        created
+    }
+
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
+        let (floor, owner) = (self.beside.floor.get(), owner.map(|owner| owner.key().into_bytes()));
+        let rows = match &owner {
+            Some(owner) => self.readers.rows(READ_OF, &[&id.0, &floor, owner]).await?,
+            None => self.readers.rows(READ, &[&id.0, &floor]).await?,
+        };
+        let Some(row) = rows.first() else { return Ok(None) };
+        let task = task(id, row, &self.sealing)?;
+        let now = self.beside.floor.saw(row.try_get(5).map_err(unreadable)?);
+        Ok(Some(Read { task, now }))
+    }
+
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
+        let change = Change::of(task, &self.sealing).map_err(corrupt)?;
+        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let (id, at) = (task.id, task.updated_at);
+        let change = Arc::new((change, bodies));
+        let committed = self.writer.write_to(Some(id), move |writing| {
+            let change = change.clone();
+            Box::pin(async move {
+                let committed = change.0.write(writing).await?;
+                if committed == Committed::Done {
+                    writing.log(|lines| change.1.iter().for_each(|body| lines.push(at, body)));
+                }
+                Ok(committed)
+            })
+        });
+        committed.await
+    }
+
+    async fn versions(&self, ids: &[TaskId]) -> Result<Vec<(TaskId, u64)>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let rows = self.readers.rows("SELECT id, version FROM task WHERE id = ANY($1)", &[&ids]).await?;
+        let found = |row: &Row| Ok((TaskId(row.try_get(0)?), row.try_get::<_, i64>(1)?.unsigned_abs()));
+        rows.iter().map(|row| found(row).map_err(unreadable)).collect()
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
+        let (created, after) = match &query.after {
+            Some(after) => (after.created_at.0, after.id.0),
+            None => (i64::MIN, FIRST),
+        };
+        let (floor, limit) = (self.beside.floor.get(), i64::from(query.limit));
+        let rows = match query.owner.as_ref().map(|owner| owner.key().into_bytes()) {
+            Some(owner) => self.readers.rows(LIST_OF, &[&created, &after, &floor, &limit, &owner]).await?,
+            None => self.readers.rows(LIST, &[&created, &after, &floor, &limit]).await?,
+        };
+        rows.iter().map(|row| summary(row, &self.sealing)).collect()
+    }
+
+    async fn search(&self, query: &Search) -> Result<Page, StoreError> {
+        search::search(&self.readers, query, self.beside.floor.get(), &self.sealing).await
+    }
+
+    async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
+        let floor = self.beside.floor.get();
+        ids(&self.readers.rows(DUE, &[&floor, &i64::from(limit)]).await?)
+    }
+
+    async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError> {
+        ids(&self.readers.rows(HELD, &[&number(incarnation.0)]).await?)
+    }
+
+    async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
+        let ids: Arc<Vec<Uuid>> = Arc::new(ids.iter().map(|id| id.0).collect());
+        let removed = self.writer.write(move |writing| {
+            let ids = ids.clone();
+            Box::pin(async move { writing.execute(REMOVE, &[&writing.beside.floor.get(), &*ids]).await })
+        });
+        Ok(u32::try_from(removed.await?).unwrap_or(u32::MAX))
+    }
+
+    fn hints(&self) -> Box<dyn Hints> {
+        self.listener.feed()
+    }
+}
+
+/// A task that is not stored yet, encoded by its caller.
+pub(super) struct New {
+    pub(super) task: Task,
+    owner: Vec<u8>,
+    record: String,
+    arguments: Bytes,
+    outcome: Option<Vec<u8>>,
+    key: Option<KeyId>,
+}
+
+impl New {
+    pub(super) fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
+        let arguments = match sealing.bytes(task.id, Column::Arguments, task.arguments.as_bytes())? {
+            Cow::Borrowed(_) => task.arguments.bytes(),
+            Cow::Owned(sealed) => sealed.into(),
+        };
+        let (owner, outcome) = (task.owner.key().into_bytes(), outcome(&task, sealing)?);
+        let record = record(&task, sealing)?;
+        Ok(Self { owner, record, arguments, outcome, key: sealing.key(), task })
+    }
+
+    /// Writes it with the times that it has. Says whether there was none of its id.
+    pub(super) async fn insert(
+        &self,
+        writing: &Writing<'_>,
+        record: &str,
+        holder: Incarnation,
+    ) -> Result<bool, Error> {
+        let task = &self.task;
+        sealed(writing, self.key).await?;
+        let inserted = writing
+            .execute(
+                INSERT,
+                &[
+                    &task.id.0,
+                    &self.owner,
+                    &task.session.as_ref().map(|session| session.0.as_str()),
+                    &status(task),
+                    &task.created_at.0,
+                    &task.updated_at.0,
+                    &task.due_at().0,
+                    &number(holder.0),
+                    &number(task.version),
+                    &record,
+                    &&self.arguments[..],
+                    &self.outcome,
+                ],
+            )
+            .await?;
+        Ok(inserted == 1)
+    }
+}
+
+async fn create(
+    writing: &Writing<'_>,
+    new: &New,
+    bodies: &[String],
+    quota: Quota,
+    in_all: Option<u32>,
+) -> Result<Result<Task, CreateError>, Error> {
+    let task = &new.task;
+    sealed(writing, new.key).await?;
+    let rows = writing
+        .rows(
+            CREATE,
+            &[
+                &writing.beside.floor.get(),
+                &task.id.0,
+                &new.owner,
+                &task.session.as_ref().map(|session| session.0.as_str()),
+                &status(task),
+                &number(task.ttl_ms),
+                &number(task.fence.incarnation.0),
+                &number(task.version),
+                &new.record,
+                &&new.arguments[..],
+                &new.outcome,
+                &i64::from(quota.per_owner),
+                &in_all.map(i64::from),
+            ],
+        )
+        .await?;
+    let (said, created): (i32, Option<i64>) = match rows.first() {
+        Some(row) => (row.try_get(0)?, row.try_get(1)?),
+        None => (0, None),
+    };
+    Ok(match (said, created) {
+        (1, _) => Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }),
+        (2, _) => Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }),
+        (_, None) => Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into()),
+        (_, Some(created)) => {
+            let now = writing.beside.floor.saw(created);
+            writing.log(|lines| bodies.iter().for_each(|body| lines.push(now, body)));
+            writing.changes(task.id);
+            let task = timed(task.clone(), now, now);
+            Ok(task)
+        }
+    })
+}
+
+/// A task with the times of its columns. The record of the first version was written before
+/// the server said what time it was.
+fn timed(task: Task, created_at: Timestamp, updated_at: Timestamp) -> Task {
+    let started_at = if task.version == 1 { task.started_at.map(|_| created_at) } else { task.started_at };
+    Task { created_at, updated_at, started_at, ..task }
+}
+
+/// The key that something is sealed with stands in the store.
+async fn sealed(writing: &Writing<'_>, key: Option<KeyId>) -> Result<(), Error> {
+    if let Some(key) = key {
+        writing.execute(SEALED, &[&&key.0[..]]).await?;
+    }
+    Ok(())
+}
+
+/// A record, as it is written.
+pub(super) fn record(task: &Task, sealing: &Sealing) -> Result<String, CodecError> {
+    sealing.record(task.id, codec::record(task)?)
+}
+
+/// What a task came to, as it is written.
+fn outcome(task: &Task, sealing: &Sealing) -> Result<Option<Vec<u8>>, CodecError> {
+    let Some(outcome) = &task.outcome else { return Ok(None) };
+    let plain = codec::outcome(outcome)?;
+    Ok(Some(sealing.bytes(task.id, Column::Outcome, plain)?.into_owned()))
+}
+
+fn status(task: &Task) -> i16 {
+    i16::try_from(codec::status(task.status())).unwrap_or(i16::MAX)
+}
+
+/// A change, encoded by its caller.
+struct Change {
+    id: TaskId,
+    status: i16,
+    updated: i64,
+    /// How long after its creation the task changed.
+    span: i64,
+    due: i64,
+    incarnation: i64,
+    version: i64,
+    record: String,
+    outcome: Option<Vec<u8>>,
+    key: Option<KeyId>,
+}
+
+impl Change {
+    fn of(task: &Task, sealing: &Sealing) -> Result<Self, CodecError> {
+        Ok(Self {
+            id: task.id,
+            status: status(task),
+            updated: task.updated_at.0,
+            span: task.updated_at.0.saturating_sub(task.created_at.0),
+            due: task.due_at().0,
+            incarnation: number(task.fence.incarnation.0),
+            version: number(task.version),
+            record: record(task, sealing)?,
+            outcome: outcome(task, sealing)?,
+            key: sealing.key(),
+        })
+    }
+
+    async fn write(&self, writing: &Writing<'_>) -> Result<Committed, Error> {
+        sealed(writing, self.key).await?;
+        spanned(writing, self.span).await?;
+        let written = writing
+            .execute(
+                UPDATE,
+                &[
+                    &self.id.0,
+                    &self.version,
+                    &self.status,
+                    &self.updated,
+                    &self.record,
+                    &self.outcome,
+                    &self.due,
+                    &self.incarnation,
+                ],
+            )
+            .await?;
+        if written == 0 {
+            return Ok(Committed::Stale);
+        }
+        writing.changes(self.id);
+        Ok(Committed::Done)
+    }
+}
+
+/// A task changed so long after its creation. Searches rely on the span that is stored being
+/// no shorter than any there ever was; it never shrinks, so what is remembered here never is
+/// more than that.
+pub(super) async fn spanned(writing: &Writing<'_>, span: i64) -> Result<(), Error> {
+    if span > writing.beside.longest.load(Ordering::Relaxed) {
+        let longer = (span.saturating_add(SPAN_STEP - 1) / SPAN_STEP).saturating_mul(SPAN_STEP).max(span);
+        writing.execute(LONGER, &[&longer]).await?;
+        // If this transaction comes to nothing, the next attempt has to write it again.
+        writing.after_commit(longer);
+    }
+    Ok(())
+}
+
+fn ids(rows: &[Row]) -> Result<Vec<TaskId>, StoreError> {
+    rows.iter().map(|row| row.try_get(0).map(TaskId).map_err(unreadable)).collect()
+}
+
+/// A summary, from the columns id, status, created, updated and record.
+pub(super) fn summary(row: &Row, sealing: &Sealing) -> Result<Summary, StoreError> {
+    let columns = |row: &Row| {
+        Ok(Columns {
+            id: TaskId(row.try_get(0)?),
+            status: row.try_get::<_, i16>(1)?.into(),
+            created: row.try_get(2)?,
+            updated: row.try_get(3)?,
+        })
+    };
+    let columns = columns(row).map_err(unreadable)?;
+    let record = sealing.open_record(columns.id, row.try_get(4).map_err(unreadable)?).map_err(corrupt)?;
+    codec::summary(&columns, &record).map_err(corrupt)
+}
+
+/// A task, from the columns record, arguments, outcome, created and updated.
+pub(super) fn task(id: TaskId, row: &Row, sealing: &Sealing) -> Result<Task, StoreError> {
+    let (record, arguments) = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
+    let outcome = row.try_get(2).map_err(unreadable)?;
+    let task = decoded(id, record, arguments, outcome, sealing).map_err(corrupt)?;
+    let times = (row.try_get(3).map_err(unreadable)?, row.try_get(4).map_err(unreadable)?);
+    Ok(timed(task, Timestamp(times.0), Timestamp(times.1)))
+}
+
+fn decoded(
+    id: TaskId,
+    record: &str,
+    arguments: Vec<u8>,
+    outcome: Option<Vec<u8>>,
+    sealing: &Sealing,
+) -> Result<Task, CodecError> {
+    let record = sealing.open_record(id, record)?;
+    let arguments = sealing.open(id, Column::Arguments, arguments)?;
+    let outcome = outcome.map(|outcome| sealing.open(id, Column::Outcome, outcome)).transpose()?;
+    let task = codec::task(&record, arguments, outcome)?;
+    if task.id == id { Ok(task) } else { Err(CodecError::OtherTask(task.id)) }
+}
+
+/// The server's integers have a sign. Counters never come near it.
+pub(super) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,115 @@
+//! The contract suite over the store in PostgreSQL, on a server of its own.
+
+#[path = "../../../../tests/src/postgres.rs"]
+#[allow(dead_code, reason = "the host's tests need more of it")]
+mod server;
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio_postgres::NoTls;
+use toolyard_store::contract::{Fixture, Host, ManualClock, START};
+use toolyard_store::postgres::Place;
+use toolyard_store::{Keyring, PostgresOptions, PostgresStore};
+
+const LEASE: Duration = Duration::from_secs(15);
+
+fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
+    let server = server::shared()?;
+    let schema = server.schema();
+    let place = Place::parse(&server.address(), &schema).expect("an address");
+    let options = PostgresOptions {
+        lease: LEASE,
+        readers: 4,
+        audit: true,
+        note: Duration::from_millis(20),
+        touch: Duration::from_millis(20),
+        adopt_after: Duration::ZERO,
+        keys,
+        ..PostgresOptions::default()
+    };
+    // The tables first, so that the clock can be put in place of the server's.
+    let first = open(&place, &options);
+    tokio::task::block_in_place(|| Handle::current().block_on(first.shut_down()));
+    let clock = clock(server, schema);
+    let open = move || {
+        let store = open(&place, &options);
+        let killed = store.clone();
+        let end = async move {
+            // One that crashes tells nobody.
+            if leaves {
+                killed.shut_down().await;
+            }
+        };
+        Host { store, kill: Box::new(move || Box::pin(end)) }
+    };
+    Some(Fixture { clock, open: Box::new(open), races: 1_000 })
+}
+
+fn open(place: &Place, options: &PostgresOptions) -> Arc<PostgresStore> {
+    let opened = PostgresStore::open(place.clone(), options.clone());
+    tokio::task::block_in_place(|| Handle::current().block_on(opened)).expect("opens")
+}
+
+/// The server's clock in this schema is set by the test from here on.
+fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
+    let (set, sets) = mpsc::channel::<(i64, mpsc::Sender<()>)>();
+    let address = server.address();
+    let keeps = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async move {
+            let (client, driver) = tokio_postgres::connect(&address, NoTls).await.expect("connects");
+            let driving = tokio::spawn(driver);
+            let replaced = format!(
+                "SET search_path = {schema};
+                 CREATE TABLE manual_clock (now bigint NOT NULL);
+                 INSERT INTO manual_clock VALUES ({START});
+                 CREATE OR REPLACE FUNCTION engine_time() RETURNS bigint LANGUAGE sql VOLATILE AS
+                     $$ SELECT now FROM manual_clock $$"
+            );
+            client.batch_execute(&replaced).await.expect("replaces the clock");
+            while let Ok((now, done)) = sets.recv() {
+                client.execute("UPDATE manual_clock SET now = $1", &[&now]).await.expect("sets the clock");
+                let _ = done.send(());
+            }
+            drop(client);
+            drop(driving.await);
+        });
+    };
+    std::thread::Builder::new().name("clock".into()).spawn(keeps).expect("a thread");
+    let tell = move |now| {
+        let (done, is_done) = mpsc::channel();
+        set.send((now, done)).expect("the clock lives");
+        is_done.recv().expect("the clock is set");
+    };
+    // It is in place when the first setting was taken.
+    tell(START);
+    ManualClock::telling(START, Box::new(tell))
+}
+
+/// As `contract_tests!`, where a server is to be had.
+macro_rules! over_postgres {
+    ($keys:expr) => {
+        toolyard_store::contract_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
+    };
+}
+
+mod plain {
+    use super::*;
+
+    over_postgres!(None);
+}
+
+/// Whatever a store promises, it promises encrypted as well.
+mod encrypted {
+    use super::*;
+
+    over_postgres!(Keyring::new([[7; 32]]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_holds_as_long_as_it_is_renewed() {
+    let Some(fixture) = fixture(None, false) else { return };
+    toolyard_store::contract::leases::a_lease_holds_as_long_as_it_is_renewed(fixture, LEASE).await;
+}

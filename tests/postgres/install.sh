@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Sees to it that the programs of a PostgreSQL server are there, which tests start for
+# themselves: each has a folder, a port and an end of its own, and nothing of a server that
+# runs on this machine is touched. A second run does nothing.
+#
+# Where they are missing they are installed, on Debian and its relatives, by root. A
+# person's machine goes without them, loudly; CI does not get away with it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/pins.sh
+
+there() {
+  local folder
+  for folder in $(IFS=:; echo $PATH) /usr/lib/postgresql/*/bin; do
+    if [ -x "$folder/initdb" ] && [ -x "$folder/postgres" ]; then return 0; fi
+  done
+  return 1
+}
+
+there && exit
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "Installing PostgreSQL"
+  export DEBIAN_FRONTEND=noninteractive
+  # The package would make and start a server of its own.
+  mkdir -p /etc/postgresql-common
+  [ -e /etc/postgresql-common/createcluster.conf ] ||
+    echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
+  apt-get -q update && apt-get -q install -y --no-install-recommends postgresql || true
+fi
+mkdir -p target
+there || without target/.postgres "PostgreSQL" \
+  "It needs initdb and postgres: they are neither on the PATH nor in /usr/lib/postgresql (Debian: apt-get install postgresql)."

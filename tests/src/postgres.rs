@@ -1,0 +1,249 @@
+//! A PostgreSQL server for tests: its own folder, socket and port, and its end with the
+//! process that started it. Also compiled into the tests of the store, so it needs nothing
+//! but the standard library.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, mpsc};
+use std::time::{Duration, Instant};
+
+/// However slow the machine, a server answers within this time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether acknowledged changes are flushed to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flushing {
+    /// As a server does.
+    On,
+    /// Not, where the disk is not what is tested.
+    Off,
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Server {
+    bin: PathBuf,
+    folder: PathBuf,
+    port: u16,
+    child: Mutex<Option<Child>>,
+}
+
+/// The server that the tests of one process share; none where PostgreSQL is not installed,
+/// which is no excuse in CI.
+///
+/// # Panics
+/// In CI, if it is not installed; anywhere, if it does not start.
+pub fn shared() -> Option<&'static Server> {
+    static SHARED: OnceLock<Option<Server>> = OnceLock::new();
+    let shared = SHARED.get_or_init(|| {
+        let (tell, told) = mpsc::channel();
+        // The server is told of the end of the thread that started it, so that one lasts
+        // as long as the process.
+        let forever = move || {
+            drop(tell.send(Server::start(Flushing::Off)));
+            loop {
+                std::thread::park();
+            }
+        };
+        std::thread::Builder::new().name("postgres".into()).spawn(forever).expect("a thread");
+        told.recv().expect("the thread lives")
+    });
+    shared.as_ref()
+}
+
+impl Server {
+    /// Starts one, or says loudly that it cannot be had.
+    ///
+    /// # Panics
+    /// In CI, if it is not installed; anywhere, if it does not start.
+    pub fn start(flushing: Flushing) -> Option<Self> {
+        let Some(bin) = programs() else {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "PostgreSQL is not installed (tests/postgres/install.sh)"
+            );
+            eprintln!("SKIPPED: PostgreSQL is not installed (tests/postgres/install.sh)");
+            return None;
+        };
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        remove_left();
+        let folder = std::env::temp_dir().join(format!("toolyard-postgres-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        if is_root() {
+            run(Command::new("chown").arg("nobody").arg(&folder));
+        }
+        let data = folder.join("data");
+        let mut make = unprivileged(&bin.join("initdb"));
+        make.args([
+            "--username=toolyard",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "-D",
+        ]);
+        run(make.arg(&data));
+        let server = Self { bin, folder, port: free_port(), child: Mutex::new(None) };
+        let fsync = if flushing == Flushing::Off { "off" } else { "on" };
+        let settings = format!(
+            "listen_addresses = '127.0.0.1'\nport = {}\nunix_socket_directories = '{}'\nmax_connections = 300\n\
+             fsync = {fsync}\nlog_min_messages = warning\nshared_buffers = 64MB\n",
+            server.port,
+            server.folder.display()
+        );
+        let configured = data.join("postgresql.conf");
+        let text = fs::read_to_string(&configured).expect("initdb wrote it") + &settings;
+        fs::write(&configured, text).expect("it can be written");
+        server.begin();
+        Some(server)
+    }
+
+    /// Starts it again after [`Server::kill`].
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn begin(&self) {
+        let mut command = unprivileged(&self.bin.join("postgres"));
+        let log = fs::OpenOptions::new().create(true).append(true).open(self.log()).expect("a log");
+        let errors = log.try_clone().expect("a handle");
+        command.arg("-D").arg(self.folder.join("data")).stdin(Stdio::null()).stdout(log).stderr(errors);
+        *self.child.lock().expect("no panic") = Some(command.spawn().expect("it starts"));
+        let began = Instant::now();
+        while !self.answers() {
+            assert!(began.elapsed() < PATIENCE, "no server: {}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it as a crash does: nothing is written any more, no client is told.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn kill(&self) {
+        let mut child = self.child.lock().expect("no panic").take().expect("it runs");
+        // The processes for the clients see that their parent is gone.
+        child.kill().expect("it ends");
+        child.wait().expect("it has ended");
+        let pid = self.folder.join("data/postmaster.pid");
+        // A new one waits for the shared memory of the old one to be let go, and says so.
+        let began = Instant::now();
+        while self.answers() {
+            assert!(began.elapsed() < PATIENCE, "it goes on: {}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(fs::remove_file(pid));
+    }
+
+    /// The number of its process.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn pid(&self) -> u32 {
+        self.child.lock().expect("no panic").as_ref().expect("it runs").id()
+    }
+
+    /// Where it listens on this machine.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The address of its database.
+    pub fn address(&self) -> String {
+        self.address_at(self.port)
+    }
+
+    /// The same, by way of another port.
+    pub fn address_at(&self, port: u16) -> String {
+        format!("postgres://toolyard@127.0.0.1:{port}/postgres?sslmode=disable")
+    }
+
+    /// The name of a schema that no other test uses.
+    pub fn schema(&self) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// What it wrote to its log.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    fn answers(&self) -> bool {
+        let mut ask = Command::new(self.bin.join("pg_isready"));
+        ask.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        ask.status().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.lock().expect("no panic").take() {
+            drop(child.kill());
+            drop(child.wait());
+        }
+        drop(fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// The folder with the programs of a server.
+fn programs() -> Option<PathBuf> {
+    let on_path = std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect::<Vec<_>>());
+    let mut packaged: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .map(|all| all.flatten().map(|version| version.path().join("bin")).collect())
+        .unwrap_or_default();
+    packaged.sort();
+    let complete =
+        |folder: &PathBuf| ["initdb", "postgres", "pg_isready"].iter().all(|name| folder.join(name).exists());
+    packaged.into_iter().rev().chain(on_path.unwrap_or_default()).find(complete)
+}
+
+/// It refuses to run as root, and has to end with this process.
+fn unprivileged(program: &Path) -> Command {
+    if !Path::new("/usr/bin/setpriv").exists() && !Path::new("/bin/setpriv").exists() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    if is_root() {
+        command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups"]);
+    }
+    command.args(["--pdeathsig", "QUIT"]).arg(program);
+    command
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output().map(|output| output.stdout);
+    id.is_ok_and(|id| id.trim_ascii() == b"0")
+}
+
+fn run(command: &mut Command) {
+    let output = command.current_dir(std::env::temp_dir()).output().expect("the command starts");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Folders of processes that have ended without a word.
+fn remove_left() {
+    let Ok(all) = fs::read_dir(std::env::temp_dir()) else { return };
+    for folder in all.flatten() {
+        let name = folder.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("toolyard-postgres-")) else {
+            continue;
+        };
+        let pid = rest.split('-').next().unwrap_or_default();
+        if !Path::new("/proc").join(pid).exists() {
+            drop(fs::remove_dir_all(folder.path()));
+        }
+    }
+}
