@@ -2,6 +2,8 @@
 # it gets by itself; nothing needs root.
 
 CARGO ?= cargo
+# What of the workspace is built for the binary alone.
+HOST := -p toolyard
 PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 # Not --locked: what the crates of the host depend on changes with them, and Cargo.lock there follows.
@@ -16,7 +18,7 @@ help: ## What can be made
 build: plugins host ## The binary and the shipped plugins
 
 host:
-	$(CARGO) build --release --locked -p toolyard
+	$(CARGO) build --release --locked $(HOST)
 
 plugins:
 	./plugins/build.sh
@@ -30,7 +32,9 @@ examples: host ## Build the examples of every language, with tools that are fetc
 serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:7420/mcp
 	exec $(BIN) serve --plugins $(PLUGINS_DIST)
 
-# One profile for the build and the tests, so that wasmtime is compiled once.
+# One profile for the build and the tests, so that wasmtime is compiled once; and with the
+# features that the tests need of what all share, so that the host is.
+test: HOST := --workspace --bin toolyard
 test: build fixtures examples clients published failpoints ## Build everything, then run all tests and the conformance suites
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native
@@ -46,6 +50,8 @@ failpoints:
 clients:
 	./tests/clients/install.sh
 	./tests/conformance/install.sh
+	./tests/postgres/install.sh
+	./tests/nginx/install.sh
 
 conformance: build fixtures ## Run the official conformance suites
 	./tests/conformance/run.sh
@@ -77,7 +83,7 @@ soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES), 
 	$(CARGO) build --release --locked --workspace
 	target/release/soak
 
-chaos: build fixtures ## Kill a host under load 1,000 times (CHAOS_KILLS), then 100,000 races (CHAOS_RACES)
+chaos: build fixtures ## Kill a host under load 1,000 times, 100,000 races, 30 minutes of disasters (CHAOS_KILLS, _RACES, _MINUTES)
 	$(CARGO) build --release --locked --workspace
 	target/release/chaos
 

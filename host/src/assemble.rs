@@ -18,7 +18,8 @@ use toolyard_dispatch::{
     Bounds, Departure, Dispatch, Drained, Observer, Parting, Policy, Rates, Settings, Stores, Weights,
 };
 use toolyard_engine::{Compiler, Engine, Limits, Outsiders, PluginReport, PluginState, Plugins, Snapshot};
-use toolyard_store::{MemoryStore, SqliteOptions, SqliteStore};
+use toolyard_store::postgres::Place;
+use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
 use toolyard_transport::{Implementation, Server, ServerIdentity};
 
@@ -68,7 +69,7 @@ pub struct Assembled {
     /// Ends after the services, whose last words it exports.
     exporter: Option<(JoinHandle<()>, watch::Sender<bool>)>,
     stop_services: watch::Sender<bool>,
-    close: CloseStore,
+    store: Arc<dyn Backend>,
     capacity: u32,
 }
 
@@ -109,7 +110,8 @@ impl Assembled {
     ) -> anyhow::Result<Self> {
         let engine = start_engine(config)?;
         let capacity = engine.capacity();
-        let (stores, close) = open_store(config)?;
+        let store = open_store(config).await?;
+        let stores = stores_in(&store);
         let exporter = exporter(config, &stores);
         let dispatch = Dispatch::new(
             Settings { adopts, ..dispatch_settings(config, capacity) },
@@ -131,9 +133,7 @@ impl Assembled {
         let mut plugins = Plugins::open(engine, config.plugins.clone());
         plugins.register_metrics(&mut registry);
         dispatch.register_metrics(&mut registry);
-        if let Some(store) = &close.0 {
-            store.register_metrics(&mut registry);
-        }
+        store.register_metrics(&mut registry);
         let mut interrupted = stop.clone();
         let snapshot = tokio::select! {
             biased;
@@ -190,7 +190,7 @@ impl Assembled {
         });
         server.metrics.register(&mut registry);
         let plugins = snapshot.plugins;
-        Ok(Self { server, plugins, registry, traces, services, exporter, stop_services, close, capacity })
+        Ok(Self { server, plugins, registry, traces, services, exporter, stop_services, store, capacity })
     }
 
     /// Takes no more calls, lets runs go on for `grace`, and ends what is left or hands
@@ -203,7 +203,7 @@ impl Assembled {
         #[cfg(feature = "failpoints")]
         toolyard_store::failpoint::reach("drain.begun");
         // Nobody finds what is only in memory.
-        let parting = if self.close.0.is_some() { parting } else { Parting::End(Departure::ShutDown) };
+        let parting = if self.store.is_durable() { parting } else { Parting::End(Departure::ShutDown) };
         self.server.dispatch.drain(grace, parting).await
     }
 
@@ -226,7 +226,7 @@ impl Assembled {
         if let Some(traces) = self.traces {
             traces.end().await;
         }
-        self.close.close().await;
+        self.store.shut_down().await;
     }
 
     /// Both at once, for whoever serves nobody any more.
@@ -236,9 +236,9 @@ impl Assembled {
         drained
     }
 
-    /// The store in a file, if there is one.
-    pub fn store(&self) -> Option<Arc<SqliteStore>> {
-        self.close.0.clone()
+    /// Where tasks are kept.
+    pub fn store(&self) -> Arc<dyn Backend> {
+        self.store.clone()
     }
 
     /// What the folder offers, in a few lines for a terminal.
@@ -271,11 +271,14 @@ impl Assembled {
         if !resources.is_empty() {
             out.push_str(&format!("  resources from {}\n", shown(&resources)));
         }
-        if config.store == StoreChoice::Sqlite {
-            out.push_str(&format!("  tasks in  {}\n", config.data.display()));
-        } else {
-            out.push_str("  tasks in  memory; they are lost when this process ends\n");
-        }
+        let kept = match &config.store {
+            StoreChoice::Sqlite => config.data.display().to_string(),
+            StoreChoice::Memory => "memory; they are lost when this process ends".to_owned(),
+            // It was read when the store was opened.
+            StoreChoice::Postgres(address) => Place::parse(address.reveal(), &config.schema)
+                .map_or_else(|_| "PostgreSQL".to_owned(), |place| place.to_string()),
+        };
+        out.push_str(&format!("  tasks in  {kept}\n"));
         if self.capacity < config.limits.running {
             out.push_str(&format!(
                 "  at most   {} calls at once, because of this machine's vm.max_map_count\n",
@@ -384,28 +387,35 @@ fn make_private_folder(path: &std::path::Path) -> anyhow::Result<()> {
         .with_context(|| format!("the data folder {} cannot be used; --data names another", path.display()))
 }
 
-/// Opens the store that was chosen. An unusable data folder ends the start;
-/// nothing falls back to memory by itself.
-pub fn open_store(config: &Config) -> anyhow::Result<(Stores, CloseStore)> {
-    match config.store {
+/// Opens the store that was chosen. One that cannot be used ends the start; nothing falls
+/// back to memory by itself.
+pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
+    Ok(match &config.store {
         StoreChoice::Memory => {
             let store = MemoryStore::new(Arc::new(SystemClock));
-            let store = Arc::new(if audited(config) { store.audited() } else { store });
-            let stores = Stores {
-                tasks: store.clone(),
-                nodes: store.clone(),
-                sessions: store.clone(),
-                keys: store.clone(),
-                grants: store.clone(),
-                audit: store,
+            Arc::new(if audited(config) { store.audited() } else { store })
+        }
+        StoreChoice::Sqlite => open_sqlite(config)?,
+        StoreChoice::Postgres(address) => {
+            // What is on its way out of the store is noted there.
+            make_private_folder(&config.data)?;
+            let place = Place::parse(address.reveal(), &config.schema)?;
+            let options = PostgresOptions {
+                name: host_name(),
+                lease: config.limits.lease,
+                audit: audited(config),
+                keys: encryption::keys(config.key_file.as_deref())?,
+                ..PostgresOptions::default()
             };
-            Ok((stores, CloseStore(None)))
+            PostgresStore::open(place, options).await?
         }
-        StoreChoice::Sqlite => {
-            let store = open_sqlite(config)?;
-            Ok((stores_in(&store), CloseStore(Some(store))))
-        }
-    }
+    })
+}
+
+/// What this host is called among those that share a database.
+fn host_name() -> String {
+    let machine = sysinfo::System::host_name().unwrap_or_else(|_| "unknown".to_owned());
+    format!("{machine} {}", std::process::id())
 }
 
 /// Opens the store in the data folder.
@@ -419,13 +429,14 @@ pub fn open_sqlite(config: &Config) -> anyhow::Result<Arc<SqliteStore>> {
 }
 
 /// The ports of this store.
-pub fn stores_in(store: &Arc<SqliteStore>) -> Stores {
+pub fn stores_in(store: &Arc<dyn Backend>) -> Stores {
     Stores {
         tasks: store.clone(),
         nodes: store.clone(),
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
+        gossip: store.clone(),
         audit: store.clone(),
     }
 }
@@ -450,18 +461,6 @@ pub fn exporter(config: &Config, stores: &Stores) -> Option<Exporter> {
     Some(Exporter::new(stores.audit.clone(), to, &config.data, limits.audit_backlog.as_u64()))
 }
 
-/// Closes the store at the end.
-pub struct CloseStore(Option<Arc<SqliteStore>>);
-
-impl CloseStore {
-    /// Writes what is queued and lets go of the files.
-    pub async fn close(self) {
-        if let Some(store) = self.0 {
-            store.shut_down().await;
-        }
-    }
-}
-
 /// The dispatcher's settings. `capacity` is what the machine can run at once.
 pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
     let limits = &config.limits;
@@ -483,6 +482,7 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         attempts: limits.attempts,
         rerun_after_ms: milliseconds(limits.rerun_after),
         adopts: true,
+        shares: limits.share,
         related_task: limits.question_related_task,
         retry_after_ms: milliseconds(limits.retry_after),
         page: limits.page,

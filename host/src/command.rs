@@ -11,6 +11,7 @@ pub mod compile;
 pub mod componentize;
 pub mod dev;
 pub mod grants;
+pub mod hosts;
 pub mod new;
 pub mod rules;
 pub mod serve;

@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toolyard_dispatch::authority::{Authority, RuleSpec};
 use toolyard_dispatch::{WeightSpec, Weights};
+use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::guard::Door;
 
 /// The flags that most commands share. Each has an environment variable and a
@@ -40,9 +41,11 @@ pub struct Flags {
     #[arg(long, value_name = "DIR", env = "TOOLYARD_DATA", global = true)]
     pub data: Option<PathBuf>,
 
-    /// Where tasks are kept: sqlite (in the data folder) or memory (lost at the
-    /// end). [key: store] [default: sqlite]
-    #[arg(long, value_name = "STORE", env = "TOOLYARD_STORE", global = true)]
+    /// Where tasks are kept: sqlite (in the data folder), memory (lost at the end),
+    /// or a database that several hosts share (postgres://user@host/database). An
+    /// address with a password is better given by TOOLYARD_STORE. [key: store]
+    /// [default: sqlite]
+    #[arg(long, value_name = "STORE", env = "TOOLYARD_STORE", hide_env_values = true, global = true)]
     pub store: Option<String>,
 
     /// What to log to stderr: error, warn, info, debug, trace, or a filter such as
@@ -78,12 +81,31 @@ impl Flags {
 }
 
 /// Where tasks are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreChoice {
     /// In a file of the data folder.
     Sqlite,
     /// In memory.
     Memory,
+    /// In the PostgreSQL database at this address, which several hosts share.
+    Postgres(Address),
+}
+
+/// The address of a database. There may be a password in it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address(String);
+
+impl Address {
+    /// All of it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("postgres://…")
+    }
 }
 
 /// What it all means.
@@ -95,6 +117,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Where tasks are kept.
     pub store: StoreChoice,
+    /// The schema of the database, if it is one.
+    pub schema: String,
     /// The file with the keys that tasks are encrypted with.
     pub key_file: Option<PathBuf>,
     /// Where HTTP is served.
@@ -147,12 +171,13 @@ pub struct Trace {
 const DEFAULT_FILE: &str = "toolyard.toml";
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 15] = [
+const PLAIN_KEYS: [&str; 16] = [
     "plugins",
     "plugins.folder",
     "plugins.require-digest",
     "data",
     "store",
+    "cluster.schema",
     "encryption.key-file",
     "listen",
     "log",
@@ -290,6 +315,7 @@ impl Written {
             .or_else(|| text("plugins.folder").or_else(|| text("plugins")).map(from_file));
         let data = flags.data.clone().or_else(|| text("data").map(from_file));
         let store = flags.store.clone().or_else(|| text("store"));
+        let schema = text("cluster.schema").unwrap_or_else(|| SCHEMA.to_owned());
         let key_file = text("encryption.key-file").filter(|path| !path.is_empty()).map(from_file);
         let address = listen.map(str::to_owned).or_else(|| text("listen"));
         let log = flags.log.clone().or_else(|| text("log"));
@@ -316,6 +342,7 @@ impl Written {
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,
             store: parse_store(store.as_deref())?,
+            schema,
             key_file,
             listen,
             log,
@@ -346,10 +373,12 @@ fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {
     match store {
         None | Some("sqlite") => Ok(StoreChoice::Sqlite),
         Some("memory") => Ok(StoreChoice::Memory),
-        Some(url) if url.starts_with("postgres://") => {
-            bail!("`store`: this version keeps tasks in sqlite or memory; PostgreSQL comes later")
+        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Ok(StoreChoice::Postgres(Address(url.to_owned())))
         }
-        Some(other) => bail!("`store`: expected sqlite or memory, not `{other}`"),
+        // It may have a password in it all the same.
+        Some(other) if other.contains(':') => bail!("`store`: expected sqlite, memory or postgres://…"),
+        Some(other) => bail!("`store`: expected sqlite, memory or postgres://…, not `{other}`"),
     }
 }
 

@@ -8,7 +8,7 @@ pub mod log;
 pub mod place;
 pub mod reach;
 
-use crate::config::Config;
+use crate::config::{Config, StoreChoice};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -34,9 +34,14 @@ pub fn settings(config: &Config) -> String {
     let mut limits = config.limits.clone();
     // The host itself is started without.
     limits.detach = false;
-    let Config { store, rules, weights, require_digest, .. } = config;
+    let Config { store, schema, rules, weights, require_digest, .. } = config;
+    let address = match store {
+        StoreChoice::Postgres(address) => address.reveal(),
+        StoreChoice::Sqlite | StoreChoice::Memory => "",
+    };
+    let kept = (store, address, schema);
     let version = env!("CARGO_PKG_VERSION");
-    hash(&format!("{:?}", (version, plugins, store, &limits, rules, weights, require_digest)))
+    hash(&format!("{:?}", (version, plugins, kept, &limits, rules, weights, require_digest)))
 }
 
 /// The name of the background host for these settings and the variables of the

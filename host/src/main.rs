@@ -76,6 +76,8 @@ enum Command {
     Wit(command::wit::Options),
     /// Look at the stored tasks, cancel them, and carry them from store to store.
     Tasks(command::tasks::Options),
+    /// List the hosts that share a PostgreSQL database, and what components they lack.
+    Hosts(command::hosts::Options),
     /// Look at the permissions that people gave when asked, and take them back.
     Grants(command::grants::Options),
     /// Say what the authority rules of the configuration allow.
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         Command::Test(options) => command::test::run(&cli.flags, options),
         Command::Wit(options) => command::wit::run(options),
         Command::Tasks(options) => command::tasks::run(&cli.flags, options),
+        Command::Hosts(options) => command::hosts::run(&cli.flags, options),
         Command::Grants(options) => command::grants::run(&cli.flags, options),
         Command::Rules(options) => command::rules::run(&cli.flags, options),
         Command::Token(options) => command::token::run(options),

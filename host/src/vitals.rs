@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use toolyard_dispatch::{Clock as _, Dispatch};
-use toolyard_store::SqliteStore;
+use toolyard_store::Backend;
 use toolyard_transport::http::admin::{self, AdminSettings};
 
 /// What `/metrics` is written in.
@@ -41,8 +41,7 @@ pub struct Vitals {
 /// What there is once the plugin folder is loaded.
 struct Loaded {
     dispatch: Arc<Dispatch>,
-    /// The store in a file, if there is one; one in memory is always there.
-    store: Option<Arc<SqliteStore>>,
+    store: Arc<dyn Backend>,
     registry: Registry,
 }
 
@@ -60,20 +59,14 @@ impl Vitals {
         }
         match loaded {
             None => failed.push(PLUGINS),
-            Some(Loaded { store: Some(store), .. }) => {
-                match tokio::time::timeout(self.patience, store.check()).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => {
-                        tracing::warn!(
-                            error = &error as &dyn std::error::Error,
-                            "not ready: the store fails"
-                        );
-                        failed.push(STORE);
-                    }
-                    Err(_) => failed.push(STORE),
+            Some(Loaded { store, .. }) => match tokio::time::timeout(self.patience, store.check()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "not ready: the store fails");
+                    failed.push(STORE);
                 }
-            }
-            Some(Loaded { store: None, .. }) => {}
+                Err(_) => failed.push(STORE),
+            },
         }
         failed
     }

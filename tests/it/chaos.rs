@@ -2,8 +2,13 @@
 
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
+use std::time::Duration;
 use toolyard_tests::chaos::chaos;
-use toolyard_tests::races::races;
+use toolyard_tests::chaos::cluster::disasters;
+use toolyard_tests::races::{races, races_between_hosts};
+
+/// So long disasters happen here, and until there was one of each kind.
+const DISASTERS: Duration = Duration::from_secs(90);
 
 /// A1, A2, A3, A5.
 #[tokio::test]
@@ -13,10 +18,26 @@ async fn kill_9_fifty_times_under_load_breaks_no_promise() {
     assert_eq!(report.missing(), Vec::<&str>::new(), "a run that did not see these shows nothing");
 }
 
+/// A1 to A5 and A7, of hosts that share a database.
+#[tokio::test]
+async fn disasters_of_three_hosts_and_of_their_database_break_no_promise() {
+    let Some(report) = disasters(DISASTERS, 20_261_122, |line| println!("{line}")).await else { return };
+    println!("{}", report.text());
+    assert_eq!(report.missing(), Vec::<&str>::new(), "a run that did not see these shows nothing");
+}
+
 /// A2: whoever is first has decided.
 #[tokio::test]
 async fn a_cancel_and_the_end_of_its_task_race_and_nothing_acknowledged_changes() {
     let report = races(2_000, 20_261_122).await;
+    println!("{}", report.text());
+    assert!(report.is_mixed(), "{report:?}");
+}
+
+/// The same where the cancel comes to another host than the one that runs the task.
+#[tokio::test]
+async fn a_cancel_on_one_host_and_the_end_of_its_task_on_another_race() {
+    let Some(report) = races_between_hosts(2_000, 20_261_122).await else { return };
     println!("{}", report.text());
     assert!(report.is_mixed(), "{report:?}");
 }

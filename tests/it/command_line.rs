@@ -63,7 +63,7 @@ async fn wrong_usage_is_2_and_says_what_is_right() {
         (&["tools", "--set", "tasks.ttl-default"], "KEY=VALUE"),
         // H-4: loopback only.
         (&["serve", "--listen", "0.0.0.0:0"], "other machines"),
-        (&["serve", "--store", "redis"], "sqlite or memory"),
+        (&["serve", "--store", "redis"], "sqlite, memory or postgres://"),
         (&["tools", "--config", "absent.toml"], "absent.toml"),
     ] {
         let output = run(args).await;

@@ -1,5 +1,7 @@
 //! What the README and `examples/` show is built and run, so that it is true.
 
+mod cluster;
+
 use serde_json::{Value, json};
 use std::path::Path;
 use tokio::process::Command;

@@ -9,6 +9,7 @@ mod book;
 mod call_answers;
 mod chaos;
 mod clients;
+mod cluster;
 mod command_line;
 mod crash;
 mod detached;

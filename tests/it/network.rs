@@ -294,7 +294,7 @@ async fn a_server_without_tls_is_no_secure_one() {
 }
 
 /// An authority: what signs, and its certificate as PEM.
-fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
+pub fn authority(name: &str) -> (Issuer<'static, KeyPair>, String) {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -44,8 +44,10 @@ if [[ " $* " != *" --only "* ]]; then
     # The store's own benchmarks print tables instead of criterion's figures.
     printf '\n## Store: durable transitions by SQLite\n\n'
     grep -A 10 'fdatasync: .* a second' "$out/criterion.log" || true
-    printf '\n## Store: pages of tasks in SQLite\n\n'
-    sed -n '/^| .* tasks | p50/,/^[^|]/{/^|/p}' "$out/criterion.log"
+    for database in SQLite PostgreSQL; do
+        printf '\n## Store: pages of tasks in %s\n\n' "$database"
+        sed -n "/^| .* tasks in $database | p50/,/^[^|]/{/^|/p}" "$out/criterion.log"
+    done
     echo
 fi
 

@@ -1,10 +1,15 @@
-//! Chaos: a real host under the load of many clients of both generations, killed as
-//! `kill -9` does, again and again. What the clients were told goes into a history that
-//! is checked after every kill; what the guests did is counted outside of the host.
+//! Chaos: real hosts under the load of many clients of both generations. One alone is
+//! killed as `kill -9` does, again and again ([`chaos`]); several that share a database meet
+//! disasters of other kinds as well ([`cluster::disasters`]). What the clients were told
+//! goes into a history that is checked after each; what the guests did is counted outside
+//! of the hosts.
 
 mod board;
+pub mod cluster;
+mod disaster;
 mod effects;
 mod line;
+mod lookers;
 mod player;
 mod report;
 
@@ -15,14 +20,13 @@ pub(crate) use line::{Era, Gone, Heard, Line};
 use crate::dice::Dice;
 use crate::history::{Broken, History, Op};
 use crate::host::Setup;
-use crate::stateless::{Client, everything};
 use crate::tap::stand_aside;
-use crate::tokens::{stanza, token};
+use crate::tokens::stanza;
 use crate::wait::PATIENCE;
 use crate::{Host, Sink, guests};
-use board::{Board, Made};
+use board::{Board, Seat};
+use lookers::Lookout;
 use player::Player;
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -32,16 +36,16 @@ use tokio::task::JoinSet;
 const CLIENTS: u32 = 24;
 /// Who they are; each person has clients of both generations.
 const PEOPLE: [&str; 4] = ["ann", "bea", "cem", "dot"];
-/// Tasks that must go on, and as many that must have ended in this life of the host,
-/// before it is killed.
+/// Tasks that must go on, and as many that must have ended since the last disaster, before
+/// there is another.
 const LIVE: usize = 100;
 /// Within this time of a kill, every task that went on then has come to its end.
 const SETTLED: Duration = Duration::from_secs(20);
-/// Who looks after tasks between two lives of the host.
-const LOOKERS: u32 = 8;
+/// So long a history expects tasks to be found: longer than any run.
+const A_DAY: Duration = Duration::from_secs(86_400);
 
-/// Starts the host of a chaos run.
-async fn start(sink: &Sink) -> Host {
+/// What the hosts of a chaos run are started with.
+fn setup(sink: &Sink) -> Setup {
     let stanzas: Vec<_> = PEOPLE.iter().map(|name| stanza(name, &[])).collect();
     let mut setup = Setup::new()
         .with(&[guests::fixture("effects")])
@@ -54,7 +58,7 @@ async fn start(sink: &Sink) -> Host {
     for rate in ["requests", "calls", "creation", "polling", "failed-lookups", "sessions"] {
         setup = setup.set(&format!("rates.{rate}"), "none");
     }
-    setup.start().await
+    setup
 }
 
 /// Kills a host so many times; tells of each kill in a line.
@@ -64,18 +68,15 @@ async fn start(sink: &Sink) -> Host {
 pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report {
     stand_aside();
     let sink = Sink::start().await;
-    let mut host = start(&sink).await;
-    let board = Arc::new(Board::new(host.port()));
+    let mut host = setup(&sink).start().await;
+    let mut seat = Seat { number: 1, port: host.port() };
+    let board = Arc::new(Board::new(vec![seat]));
     let mut dice = Dice(seed);
     let (stop, stopped) = watch::channel(false);
-    let mut players = JoinSet::new();
-    for who in 0..CLIENTS {
-        let player = Player::enter(board.clone(), sink.authority(), who, Dice(dice.roll(u64::MAX))).await;
-        players.spawn(player.play(stopped.clone()));
-    }
-    let day = Duration::from_secs(86_400).as_nanos() as u64;
-    let mut history = History::new(day);
-    let mut report = Report::new(seed);
+    let mut players = enter(&board, &sink, &mut dice, None, &stopped).await;
+    let mut history = History::new(A_DAY.as_nanos() as u64);
+    let mut report = Report::new(seed, report::SEEN.to_vec());
+    let lookout = |seat| Lookout { board: board.clone(), first: CLIENTS, seats: vec![seat], leaving: None };
     for kill in 1..=kills {
         let (live, finished) = enough(&board, &mut players).await;
         // At any point of whatever is being done.
@@ -91,40 +92,68 @@ pub async fn chaos(kills: u32, seed: u64, mut tell: impl FnMut(&str)) -> Report 
             tokio::time::sleep(Duration::from_micros(dice.roll(150_000))).await;
             host.kill().await;
             host = host.another().await;
-            report.kills_in_recovery += 1;
+            report.met("further kills, in the midst of a recovery");
         }
-        board.port.send_replace(host.port());
-        let settled = settle(&board, unsettled, host.port(), killed).await;
+        seat = Seat { number: seat.number + 1, port: host.port() };
+        board.seats.send_replace(vec![seat]);
+        let settled = lookout(seat).settle(unsettled, killed, SETTLED).await;
         broken.extend(effects::judge(&board, &sink));
-        if !broken.is_empty() || board.has_odd() {
-            fail(&host, &broken, &board.take_odd(), seed);
-        }
-        tell(&report.killed(kill, (live, finished), back, settled));
+        require(&board, &broken, &[&host], seed);
+        report.met("kills -9");
+        report.least(live, finished);
+        let said = format!("{live} live, {finished} finished; back after {} ms", back.as_millis());
+        tell(&format!("kill {kill}: {said}, {}", report.settled(settled)));
     }
     stop.send_replace(true);
-    while let Some(player) = players.join_next().await {
-        player.expect("a client sees nothing that must not be");
-    }
+    left(players).await;
     // The last look at all that there ever was, after one more kill.
     host.kill().await;
     let killed = Instant::now();
     let unsettled = board.unsettled();
     let mut broken = history.add(board.next_life());
     host = host.another().await;
-    settle(&board, unsettled, host.port(), killed).await;
-    // So many that to look at each once takes longer than anything may take to settle.
-    settle(&board, board.all(), host.port(), Instant::now()).await;
-    for (made, word) in effects::heard(&board, &sink) {
+    seat.port = host.port();
+    lookout(seat).settle(unsettled, killed, SETTLED).await;
+    lookout(seat).look(board.all()).await;
+    broken.extend(last_words(&board, &sink, &mut history));
+    require(&board, &broken, &[&host], seed);
+    report.end(&board, &history, effects::tally(&board, &sink));
+    report
+}
+
+/// Has the clients begin.
+async fn enter(
+    board: &Arc<Board>,
+    sink: &Sink,
+    dice: &mut Dice,
+    leaving: Option<Duration>,
+    stopped: &watch::Receiver<bool>,
+) -> JoinSet<()> {
+    let mut players = JoinSet::new();
+    for who in 0..CLIENTS {
+        let dice = Dice(dice.roll(u64::MAX));
+        let player = Player::enter(board.clone(), sink.authority(), who, dice, leaving).await;
+        players.spawn(player.play(stopped.clone()));
+    }
+    players
+}
+
+/// Waits until the clients have left.
+async fn left(mut players: JoinSet<()>) {
+    while let Some(player) = players.join_next().await {
+        player.expect("a client sees nothing that must not be");
+    }
+}
+
+/// What is broken in the end, when everything is over and no guest runs.
+fn last_words(board: &Board, sink: &Sink, history: &mut History) -> Vec<Broken> {
+    for (made, word) in effects::heard(board, sink) {
         let now = board.now();
         board.log(CLIENTS, &made.id, now, Some(now), Op::Heard(word));
     }
-    broken.extend(history.add(board.next_life()));
-    broken.extend(effects::judge(&board, &sink));
-    if !broken.is_empty() || board.has_odd() {
-        fail(&host, &broken, &board.take_odd(), seed);
-    }
-    report.end(&board, &history, effects::tally(&board, &sink));
-    report
+    let mut broken = history.add(board.next_life());
+    broken.extend(effects::judge(board, sink));
+    broken
 }
 
 /// Waits until there is enough to lose.
@@ -144,60 +173,19 @@ async fn enough(board: &Board, players: &mut JoinSet<()>) -> (usize, usize) {
     }
 }
 
-/// Looks after these tasks until every one is over, and answers what they ask; gives how
-/// long after `since` each of them was seen to be over.
-async fn settle(board: &Arc<Board>, tasks: Vec<Made>, port: u16, since: Instant) -> Vec<Duration> {
-    let mut lookers = JoinSet::new();
-    for looker in 0..LOOKERS {
-        let board = board.clone();
-        let of_this = |(n, _): &(usize, &Made)| n % LOOKERS as usize == looker as usize;
-        let mut mine: Vec<_> =
-            tasks.iter().enumerate().filter(of_this).map(|(_, made)| made.clone()).collect();
-        lookers.spawn(async move {
-            let line =
-                |name| Line::new(Era::Alone(Client::new(port).declaring(everything()).bearing(&token(name))));
-            let mut lines: Vec<_> = PEOPLE.iter().map(|name| line(name)).collect();
-            let mut settled = Vec::new();
-            // Each is looked at once at least, whatever was known of it.
-            let mut first = true;
-            while !mine.is_empty() {
-                for made in &mine {
-                    if first || !board.is_over(&made.id) {
-                        let looked =
-                            player::answer(&mut lines[made.person], &board, CLIENTS + looker, &made.id).await;
-                        looked.expect("the host lives");
-                    }
-                }
-                first = false;
-                mine.retain(|made| {
-                    let over = board.is_over(&made.id);
-                    settled.extend(over.then(|| since.elapsed()));
-                    !over
-                });
-                if let Some(late) = mine.first().filter(|_| since.elapsed() > SETTLED) {
-                    let task =
-                        lines[late.person].ask("tasks/get", json!({"taskId": late.id}), |_| Value::Null);
-                    let task = task.await.expect("the host lives").message;
-                    panic!("{} tasks go on, such as {late:?}: {task}", mine.len());
-                }
-                if !mine.is_empty() {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-            }
-            settled
-        });
+/// # Panics
+/// If anything is broken, or odd.
+fn require(board: &Board, broken: &[Broken], hosts: &[&Host], seed: u64) {
+    if broken.is_empty() && !board.has_odd() {
+        return;
     }
-    let mut settled = Vec::new();
-    while let Some(looked) = lookers.join_next().await {
-        settled.extend(looked.expect("a looker sees nothing that must not be"));
-    }
-    settled
-}
-
-fn fail(host: &Host, broken: &[Broken], odd: &[String], seed: u64) -> ! {
     let shown = |all: Vec<String>| all.into_iter().take(20).collect::<Vec<_>>().join("\n");
     let broken = shown(broken.iter().map(ToString::to_string).collect());
-    let log = host.log();
-    let tail = log.lines().rev().take(20).collect::<Vec<_>>();
-    panic!("seed {seed}; broken:\n{broken}\nodd:\n{}\nlog:\n{}", shown(odd.to_vec()), tail.join("\n"));
+    let tail = |host: &&Host| {
+        let log = host.log();
+        let tail: Vec<_> = log.lines().rev().take(20).collect();
+        format!("log of the host on port {}, the latest first:\n{}", host.port(), tail.join("\n"))
+    };
+    let logs: Vec<_> = hosts.iter().map(tail).collect();
+    panic!("seed {seed}; broken:\n{broken}\nodd:\n{}\n{}", shown(board.take_odd()), logs.join("\n"));
 }

@@ -1,5 +1,6 @@
 //! A real host process in a folder of its own.
 
+use crate::compiled::Compiled;
 use crate::guests;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -10,6 +11,8 @@ use tokio::process::{Child, Command};
 
 /// A `toolyard serve` on a free port. Killed when dropped.
 pub struct Host {
+    /// Before the folder, which takes it with it.
+    _compiled: Compiled,
     folder: Arc<TempDir>,
     args: Vec<String>,
     variables: Vec<(String, String)>,
@@ -173,6 +176,7 @@ impl Host {
             Some(_) => guests::binary_with_fail_points(),
             None => guests::binary(),
         };
+        let compiled = Compiled::given_to(&folder.path().join("data"));
         let mut child = command_of(&program, "serve", folder.path(), &args)
             .envs(variables.iter().cloned())
             .envs(fail_point.map(|name| ("TOOLYARD_FAILPOINT", name)))
@@ -200,7 +204,7 @@ impl Host {
                 push(&follow, &line);
             }
         });
-        Self { folder, args, variables, child, port: port.expect("found above"), log }
+        Self { _compiled: compiled, folder, args, variables, child, port: port.expect("found above"), log }
     }
 
     /// The port it serves on.

@@ -4,15 +4,18 @@
 pub mod admin;
 pub mod backgrounds;
 pub mod chaos;
+mod compiled;
 pub mod dice;
 pub mod disk;
 pub mod exchange;
+pub mod fault_proxy;
 pub mod guests;
 pub mod history;
 pub mod host;
 pub mod http;
 pub mod identity_provider;
 pub mod mixed;
+pub mod postgres;
 pub mod project;
 pub mod races;
 pub mod schema;
@@ -28,6 +31,7 @@ pub mod wait;
 
 pub use backgrounds::Backgrounds;
 pub use disk::Disk;
+pub use fault_proxy::FaultProxy;
 pub use host::Host;
 pub use identity_provider::IdentityProvider;
 pub use project::Project;

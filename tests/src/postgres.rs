@@ -38,20 +38,7 @@ pub struct Server {
 /// In CI, if it is not installed; anywhere, if it does not start.
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
-    let shared = SHARED.get_or_init(|| {
-        let (tell, told) = mpsc::channel();
-        // The server is told of the end of the thread that started it, so that one lasts
-        // as long as the process.
-        let forever = move || {
-            drop(tell.send(Server::start(Flushing::Off)));
-            loop {
-                std::thread::park();
-            }
-        };
-        std::thread::Builder::new().name("postgres".into()).spawn(forever).expect("a thread");
-        told.recv().expect("the thread lives")
-    });
-    shared.as_ref()
+    SHARED.get_or_init(|| Server::start(Flushing::Off)).as_ref()
 }
 
 impl Server {
@@ -107,16 +94,29 @@ impl Server {
     /// # Panics
     /// If it does not start.
     pub fn begin(&self) {
+        let began = Instant::now();
+        loop {
+            assert!(began.elapsed() < PATIENCE, "no server: {}", self.said());
+            // One that is started while processes of the last one still end gives up.
+            let mut child = self.child.lock().expect("no panic");
+            let is_over = |child: &mut Child| child.try_wait().expect("it can be asked").is_some();
+            if child.as_mut().is_none_or(is_over) {
+                *child = Some(spawn_for_good(self.command()));
+            }
+            drop(child);
+            if self.answers() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn command(&self) -> Command {
         let mut command = unprivileged(&self.bin.join("postgres"));
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log()).expect("a log");
         let errors = log.try_clone().expect("a handle");
         command.arg("-D").arg(self.folder.join("data")).stdin(Stdio::null()).stdout(log).stderr(errors);
-        *self.child.lock().expect("no panic") = Some(command.spawn().expect("it starts"));
-        let began = Instant::now();
-        while !self.answers() {
-            assert!(began.elapsed() < PATIENCE, "no server: {}", self.said());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        command
     }
 
     /// Ends it as a crash does: nothing is written any more, no client is told.
@@ -125,11 +125,14 @@ impl Server {
     /// If it does not run.
     pub fn kill(&self) {
         let mut child = self.child.lock().expect("no panic").take().expect("it runs");
-        // The processes for the clients see that their parent is gone.
-        child.kill().expect("it ends");
+        // All at once: a process that serves a client would still do what it is at, and
+        // answer, before it saw that its parent is gone.
+        let mut all = Command::new("kill");
+        all.arg("-9").arg(child.id().to_string()).args(children(child.id()));
+        // Some may have ended meanwhile, which it has to say something about.
+        all.stderr(Stdio::null()).status().expect("it starts");
         child.wait().expect("it has ended");
         let pid = self.folder.join("data/postmaster.pid");
-        // A new one waits for the shared memory of the old one to be let go, and says so.
         let began = Instant::now();
         while self.answers() {
             assert!(began.elapsed() < PATIENCE, "it goes on: {}", self.said());
@@ -165,6 +168,40 @@ impl Server {
     pub fn schema(&self) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         format!("t{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Lets it be spoken to encrypted as well, with this certificate and its key, as PEM.
+    ///
+    /// # Panics
+    /// If it does not take them.
+    pub fn encrypt(&self, certificate: &str, key: &str) {
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let path = self.folder.join("data").join(name);
+            fs::write(&path, text).expect("it can be written");
+            run(Command::new("chmod").arg("600").arg(&path));
+            if is_root() {
+                run(Command::new("chown").arg("nobody").arg(&path));
+            }
+        }
+        self.ask("ALTER SYSTEM SET ssl = on");
+        self.ask("SELECT pg_reload_conf()");
+        let began = Instant::now();
+        while self.ask("SHOW ssl").trim() != "on" {
+            assert!(began.elapsed() < PATIENCE, "it does not encrypt: {}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What its database answers to a statement: a line for each row, values between bars.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub fn ask(&self, sql: &str) -> String {
+        let mut ask = Command::new(self.bin.join("psql"));
+        ask.args(["--no-psqlrc", "--tuples-only", "--no-align", "--command", sql, &self.address()]);
+        let output = ask.output().expect("psql starts");
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// What it wrote to its log.
@@ -216,6 +253,39 @@ fn unprivileged(program: &Path) -> Command {
     }
     command.args(["--pdeathsig", "QUIT"]).arg(program);
     command
+}
+
+/// Starts a server, whose word that its parent has ended comes with the end of the thread
+/// that started it. So that one lasts as long as the process, whoever asks.
+fn spawn_for_good(command: Command) -> Child {
+    type Asked = (Command, mpsc::Sender<std::io::Result<Child>>);
+    static STARTER: OnceLock<Mutex<mpsc::Sender<Asked>>> = OnceLock::new();
+    let starter = STARTER.get_or_init(|| {
+        let (ask, asked) = mpsc::channel::<Asked>();
+        let forever = move || {
+            for (mut command, tell) in asked {
+                drop(tell.send(command.spawn()));
+            }
+        };
+        std::thread::Builder::new().name("postgres".into()).spawn(forever).expect("a thread");
+        Mutex::new(ask)
+    });
+    let (tell, told) = mpsc::channel();
+    starter.lock().expect("no panic").send((command, tell)).expect("the thread lives");
+    told.recv().expect("the thread lives").expect("it starts")
+}
+
+/// The processes whose parent this one is.
+fn children(parent: u32) -> Vec<String> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let named = all.filter_map(|entry| entry.file_name().into_string().ok());
+    let of_it = |process: &String| {
+        let stat = fs::read_to_string(Path::new("/proc").join(process).join("stat")).unwrap_or_default();
+        // The state and the parent stand behind the name, which is in brackets.
+        let rest = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
+        rest.split(' ').nth(1) == Some(&parent.to_string())
+    };
+    named.filter(of_it).collect()
 }
 
 fn is_root() -> bool {

@@ -1,10 +1,12 @@
-//! Races between the end of a task and its cancel, at one real host: whoever comes first
-//! has decided, and what was acknowledged is never anything else.
+//! Races between the end of a task and its cancel, at one real host, or at two that share a
+//! database: whoever comes first has decided, and what was acknowledged is never anything
+//! else.
 
 use crate::chaos::{Era, Gone, Heard, Line};
 use crate::dice::Dice;
 use crate::history::Status;
 use crate::host::Setup;
+use crate::postgres;
 use crate::session::LATEST;
 use crate::tap::stand_aside;
 use crate::{Host, Session, Sink, guests};
@@ -26,6 +28,8 @@ const MOST_MORE_MS: u64 = 500;
 /// acknowledged.
 #[derive(Debug)]
 pub struct Report {
+    /// How many hosts there were.
+    pub hosts: usize,
     /// Repeats what the clients do.
     pub seed: u64,
     /// Races in which the cancel was first.
@@ -49,7 +53,7 @@ impl Report {
         let all = self.cancelled + self.ended;
         let mut out = String::from("| what | figure |\n| --- | --- |\n");
         for (what, figure) in [
-            ("races of a cancel with the end of its task", all.to_string()),
+            ("races of a cancel with the end of its task; hosts", format!("{all}; {}", self.hosts)),
             (
                 "the cancel was first; the end was first",
                 format!("{} ({} %); {}", self.cancelled, self.cancelled * 100 / all.max(1), self.ended),
@@ -65,14 +69,39 @@ impl Report {
 
 type Decided = Arc<Mutex<BTreeMap<String, (u64, Value)>>>;
 
-/// Runs so many races.
+/// Runs so many races at one host.
 ///
 /// # Panics
 /// If anything changes that was acknowledged.
 pub async fn races(races: u64, seed: u64) -> Report {
     stand_aside();
-    let began = Instant::now();
     let sink = Sink::start().await;
+    let host = setup(&sink).start().await;
+    run(vec![host], races, seed).await
+}
+
+/// Runs so many races at two hosts: tasks are made, and run, on one of them, and cancelled
+/// and asked about on the other. None where PostgreSQL is not installed.
+///
+/// # Panics
+/// If anything changes that was acknowledged.
+pub async fn races_between_hosts(races: u64, seed: u64) -> Option<Report> {
+    stand_aside();
+    let server = postgres::shared()?;
+    let (sink, schema) = (Sink::start().await, server.schema());
+    let mut hosts = Vec::new();
+    for _ in 0..2 {
+        // A lease that no load takes: what is lost with a host is not what is looked at.
+        let setup = setup(&sink)
+            .variable("TOOLYARD_STORE", &server.address())
+            .set("cluster.schema", &schema)
+            .set("cluster.lease", "5m");
+        hosts.push(setup.start().await);
+    }
+    Some(run(hosts, races, seed).await)
+}
+
+fn setup(sink: &Sink) -> Setup {
     let mut setup = Setup::new()
         .with(&[guests::fixture("effects")])
         .manifest("effects", &sink.manifest())
@@ -80,28 +109,52 @@ pub async fn races(races: u64, seed: u64) -> Report {
     for rate in ["requests", "calls", "creation", "polling", "failed-lookups", "sessions"] {
         setup = setup.set(&format!("rates.{rate}"), "none");
     }
-    let mut host = setup.start().await;
+    setup
+}
+
+async fn run(mut hosts: Vec<Host>, races: u64, seed: u64) -> Report {
+    let began = Instant::now();
     let decided = Decided::default();
     let mut sessions = Vec::new();
-    for _ in 0..CLIENTS {
-        sessions.push(Session::open_as(host.port(), LATEST, json!({})).await.session);
+    for client in 0..CLIENTS as usize {
+        let home = hosts[client % hosts.len()].port();
+        sessions.push(Session::open_as(home, LATEST, json!({})).await.session);
     }
     let mut dice = Dice(seed);
     let mut racing = JoinSet::new();
     for (client, session) in (0..).zip(&sessions) {
-        let line = Line::new(Era::Session(session.at(host.port())));
+        let lines = Lines {
+            home: line(session, session.port(), 1 << 32),
+            // The next host, if there is one.
+            away: line(session, hosts[(client as usize + 1) % hosts.len()].port(), 2 << 32),
+        };
         let share = races / CLIENTS + u64::from(client < races % CLIENTS);
-        racing.spawn(race(line, client, share, Dice(dice.roll(u64::MAX)), decided.clone()));
+        racing.spawn(race(lines, client, share, Dice(dice.roll(u64::MAX)), decided.clone()));
     }
     while let Some(raced) = racing.join_next().await {
         raced.expect("nothing changes").expect("the host lives");
     }
-    host.kill().await;
-    let host = host.another().await;
+    for host in &mut hosts {
+        host.kill().await;
+    }
     let decided = std::mem::take(&mut *decided.lock().unwrap_or_else(PoisonError::into_inner));
-    again(&host, &sessions, &decided).await;
+    for host in &mut hosts {
+        *host = host.another().await;
+        again(host, &sessions, &decided).await;
+    }
     let cancelled = decided.values().filter(|(_, task)| task["status"] == "cancelled").count();
-    Report { seed, cancelled, ended: decided.len() - cancelled, took: began.elapsed() }
+    let ended = decided.len() - cancelled;
+    Report { hosts: hosts.len(), seed, cancelled, ended, took: began.elapsed() }
+}
+
+/// Where a client makes its tasks, and where it asks about them: perhaps at another host.
+struct Lines {
+    home: Line,
+    away: Line,
+}
+
+fn line(session: &Session, port: u16, first_id: i64) -> Line {
+    Line::new(Era::Session(session.at(port).numbered_from(first_id)))
 }
 
 async fn ask(line: &mut Line, method: &str, id: &str) -> Result<Heard, Gone> {
@@ -109,19 +162,27 @@ async fn ask(line: &mut Line, method: &str, id: &str) -> Result<Heard, Gone> {
 }
 
 /// Makes tasks that end in a moment, and cancels each at a moment near that.
-async fn race(mut line: Line, client: u64, share: u64, mut dice: Dice, decided: Decided) -> Result<(), Gone> {
+async fn race(
+    mut lines: Lines,
+    client: u64,
+    share: u64,
+    mut dice: Dice,
+    decided: Decided,
+) -> Result<(), Gone> {
     // However slow the machine, each comes first about as often as the other.
     let mut more = 0_u64;
     for number in 0..share {
         let (ms, wait) = (more + dice.roll(WITHIN_MS), dice.roll(WITHIN_MS * 1_000));
         let arguments = json!({"key": format!("once-{client}-{number}"), "ms": ms});
         let call = json!({"name": "once", "arguments": arguments, "task": {}});
-        let created = line.ask("tools/call", call, |_| Value::Null).await?;
+        let created = lines.home.ask("tools/call", call, |_| Value::Null).await?;
         let id = created.result()["task"]["taskId"].as_str();
         let id = id.unwrap_or_else(|| panic!("a task: {}", created.message)).to_owned();
         tokio::time::sleep(Duration::from_micros(wait)).await;
-        let cancel = ask(&mut line, "tasks/cancel", &id).await?;
-        let task = ask(&mut line, "tasks/get", &id).await?.result().clone();
+        let cancel = ask(&mut lines.away, "tasks/cancel", &id).await?;
+        let task = ask(&mut lines.away, "tasks/get", &id).await?.result().clone();
+        let at_home = ask(&mut lines.home, "tasks/get", &id).await?;
+        assert_eq!(*at_home.result(), task, "it was decided");
         let status = task["status"].as_str().and_then(Status::named);
         match cancel.code() {
             None => {
@@ -133,10 +194,10 @@ async fn race(mut line: Line, client: u64, share: u64, mut dice: Dice, decided: 
             Some(_) => panic!("{}", cancel.message),
         }
         more = match status {
-            Some(Status::Cancelled) => more.saturating_sub(1),
-            _ => MOST_MORE_MS.min(more + 1),
+            Some(Status::Cancelled) => more - (more / 4 + 1).min(more),
+            _ => MOST_MORE_MS.min(more + more / 4 + 1),
         };
-        let result = ask(&mut line, "tasks/result", &id).await?;
+        let result = ask(&mut lines.away, "tasks/result", &id).await?;
         assert_eq!(result.code().is_none(), status == Some(Status::Completed), "{task}: {}", result.message);
         decided.lock().unwrap_or_else(PoisonError::into_inner).insert(id, (client, task));
     }
@@ -147,7 +208,7 @@ async fn race(mut line: Line, client: u64, share: u64, mut dice: Dice, decided: 
 async fn again(host: &Host, sessions: &[Session], decided: &BTreeMap<String, (u64, Value)>) {
     let mut looking = JoinSet::new();
     for (client, session) in (0..).zip(sessions) {
-        let mut line = Line::new(Era::Session(session.at(host.port())));
+        let mut line = line(session, host.port(), 3 << 32);
         let of_this = decided.iter().filter(|(_, (of, _))| *of == client);
         let mine: Vec<_> = of_this.map(|(id, (_, task))| (id.clone(), task.clone())).collect();
         looking.spawn(async move {

@@ -70,17 +70,14 @@ impl Session {
         Opened { session, result }
     }
 
-    /// The same session at a host on another port.
+    /// The same session at a host on another port. No two of one session have a request id
+    /// in common, as if one client had them all.
     #[must_use]
     pub fn at(&self, port: u16) -> Self {
+        static PLACES: AtomicI64 = AtomicI64::new(1);
+        let first = 1_000_000 * PLACES.fetch_add(1, Ordering::Relaxed);
         let (id, revision) = (self.id.clone(), self.revision.clone());
-        Self {
-            port,
-            id,
-            revision,
-            authorization: self.authorization.clone(),
-            next: AtomicI64::new(1_000_000),
-        }
+        Self { port, id, revision, authorization: self.authorization.clone(), next: AtomicI64::new(first) }
     }
 
     /// The same session with another access token, or none.

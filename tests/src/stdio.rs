@@ -1,5 +1,6 @@
 //! A real `toolyard stdio` at the other end of a pipe.
 
+use crate::compiled::Compiled;
 use crate::host::{Setup, command};
 use crate::schema::Schema;
 use crate::session::{LATEST, initialize};
@@ -15,6 +16,8 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The process and its pipes.
 pub struct Stdio {
+    /// Before the folder, which takes it with it.
+    _compiled: Compiled,
     /// The folder that it works in.
     pub folder: Arc<TempDir>,
     args: Vec<String>,
@@ -70,6 +73,7 @@ impl Stdio {
     }
 
     fn run(mut command: Command, folder: Arc<TempDir>, args: Vec<String>) -> Self {
+        let compiled = Compiled::given_to(&folder.path().join("data"));
         let mut child = command
             .stdin(Pipe::piped())
             .stdout(Pipe::piped())
@@ -80,7 +84,17 @@ impl Stdio {
         let input = child.stdin.take();
         let schema = (!stands_aside()).then(Schema::official).flatten();
         let conversation = schema.map(Conversation::new);
-        Self { folder, args, child, input, output, next: 1, notices: Vec::new(), conversation }
+        Self {
+            _compiled: compiled,
+            folder,
+            args,
+            child,
+            input,
+            output,
+            next: 1,
+            notices: Vec::new(),
+            conversation,
+        }
     }
 
     /// Starts the process and initializes.

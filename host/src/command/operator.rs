@@ -9,7 +9,7 @@ use anyhow::bail;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolyard_dispatch::{Dispatch, Settings};
-use toolyard_store::SqliteStore;
+use toolyard_store::{Backend, SqliteStore};
 
 /// The configuration of such a command; what it does is on record as what a host does.
 ///
@@ -33,6 +33,8 @@ pub fn configured(flags: &Flags) -> anyhow::Result<Config> {
 pub fn has_store(config: &Config, lists: bool) -> anyhow::Result<bool> {
     match config.data.is_dir() {
         true => Ok(true),
+        // The folder is not where it is.
+        false if matches!(config.store, StoreChoice::Postgres(_)) => Ok(true),
         false if lists => Ok(false),
         false => bail!("there is no data folder at {}; --data names another", config.data.display()),
     }
@@ -48,7 +50,8 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
     act: impl FnOnce(Arc<Dispatch>) -> F,
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|guests| async move {
-        let (stores, close) = open_store(config)?;
+        let store = open_store(config).await?;
+        let stores = assemble::stores_in(&store);
         let exporter = assemble::exporter(config, &stores);
         let dispatch = Dispatch::new(
             // Whoever only looks into the store runs nothing.
@@ -62,7 +65,7 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
         if let Some(exporter) = exporter {
             exporter.finish().await;
         }
-        close.close().await;
+        store.shut_down().await;
         done
     })
 }
@@ -73,21 +76,48 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
 /// If the store cannot be opened, or what `act` says.
 pub fn with_bare_store(
     config: &Config,
-    act: impl AsyncFnOnce(&Arc<SqliteStore>) -> anyhow::Result<ExitCode>,
+    act: impl AsyncFnOnce(&dyn Backend) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     assemble::with_runtimes(|_| async move {
-        let mut stop = stop_signal()?;
-        let store = assemble::open_sqlite(config)?;
-        let exporter = assemble::exporter(config, &assemble::stores_in(&store));
-        let done = tokio::select! {
-            biased;
-            done = act(&store) => done,
-            _ = async { stop.wait_for(|stop| *stop).await.is_ok() } => Ok(ExitCode::from(130)),
-        };
-        if let Some(exporter) = exporter {
-            exporter.finish().await;
-        }
-        store.shut_down().await;
-        done
+        let store = open_store(config).await?;
+        until_done(config, store.clone(), act(&*store)).await
     })
+}
+
+/// As [`with_bare_store`], for what only the store in a file can do, and what that is called.
+///
+/// # Errors
+/// [`WrongUsage`] for another store; else as [`with_bare_store`].
+pub fn with_sqlite_store(
+    config: &Config,
+    what: &str,
+    act: impl AsyncFnOnce(&Arc<SqliteStore>) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    if config.store != StoreChoice::Sqlite {
+        return Err(WrongUsage(format!("{what} works on the store in SQLite only")).into());
+    }
+    assemble::with_runtimes(|_| async move {
+        let store = assemble::open_sqlite(config)?;
+        until_done(config, store.clone(), act(&store)).await
+    })
+}
+
+/// Does it, or ends at Ctrl-C, and closes the store with all that was written.
+async fn until_done(
+    config: &Config,
+    store: Arc<dyn Backend>,
+    act: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    let mut stop = stop_signal()?;
+    let exporter = assemble::exporter(config, &assemble::stores_in(&store));
+    let done = tokio::select! {
+        biased;
+        done = act => done,
+        _ = async { stop.wait_for(|stop| *stop).await.is_ok() } => Ok(ExitCode::from(130)),
+    };
+    if let Some(exporter) = exporter {
+        exporter.finish().await;
+    }
+    store.shut_down().await;
+    done
 }

@@ -81,6 +81,10 @@ limits! {
         "How often a task is run at most, if its tool may be run again (`durability = \"rerun\"`) and its hosts end before it does.";
     rerun_after: Duration = "tasks.rerun-after", "1s",
         "How long a task waits before its second run; twice as long before each further one, at most a minute.";
+    lease: Duration = "cluster.lease", "15s",
+        "How long a host that shares a PostgreSQL database counts as living after it was last heard of; then others see to its tasks, and it runs them no more.";
+    share: bool = "cluster.share", "false",
+        "Whether tasks that wait for their turn on one host are run by another one that has room, where hosts share a PostgreSQL database; it must have the same component.";
     waiting_per_principal: u32 = "tasks.waiting-per-principal", "1000",
         "Tasks of one principal that may wait for their turn; over it new ones are refused as busy.";
     live_tasks: u32 = "tasks.live", "20000",

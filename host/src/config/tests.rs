@@ -92,7 +92,8 @@ fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
         ("[tasks]\nlive = 0", "expected a whole number from 1 on"),
         ("[tasks]\nenabled = \"maybe\"", "expected true or false"),
         ("[tasks]\nlive = [1]", "not array"),
-        ("store = \"redis\"", "expected sqlite or memory"),
+        ("store = \"redis\"", "expected sqlite, memory or postgres://"),
+        ("store = \"mysql://me:secret@host/x\"", "expected sqlite, memory or postgres://"),
         ("listen = \"here\"", "expected ADDRESS:PORT"),
         ("listen = \"0.0.0.0:1\"", "can be reached from other machines"),
         ("[tasks]\nttl-default = \"48h\"", "longer than"),
@@ -165,6 +166,7 @@ fn the_page_of_settings_is_the_table() {
          folder there, `plugins.folder`; `plugins.require-digest` lists the SHA-256 digests of the components that\n\
          may be loaded, as `toolyard tools` shows them. `encryption.key-file` names the file with the keys that tasks\n\
          are encrypted with ([store](store.md)); the keys themselves may stand in `TOOLYARD_ENCRYPTION_KEYS` instead.\n\
+         `cluster.schema` names the schema in a PostgreSQL database ([cluster](cluster.md)).\n\
          In the file only: `[auth]` and `[http]`\n\
          ([authentication.md](authentication.md)), `[[rules]]` ([authority.md](authority.md)), and `[[weights]]`\n\
          ([security.md](security.md)).\n",

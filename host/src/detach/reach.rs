@@ -30,6 +30,8 @@ const GREETING: u64 = 4096;
 pub struct BackgroundHost {
     program: PathBuf,
     flags: Vec<OsString>,
+    /// Not among the flags, which everybody on this machine sees: a password may be in it.
+    store: Option<String>,
     data: PathBuf,
     settings: String,
     patience: Duration,
@@ -44,7 +46,8 @@ impl BackgroundHost {
     pub fn new(flags: &Flags, config: &Config) -> anyhow::Result<Self> {
         Ok(Self {
             program: std::env::current_exe().context("this program does not know where it is")?,
-            flags: flags.to_args(),
+            flags: Flags { store: None, ..flags.clone() }.to_args(),
+            store: flags.store.clone(),
             data: config.data.clone(),
             settings: super::settings(config),
             patience: config.limits.detach_start,
@@ -99,6 +102,7 @@ impl BackgroundHost {
         let mut command = Command::new(&self.program);
         command.arg("background-host").args(["--name", name, "--settings", &self.settings]);
         command.args(&self.flags).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.into_file());
+        command.envs(self.store.iter().map(|store| ("TOOLYARD_STORE", store)));
         // Whoever drops the handle leaves the process alone; the runtime sees to its end.
         command.kill_on_drop(false);
         let child = command.spawn().context("it cannot be started")?;

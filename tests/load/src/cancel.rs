@@ -125,6 +125,7 @@ impl Bench {
             sessions: store.clone(),
             keys: store.clone(),
             grants: store.clone(),
+            gossip: store.clone(),
             audit: store,
         };
         let dispatch = Dispatch::new(settings(), stores, clock, Arc::<CountedIds>::default(), guests);
@@ -204,6 +205,7 @@ fn settings() -> Settings {
         attempts: 3,
         rerun_after_ms: 10,
         adopts: true,
+        shares: false,
         related_task: true,
         retry_after_ms: 1_000,
         page: 200,

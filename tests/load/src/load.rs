@@ -42,6 +42,15 @@ impl Measured {
 
 /// Lets the clients at the server. An answer that is not right ends it.
 pub async fn drive<C: Client>(server: &Server, clients: Vec<C>, effort: Effort) -> anyhow::Result<Measured> {
+    drive_all(std::slice::from_ref(server), clients, effort).await
+}
+
+/// The same with clients of several servers, whose processor time is added up.
+pub async fn drive_all<C: Client>(
+    servers: &[Server],
+    clients: Vec<C>,
+    effort: Effort,
+) -> anyhow::Result<Measured> {
     let count = Arc::new(AtomicU64::new(0));
     let from = Instant::now() + effort.warm_up;
     let until = from + effort.measure;
@@ -49,27 +58,34 @@ pub async fn drive<C: Client>(server: &Server, clients: Vec<C>, effort: Effort) 
     for client in clients {
         running.spawn(repeat(client, from, until, count.clone()));
     }
-    let look = || anyhow::Ok((Instant::now(), count.load(Ordering::Relaxed), server.cpu()?));
+    let look = || {
+        let cpu = servers.iter().map(Server::cpu).collect::<anyhow::Result<Vec<_>>>()?;
+        anyhow::Ok((Instant::now(), count.load(Ordering::Relaxed), cpu))
+    };
     tokio::time::sleep_until(from.into()).await;
     let (began, before, cpu_before) = look()?;
     tokio::time::sleep_until(until.into()).await;
     let (ended, after, cpu_after) = look()?;
     let (mut first, mut whole) = (Latencies::new(), Latencies::new());
     while let Some(done) = running.join_next().await {
-        let (more_first, more_whole) = done?.with_context(|| server.last_words())?;
+        let (more_first, more_whole) = done?.with_context(|| last_words(servers))?;
         first.add(&more_first);
         whole.add(&more_whole);
     }
     let done = (after - before) as f64;
     anyhow::ensure!(done > 0.0, "nothing was done in {:?}", effort.measure);
-    let cpu = cpu_after.since(cpu_before);
+    let used = || cpu_after.iter().zip(&cpu_before).map(|(after, before)| after.since(*before));
     Ok(Measured {
         per_second: done / (ended - began).as_secs_f64(),
         first,
         whole,
-        user_us: cpu.user.as_secs_f64() * 1e6 / done,
-        system_us: cpu.system.as_secs_f64() * 1e6 / done,
+        user_us: used().map(|cpu| cpu.user.as_secs_f64()).sum::<f64>() * 1e6 / done,
+        system_us: used().map(|cpu| cpu.system.as_secs_f64()).sum::<f64>() * 1e6 / done,
     })
+}
+
+fn last_words(servers: &[Server]) -> String {
+    servers.iter().map(Server::last_words).collect::<Vec<_>>().join("\n")
 }
 
 async fn repeat<C: Client>(

@@ -5,6 +5,7 @@
 mod baseline;
 mod calls;
 mod cancel;
+mod cluster;
 mod crowd;
 mod disk;
 mod languages;
@@ -73,6 +74,8 @@ enum Scenario {
     Cancel,
     /// Fast calls and polling beside guests that compute.
     Crowd,
+    /// Hosts that share a PostgreSQL database.
+    Cluster,
     /// Thousands of tasks that wait in the host.
     Suspended,
     /// A hundred thousand tasks in line, and five thousand connections.
@@ -87,11 +90,12 @@ enum Scenario {
     Parts,
 }
 
-const ALL: [Scenario; 10] = [
+const ALL: [Scenario; 11] = [
     Scenario::Calls,
     Scenario::Tasks,
     Scenario::Cancel,
     Scenario::Crowd,
+    Scenario::Cluster,
     Scenario::Suspended,
     Scenario::Overload,
     Scenario::Start,
@@ -111,6 +115,8 @@ pub struct Effort {
     pub warm_up: Duration,
     /// How many cancellations.
     pub cancels: usize,
+    /// How often a wait on another host is ended, and how often with every hint lost.
+    pub wakes: (usize, usize),
     /// How many starts with a warm cache, and how many with a cold one.
     pub starts: (usize, usize),
 }
@@ -121,6 +127,7 @@ impl Effort {
         measure: Duration::from_secs(3),
         warm_up: Duration::from_millis(500),
         cancels: 500,
+        wakes: (300, 40),
         starts: (5, 1),
     };
     const FULL: Self = Self {
@@ -128,6 +135,7 @@ impl Effort {
         measure: Duration::from_secs(10),
         warm_up: Duration::from_secs(2),
         cancels: 2_000,
+        wakes: (2_000, 200),
         starts: (15, 3),
     };
 }
@@ -197,6 +205,7 @@ async fn measure(
             vec![tokio::task::spawn_blocking(move || cancel::measure(effort, &work)).await??]
         }
         Scenario::Crowd => vec![crowd::measure(effort, work).await?],
+        Scenario::Cluster => cluster::measure(effort, work).await?,
         Scenario::Suspended => vec![suspended::measure(work).await?],
         Scenario::Overload => overload::measure(effort, work).await?,
         Scenario::Start => vec![start::measure(effort, work).await?],

@@ -63,11 +63,13 @@ impl Server {
 
     /// The same with these settings, each `KEY=VALUE`.
     pub async fn toolyard_with(folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
-        let mut command = Command::new(guests::binary());
-        command.arg("serve").args(["--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "data"]);
-        for setting in settings {
-            command.args(["--set", setting]);
-        }
+        Self::start(serve(settings), folder).await
+    }
+
+    /// The same, with its tasks in the database of this address.
+    pub async fn toolyard_on(database: &str, folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
+        let mut command = serve(settings);
+        command.env("TOOLYARD_STORE", database);
         Self::start(command, folder).await
     }
 
@@ -177,6 +179,15 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn serve(settings: &[&str]) -> Command {
+    let mut command = Command::new(guests::binary());
+    command.arg("serve").args(["--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "data"]);
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    command
 }
 
 fn port(log: &str) -> Option<u16> {

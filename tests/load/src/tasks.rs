@@ -22,8 +22,11 @@ const AIM: f64 = 3_000.0;
 /// The same, of what one commit after the other gives.
 const AIM_TIMES: f64 = 10.0;
 
-struct Creator {
+/// A client that creates tasks and waits for each.
+pub struct Creator {
     wire: Wire,
+    /// Where it waits, if not where it creates.
+    elsewhere: Option<Wire>,
     create: Template,
     result: Template,
 }
@@ -38,7 +41,8 @@ impl Client for Creator {
         let start = find(body, KEY).with_context(|| format!("no task: {}", text(body)))? + KEY.len();
         let id = body.get(start..start + UUID).context("the id of a task is a UUID")?;
         self.result.set_task(id)?;
-        let body = self.wire.ask(&mut self.result).await?;
+        let waits = self.elsewhere.as_mut().unwrap_or(&mut self.wire);
+        let body = waits.ask(&mut self.result).await?;
         anyhow::ensure!(contains(body, b"\"text\":\"42\""), "not what was expected: {}", text(body));
         Ok(acknowledged)
     }
@@ -58,7 +62,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
         let mut round = Round { clients: Vec::new(), disk };
         for clients in CLIENTS {
             let session = Session::open(toolyard.port()).await;
-            let creators = creators(toolyard.port(), &session, clients).await?;
+            let creators = creators(&[(toolyard.port(), None)], &session, clients).await?;
             round.clients.push((clients, drive(&toolyard, creators, effort).await?));
         }
         rounds.push(round);
@@ -67,15 +71,25 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
     Ok(vec![section(&rounds)])
 }
 
-async fn creators(port: u16, session: &Session, clients: usize) -> anyhow::Result<Vec<Creator>> {
+/// So many clients of a session, each at one of these ports in turn, and waiting at the
+/// other one that is named with it.
+pub async fn creators(
+    ports: &[(u16, Option<u16>)],
+    session: &Session,
+    clients: usize,
+) -> anyhow::Result<Vec<Creator>> {
     let headers = session.headers();
     let create = r#"{"name":"add","arguments":{"a":19,"b":23},"task":{"ttl":60000}}"#;
     let create = Template::new(&headers, "tools/call", create);
     let result = Template::about_task(&headers, "tasks/result");
     let mut creators = Vec::new();
-    for number in 0..clients {
+    for (number, (port, elsewhere)) in (0..clients).zip(ports.iter().cycle()) {
         creators.push(Creator {
-            wire: Wire::open(port).await?,
+            wire: Wire::open(*port).await?,
+            elsewhere: match elsewhere {
+                Some(port) => Some(Wire::open(*port).await?),
+                None => None,
+            },
             create: create.for_connection(number),
             result: result.for_connection(clients + number),
         });

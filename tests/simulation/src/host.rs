@@ -30,6 +30,7 @@ const SETTINGS: Settings = Settings {
     attempts: ATTEMPTS,
     rerun_after_ms: 1_000,
     adopts: true,
+    shares: false,
     question_ms: 40_000,
     question_settle_ms: 500,
     state_ms: 120_000,
@@ -97,6 +98,7 @@ impl Process {
             sessions: handle.clone(),
             keys: handle.clone(),
             grants: handle.clone(),
+            gossip: handle.clone(),
             audit: handle,
         };
         let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.next(), 2))));

@@ -1,12 +1,12 @@
 //! What the clients of a run share: which tasks there are, what they did and heard, and
-//! where the host is.
+//! where the hosts are.
 
 use crate::history::{Call, Form, Moment, Op, State, Status};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tokio::sync::watch;
+use tokio::sync::{RwLock, watch};
 
 /// What a task is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +37,19 @@ impl Kind {
     }
 }
 
+/// A process that is a host, and where it is. Ports come again, numbers do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub number: u32,
+    pub port: u16,
+}
+
 /// A task whose creation was acknowledged.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub id: String,
+    /// The number of the host that acknowledged it.
+    pub at: u32,
     /// What its effects are counted under.
     pub key: String,
     pub person: usize,
@@ -51,7 +60,7 @@ pub(crate) struct Made {
     pub over: Option<(Status, Option<String>)>,
 }
 
-/// What happened in one life of a host.
+/// What happened since the last look at it.
 #[derive(Debug, Default)]
 struct Life {
     calls: Vec<Call>,
@@ -71,15 +80,22 @@ struct Inner {
 }
 
 pub(crate) struct Board {
-    /// Where the host is; changed when it is another.
-    pub port: watch::Sender<u16>,
+    /// Where the hosts are; changed when one goes, or comes.
+    pub seats: watch::Sender<Vec<Seat>>,
+    /// Held by who makes a step. All rest while it is taken for writing.
+    pub turn: RwLock<()>,
     began: Instant,
     inner: Mutex<Inner>,
 }
 
 impl Board {
-    pub fn new(port: u16) -> Self {
-        Self { port: watch::channel(port).0, began: Instant::now(), inner: Mutex::default() }
+    pub fn new(seats: Vec<Seat>) -> Self {
+        Self {
+            seats: watch::channel(seats).0,
+            turn: RwLock::default(),
+            began: Instant::now(),
+            inner: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -174,7 +190,8 @@ impl Board {
         self.log(who, id, sent, Some(self.now()), Op::Result { form, bytes, by_tool });
     }
 
-    /// Tasks that are certain to go on, and tasks that ended, in this life of the host.
+    /// Tasks that are certain to go on unless their host was lost, and tasks that ended since
+    /// the last look.
     pub fn standing(&self) -> (usize, usize) {
         let inner = self.lock();
         (inner.life.live.len(), inner.life.finished)
@@ -205,8 +222,27 @@ impl Board {
         inner.by_id.get(id).is_some_and(|number| inner.made[*number].over.is_some())
     }
 
-    /// The calls since the last time, every one of which is over: the host is dead.
+    /// Those of them that this host acknowledged.
+    pub fn unsettled_of(&self, host: u32) -> Vec<Made> {
+        let mut unsettled = self.unsettled();
+        unsettled.retain(|made| made.at == host);
+        unsettled
+    }
+
+    /// Tasks that were made after so many others.
+    pub fn made_after(&self, others: usize) -> Vec<Made> {
+        self.lock().made[others..].to_vec()
+    }
+
+    /// The calls since the last time, every one of which is over: the only host is dead.
     pub fn next_life(&self) -> Vec<Call> {
         std::mem::take(&mut self.lock().life).calls
+    }
+
+    /// The same where every client rests, and tasks go on.
+    pub fn next_round(&self) -> Vec<Call> {
+        let life = &mut self.lock().life;
+        life.finished = 0;
+        std::mem::take(&mut life.calls)
     }
 }

@@ -91,10 +91,10 @@ mod tests {
 
     fn of(key: &str, over: Option<(Status, &str)>, begun: &[u32]) -> usize {
         let over = over.map(|(status, message)| (status, Some(message.to_owned())));
-        let made =
-            Made { id: "t".to_owned(), key: key.to_owned(), person: 0, kind: Kind::Long, sends: true, over };
+        let (id, key) = ("t".to_owned(), key.to_owned());
+        let made = Made { id, at: 1, key: key.clone(), person: 0, kind: Kind::Long, sends: true, over };
         let effects = Effects { begun: begun.to_vec(), words: Vec::new() };
-        held(&[made], &BTreeMap::from([(key.to_owned(), effects)])).len()
+        held(&[made], &BTreeMap::from([(key, effects)])).len()
     }
 
     #[test]

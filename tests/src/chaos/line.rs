@@ -9,6 +9,7 @@ use hyper::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A client of either generation.
 pub(crate) enum Era {
@@ -19,11 +20,20 @@ pub(crate) enum Era {
 pub(crate) struct Line {
     pub era: Era,
     connection: Option<Connection>,
+    /// How long an answer is waited for, by who can go to another host.
+    leaving: Option<Duration>,
 }
 
-/// The host died, or was not there.
-#[derive(Debug)]
-pub(crate) struct Gone;
+/// Why there is no answer, or none to go by. What was asked for may have been done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// The host died, or was not there.
+    Broken,
+    /// It was not waited for any longer.
+    Late,
+    /// The host has no store now.
+    Storeless,
+}
 
 /// A response.
 #[derive(Debug)]
@@ -56,11 +66,24 @@ impl Heard {
     pub fn code(&self) -> Option<i64> {
         self.message["error"]["code"].as_i64()
     }
+
+    /// Whether it says that the store failed.
+    fn is_storeless(&self) -> bool {
+        let said = self.message["error"]["message"].as_str().unwrap_or_default();
+        self.code() == Some(-32603) && said.contains("store is not available")
+    }
 }
 
 impl Line {
     pub const fn new(era: Era) -> Self {
-        Self { era, connection: None }
+        Self { era, connection: None, leaving: None }
+    }
+
+    /// The same of a client that can go to another host, if a time is given: it does if no
+    /// answer comes within that, and if the host has no store.
+    pub const fn leaving_after(mut self, time: Option<Duration>) -> Self {
+        self.leaving = time;
+        self
     }
 
     pub const fn is_session(&self) -> bool {
@@ -83,6 +106,29 @@ impl Line {
         &mut self,
         method: &str,
         params: Value,
+        asked: impl FnMut(&Value) -> Value,
+    ) -> Result<Heard, Gone> {
+        let heard = match self.leaving {
+            None => self.heard(method, params, asked).await,
+            Some(time) => {
+                let heard = tokio::time::timeout(time, self.heard(method, params, asked)).await;
+                heard.unwrap_or(Err(Gone::Late))
+            }
+        };
+        match heard {
+            Ok(heard) if self.leaving.is_some() && heard.is_storeless() => Err(Gone::Storeless),
+            Ok(heard) => Ok(heard),
+            Err(gone) => {
+                self.connection = None;
+                Err(gone)
+            }
+        }
+    }
+
+    async fn heard(
+        &mut self,
+        method: &str,
+        params: Value,
         mut asked: impl FnMut(&Value) -> Value,
     ) -> Result<Heard, Gone> {
         let (headers, message) = self.request(method, params);
@@ -90,14 +136,14 @@ impl Line {
         let answer = within(self.post(&headers, message.to_string())).await?;
         if !answer.is_events() {
             let bytes = within(answer.try_bytes()).await?;
-            return Heard::read(&String::from_utf8_lossy(&bytes)).ok_or(Gone);
+            return Heard::read(&String::from_utf8_lossy(&bytes)).ok_or(Gone::Broken);
         }
         // What is left of a stream after its answer is not waited for.
         self.connection = None;
         let mut events = answer.events();
         loop {
             let text = within(next(&mut events)).await?;
-            let heard = Heard::read(&text).ok_or(Gone)?;
+            let heard = Heard::read(&text).ok_or(Gone::Broken)?;
             if heard.message["method"].is_string() && !heard.message["id"].is_null() {
                 let result = asked(&heard.message);
                 let response = json!({"jsonrpc": "2.0", "id": heard.message["id"], "result": result});
@@ -146,7 +192,7 @@ impl Line {
 
 /// A dead host breaks its connections off; one that lives answers in time.
 async fn within<T>(answer: impl Future<Output = Option<T>>) -> Result<T, Gone> {
-    tokio::time::timeout(PATIENCE, answer).await.expect("an answer, or an end").ok_or(Gone)
+    tokio::time::timeout(PATIENCE, answer).await.expect("an answer, or an end").ok_or(Gone::Broken)
 }
 
 async fn next(events: &mut Events) -> Option<String> {

@@ -1,7 +1,7 @@
 //! One client of either generation: what it does, one thing at random after another,
 //! and what it notes of it.
 
-use super::board::{Board, Kind, Made};
+use super::board::{Board, Kind, Made, Seat};
 use super::line::{Era, Gone, Heard, Line};
 use super::{LIVE, PEOPLE};
 use crate::Session;
@@ -13,10 +13,13 @@ use crate::tokens::token;
 use crate::wait::PATIENCE;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// What is certain to outlive its host, in milliseconds.
 const FOR_EVER: u64 = 3_600_000;
+/// A task that is not over is looked at again after this time.
+const AGAIN: Duration = Duration::from_millis(2);
 
 /// A client.
 pub(super) struct Player {
@@ -26,49 +29,78 @@ pub(super) struct Player {
     who: u32,
     person: usize,
     dice: Dice,
-    port: watch::Receiver<u16>,
+    seats: watch::Receiver<Vec<Seat>>,
+    at: Seat,
     line: Line,
+    /// So often it has gone to another host.
+    moves: i64,
 }
 
 impl Player {
-    /// The `who`th client; those of even numbers have a session.
-    pub async fn enter(board: Arc<Board>, sink: String, who: u32, dice: Dice) -> Self {
-        let mut port = board.port.subscribe();
-        let at = *port.borrow_and_update();
+    /// The `who`th client; those of even numbers have a session. With `leaving`, it goes to
+    /// another host if an answer does not come within that time.
+    pub async fn enter(
+        board: Arc<Board>,
+        sink: String,
+        who: u32,
+        mut dice: Dice,
+        leaving: Option<Duration>,
+    ) -> Self {
+        let mut seats = board.seats.subscribe();
+        let at = dice.pick(&seats.borrow_and_update());
         let person = who as usize / 2 % PEOPLE.len();
         let token = token(PEOPLE[person]);
         let era = match who % 2 {
-            0 => Era::Session(Session::open_by(at, LATEST, everything(), Some(&token)).await.session),
-            _ => Era::Alone(Client::new(at).declaring(everything()).bearing(&token)),
+            0 => Era::Session(Session::open_by(at.port, LATEST, everything(), Some(&token)).await.session),
+            _ => Era::Alone(Client::new(at.port).declaring(everything()).bearing(&token)),
         };
-        Self { board, sink, who, person, dice, port, line: Line::new(era) }
+        let line = Line::new(era).leaving_after(leaving);
+        Self { board, sink, who, person, dice, seats, at, line, moves: 1 }
     }
 
-    /// Goes on until `stop` is true, through every life of the host.
+    /// Goes on until `stop` is true, through every life of the hosts.
     pub async fn play(mut self, stop: watch::Receiver<bool>) {
-        let mut lives = 1_i64;
+        let board = self.board.clone();
         while !*stop.borrow() {
-            if self.step().await.is_err() {
-                self.board.count("calls cut short by a kill");
-                // Only a host that was killed breaks off; at the end there is no other.
-                let changed = tokio::time::timeout(PATIENCE, self.port.changed());
-                if changed.await.expect("another host in its place").is_err() {
-                    return;
+            let turn = board.turn.read().await;
+            let stepped = self.step().await;
+            drop(turn);
+            let is_there = self.seats.borrow().contains(&self.at);
+            let goes = match stepped {
+                Ok(()) => !is_there || self.dice.roll(8) == 0,
+                Err(gone) => {
+                    board.count(match gone {
+                        Gone::Broken => "calls cut short",
+                        Gone::Late => "calls that were not waited for any longer",
+                        Gone::Storeless => "calls refused for want of the store",
+                    });
+                    // Only a host that was killed breaks off; at the end there is no other.
+                    if !self.another().await {
+                        return;
+                    }
+                    true
                 }
-            }
-            if self.port.has_changed().unwrap_or(false) || self.at() != *self.port.borrow() {
-                lives += 1;
-                let port = *self.port.borrow_and_update();
-                self.line.move_to(port, lives << 32);
+            };
+            if goes && let Some(seat) = self.elsewhere() {
+                self.at = seat;
+                self.moves += 1;
+                self.line.move_to(seat.port, self.moves << 32);
             }
         }
     }
 
-    fn at(&self) -> u16 {
-        match &self.line.era {
-            Era::Session(session) => session.port(),
-            Era::Alone(client) => client.port(),
-        }
+    /// Waits until there is another host; false if there never will be.
+    async fn another(&mut self) -> bool {
+        let at = self.at;
+        let other = self.seats.wait_for(|seats| seats.iter().any(|seat| *seat != at));
+        tokio::time::timeout(PATIENCE, other).await.expect("another host in its place").is_ok()
+    }
+
+    /// Any other host, if there is one.
+    fn elsewhere(&mut self) -> Option<Seat> {
+        let others: Vec<Seat> =
+            self.seats.borrow_and_update().iter().copied().filter(|seat| *seat != self.at).collect();
+        (!others.is_empty()).then(|| self.dice.pick(&others))
     }
 
     async fn step(&mut self) -> Result<(), Gone> {
@@ -123,7 +155,7 @@ impl Player {
         };
         let (board, who, person) = (&self.board, self.who, self.person);
         board.log(who, &id, sent, Some(board.now()), Op::Create);
-        board.created(Made { id: id.clone(), key, person, kind, sends, over: None });
+        board.created(Made { id: id.clone(), at: self.at.number, key, person, kind, sends, over: None });
         board.count(if self.line.is_session() { "created in sessions" } else { "created without" });
         Ok(Some(id))
     }
@@ -133,17 +165,27 @@ impl Player {
         if self.line.is_session() {
             self.fetch(&id).await?;
         }
-        while !self.board.is_over(&id) {
-            self.get(&id).await?;
+        // Its host may be lost, so that this takes a while.
+        loop {
+            // One that is not found is noted as such, and judged with the rest.
+            if self.get(&id).await?.is_null() || self.board.is_over(&id) {
+                return Ok(());
+            }
+            tokio::time::sleep(AGAIN).await;
         }
-        Ok(())
     }
 
     /// One task of the person, whoever made it: of the latest, or of all.
     fn any(&mut self) -> Option<Made> {
+        self.any_that(8, |_| true)
+    }
+
+    /// One that is like this, if it is met within so many tries.
+    fn any_that(&mut self, tries: u32, fits: impl Fn(&Made) -> bool) -> Option<Made> {
         let last = self.dice.pick(&[200, usize::MAX]);
-        (0..8).find_map(|_| {
-            self.board.nth(self.dice.roll(1 << 32), last).filter(|made| made.person == self.person)
+        (0..tries).find_map(|_| {
+            let made = self.board.nth(self.dice.roll(1 << 32), last);
+            made.filter(|made| made.person == self.person && fits(made))
         })
     }
 
@@ -153,10 +195,9 @@ impl Player {
     }
 
     async fn get(&mut self, id: &str) -> Result<Value, Gone> {
-        let sent = self.board.now();
-        let heard = self.ask("tasks/get", json!({"taskId": id})).await?;
+        let task = look(&mut self.line, &self.board, self.who, id).await?;
         self.board.count("looked at");
-        Ok(note(&self.board, self.who, id, sent, &heard))
+        Ok(task)
     }
 
     async fn list(&mut self) -> Result<(), Gone> {
@@ -229,7 +270,7 @@ impl Player {
     /// Answers what a task asks, if it does.
     async fn answer(&mut self) -> Result<(), Gone> {
         let asking = |made: &Made| made.kind.asks() && made.over.is_none();
-        let Some(Made { id, .. }) = self.any().filter(asking) else { return Ok(()) };
+        let Some(Made { id, .. }) = self.any_that(100, asking) else { return Ok(()) };
         self.board.touched(&id);
         if self.line.is_session() {
             return self.fetch(&id).await;
@@ -238,11 +279,16 @@ impl Player {
     }
 }
 
-/// Looks at a task and answers what it asks.
-pub(super) async fn answer(line: &mut Line, board: &Board, who: u32, id: &str) -> Result<(), Gone> {
+/// Looks at a task; gives it.
+pub(super) async fn look(line: &mut Line, board: &Board, who: u32, id: &str) -> Result<Value, Gone> {
     let sent = board.now();
     let heard = line.ask("tasks/get", json!({"taskId": id}), |_| Value::Null).await?;
-    let task = note(board, who, id, sent, &heard);
+    Ok(note(board, who, id, sent, &heard))
+}
+
+/// Looks at a task and answers what it asks.
+pub(super) async fn answer(line: &mut Line, board: &Board, who: u32, id: &str) -> Result<(), Gone> {
+    let task = look(line, board, who, id).await?;
     let Some(asked) = task["inputRequests"].as_object() else { return Ok(()) };
     let word = word(board);
     let responses: serde_json::Map<_, _> = asked.keys().map(|key| (key.clone(), accepted(&word))).collect();
@@ -260,7 +306,7 @@ pub(super) async fn answer(line: &mut Line, board: &Board, who: u32, id: &str) -
 }
 
 /// Notes the answer to `tasks/get`; gives the task.
-pub(super) fn note(board: &Board, who: u32, id: &str, sent: u64, heard: &Heard) -> Value {
+fn note(board: &Board, who: u32, id: &str, sent: u64, heard: &Heard) -> Value {
     let task = heard.result();
     if heard.code() == Some(-32602) {
         board.log(who, id, sent, Some(board.now()), Op::Missing);

@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 pub struct Report {
     /// Repeats what the clients do, as far as a race can be repeated.
     pub seed: u64,
-    /// Kills with enough live and finished tasks.
-    pub kills: u32,
-    /// Further kills, while what one had left was being seen to.
-    pub kills_in_recovery: u32,
-    /// The fewest live and finished tasks at a kill.
+    /// What happened to the hosts, and how often.
+    pub disasters: BTreeMap<&'static str, u64>,
+    /// The fewest live and finished tasks at a disaster.
     pub least: (usize, usize),
     /// How often what was done.
     pub counts: BTreeMap<&'static str, u64>,
@@ -26,60 +24,64 @@ pub struct Report {
     pub calls: u64,
     /// What was done outside.
     pub effects: Tally,
+    /// What must have been seen.
+    needed: Vec<&'static str>,
     settled: Vec<Duration>,
     began: Instant,
     took: Duration,
 }
 
 /// What each run must have seen, or it has shown nothing.
-const SEEN: [&str; 11] = [
+pub(super) const SEEN: [&str; 12] = [
     "answers in sessions",
     "answers without a session",
-    "calls cut short by a kill",
+    "calls cut short",
     "cancels acknowledged",
     "cancels that came too late",
     "created in sessions",
     "created without",
+    "kills -9",
     "lists",
     "looked at",
     "results fetched",
-    "tasks that a kill met",
+    MET,
 ];
 
+/// Tasks that went on as their host was lost.
+const MET: &str = "tasks that lost their host";
+
 impl Report {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, needed: Vec<&'static str>) -> Self {
         Self {
             seed,
-            kills: 0,
-            kills_in_recovery: 0,
+            disasters: BTreeMap::new(),
             least: (usize::MAX, usize::MAX),
             counts: BTreeMap::new(),
             tasks: 0,
             calls: 0,
             effects: Tally::default(),
+            needed,
             settled: Vec::new(),
             began: Instant::now(),
             took: Duration::ZERO,
         }
     }
 
-    pub(super) fn killed(
-        &mut self,
-        kill: u32,
-        (live, finished): (usize, usize),
-        back: Duration,
-        settled: Vec<Duration>,
-    ) -> String {
-        self.kills = kill;
+    /// This has happened to the hosts.
+    pub(super) fn met(&mut self, disaster: &'static str) {
+        *self.disasters.entry(disaster).or_default() += 1;
+    }
+
+    /// So many live and finished tasks there were when it did.
+    pub(super) fn least(&mut self, live: usize, finished: usize) {
         self.least = (self.least.0.min(live), self.least.1.min(finished));
+    }
+
+    /// So long tasks were without a host before they were seen to be over.
+    pub(super) fn settled(&mut self, settled: Vec<Duration>) -> String {
         let last = settled.iter().max().copied().unwrap_or_default();
-        *self.counts.entry("tasks that a kill met").or_default() += settled.len() as u64;
-        let line = format!(
-            "kill {kill}: {live} live, {finished} finished; back after {} ms, {} settled after {} ms",
-            back.as_millis(),
-            settled.len(),
-            last.as_millis()
-        );
+        *self.counts.entry(MET).or_default() += settled.len() as u64;
+        let line = format!("{} settled after {} ms", settled.len(), last.as_millis());
         self.settled.extend(settled);
         line
     }
@@ -94,7 +96,8 @@ impl Report {
     /// What should have happened in the run, and did not.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
-        let mut missing: Vec<_> = SEEN.into_iter().filter(|what| !self.counts.contains_key(what)).collect();
+        let seen = |what: &&str| self.counts.contains_key(what) || self.disasters.contains_key(what);
+        let mut missing: Vec<_> = self.needed.iter().copied().filter(|what| !seen(what)).collect();
         let effects = &self.effects;
         for (seen, what) in [
             (effects.once, "effects of tools that must not run twice"),
@@ -106,9 +109,10 @@ impl Report {
         missing
     }
 
-    fn settled_at(&self, of_a_hundred: usize) -> u128 {
+    /// After this time so many of a hundred tasks that had lost their host were over.
+    pub(super) fn settled_at(&self, of_a_hundred: usize) -> Duration {
         let last = self.settled.len().saturating_sub(1);
-        self.settled.get(last * of_a_hundred / 100).map_or(0, Duration::as_millis)
+        self.settled.get(last * of_a_hundred / 100).copied().unwrap_or_default()
     }
 
     /// The report, as it stands in the documentation.
@@ -119,10 +123,13 @@ impl Report {
             writeln!(out, "| {what} | {figure} |").expect("writing to a String does not fail");
         };
         let effects = &self.effects;
-        row("kills -9, each with at least so many live and finished tasks", {
-            format!("{}; {} and {}", self.kills, self.least.0, self.least.1)
-        });
-        row("further kills, in the midst of a recovery", self.kills_in_recovery.to_string());
+        for (what, count) in &self.disasters {
+            row(what, count.to_string());
+        }
+        row(
+            "the fewest live and finished tasks at any of them",
+            format!("{} and {}", self.least.0, self.least.1),
+        );
         row("acknowledged tasks; lost", format!("{}; 0", self.tasks));
         row("calls of clients in the history; promises broken", format!("{}; 0", self.calls));
         row("terminal states that changed", "0".to_owned());
@@ -135,8 +142,8 @@ impl Report {
             format!("{}; {}; {}", effects.again, effects.rerun, effects.highest),
         );
         row(
-            "milliseconds from the kill until a task was seen settled: p50, p99, max",
-            format!("{}, {}, {}", self.settled_at(50), self.settled_at(99), self.settled_at(100)),
+            "milliseconds from the loss of a host until a task of it was seen to be over: p50, p99, max",
+            [50, 99, 100].map(|part| self.settled_at(part).as_millis().to_string()).join(", "),
         );
         for (what, count) in &self.counts {
             row(what, count.to_string());

@@ -104,6 +104,7 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         attempts: 3,
         rerun_after_ms: 10,
         adopts: true,
+        shares: false,
         related_task: true,
         retry_after_ms: 1_000,
         page: 200,
@@ -119,6 +120,7 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
+        gossip: store.clone(),
         audit: store,
     };
     let dispatch = Dispatch::new(settings, stores, clock, Arc::<CountedIds>::default(), guests);

@@ -7,8 +7,13 @@
 use crate::runs::Work;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use toolyard_task::{Room, Shortage};
+
+/// What a host told counts for so long, if nothing else is heard of it.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// The bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +62,22 @@ struct State {
     turns: VecDeque<Arc<str>>,
     /// Numbers those who come into a line.
     arrivals: u64,
+    /// What principals run on other hosts, as those told last.
+    elsewhere: HashMap<u64, Elsewhere>,
+    /// Numbers what is told to other hosts.
+    rounds: u64,
+    /// Whether they were told last that nothing runs here.
+    told_none: bool,
+}
+
+/// How much principals run, by their keys.
+pub(crate) type Running = Vec<(Arc<str>, u32)>;
+
+/// What principals run on another host.
+struct Elsewhere {
+    round: u64,
+    heard: Instant,
+    running: HashMap<Arc<str>, u32>,
 }
 
 #[derive(Default)]
@@ -171,6 +192,60 @@ impl Admission {
         self.lock().running
     }
 
+    /// How many more could run, if nobody waits.
+    pub fn spare(&self) -> u32 {
+        let state = self.lock();
+        if state.turns.is_empty() { self.bounds.running.saturating_sub(state.running) } else { 0 }
+    }
+
+    /// What principals run here, for the other hosts, and the number of this round of
+    /// telling; nothing if they know already that nothing runs.
+    pub fn round(&self) -> Option<(u64, Running)> {
+        let mut state = self.lock();
+        let running = state.owners.iter().filter(|(_, counts)| counts.running > 0);
+        let running: Running = running.map(|(owner, counts)| (owner.clone(), counts.running)).collect();
+        if std::mem::replace(&mut state.told_none, running.is_empty()) && running.is_empty() {
+            return None;
+        }
+        state.rounds += 1;
+        Some((state.rounds, running))
+    }
+
+    /// What principals run on another host, by what it told in this round. It counts until
+    /// the next round, or until nothing was heard for a while.
+    pub fn runs_elsewhere(self: &Arc<Self>, host: u64, round: u64, of: Running) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let known = state.elsewhere.entry(host).or_insert_with(|| Elsewhere {
+            round,
+            heard: now,
+            running: HashMap::new(),
+        });
+        if known.round != round {
+            known.round = round;
+            known.running.clear();
+        }
+        known.heard = now;
+        known.running.extend(of);
+        self.grant_and_deliver(state);
+    }
+
+    /// Forgets hosts that were not heard of for a while.
+    pub fn forget_silent(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let before = state.elsewhere.len();
+        state.elsewhere.retain(|_, host| host.heard.elapsed() < SILENCE);
+        if state.elsewhere.len() < before {
+            self.grant_and_deliver(state);
+        }
+    }
+
+    fn grant_and_deliver(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let granted = self.grant(&mut state);
+        drop(state);
+        deliver(granted);
+    }
+
     /// Hands free slots to those in line, one owner after the other. What is
     /// granted is delivered after the lock is released, because a slot that
     /// nobody takes comes straight back.
@@ -222,8 +297,7 @@ impl State {
         if self.running >= bounds.running {
             return Err(Full::Host);
         }
-        if self.owners.get(&claim.owner).is_some_and(|counts| counts.running >= bounds.running_per_principal)
-        {
+        if self.running_of(&claim.owner) >= bounds.running_per_principal {
             return Err(Full::Principal);
         }
         if let Some(limit) = claim.work.concurrency()
@@ -232,6 +306,13 @@ impl State {
             return Err(Full::Plugin);
         }
         claim.work.room().map_err(Full::Room)
+    }
+
+    /// What an owner runs, here and elsewhere.
+    fn running_of(&self, owner: &Arc<str>) -> u32 {
+        let here = self.owners.get(owner).map_or(0, |counts| counts.running);
+        let elsewhere = self.elsewhere.values().filter_map(|host| host.running.get(owner));
+        elsewhere.fold(here, |sum, more| sum.saturating_add(*more))
     }
 
     fn take(&mut self, claim: &Claim) {

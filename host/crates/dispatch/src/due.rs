@@ -22,9 +22,20 @@ const SHARED_TICKS: u32 = 4;
 const TIDY_TICKS: u32 = 240;
 const DUE_AT_ONCE: u32 = 500;
 
+/// What a tick is for, besides what every one is.
+struct Beat {
+    /// The shared state of hosts and sessions is looked at.
+    slow: bool,
+    /// Other machines share the store.
+    shared: bool,
+    /// What they may have changed is looked at.
+    look: bool,
+}
+
 enum Next {
     Stop,
     Hint(Option<Hint>),
+    Word(Option<String>),
     Tick,
 }
 
@@ -34,7 +45,8 @@ impl Dispatch {
     /// only answers a probe leaves the data folder alone.
     pub async fn keep_time(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut hints = self.stores.tasks.hints();
-        let (mut feed, shared) = (true, hints.may_miss());
+        let (mut feed, shared) = (true, self.has_neighbours());
+        let (mut words, mut hears) = (self.stores.gossip.hear(), shared);
         let mut seen = HashMap::new();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -43,12 +55,22 @@ impl Dispatch {
             let next = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => Next::Stop,
-                hint = hints.next(), if feed => Next::Hint(hint),
+                // Before what others say, of which there may be no end.
                 _ = ticks.tick() => Next::Tick,
+                hint = hints.next(), if feed => Next::Hint(hint),
+                word = words.next(), if hears => Next::Word(word),
             };
             let done = match next {
                 Next::Stop => return,
                 Next::Hint(Some(hint)) => self.on_hint(hint).await,
+                Next::Word(Some(word)) => {
+                    self.on_word(&word).await;
+                    Ok(())
+                }
+                Next::Word(None) => {
+                    hears = false;
+                    Ok(())
+                }
                 Next::Hint(None) => {
                     feed = false;
                     Ok(())
@@ -58,9 +80,12 @@ impl Dispatch {
                     if count.is_multiple_of(TIDY_TICKS) {
                         self.policy().paces.tidy();
                     }
-                    let (slow, look) =
-                        (count.is_multiple_of(SLOW_TICKS), shared && count.is_multiple_of(SHARED_TICKS));
-                    self.tick(slow, look, &mut seen).await
+                    let beat = Beat {
+                        slow: count.is_multiple_of(SLOW_TICKS),
+                        shared,
+                        look: shared && count.is_multiple_of(SHARED_TICKS),
+                    };
+                    self.tick(&beat, &mut seen).await
                 }
             };
             if let Err(error) = done {
@@ -72,9 +97,12 @@ impl Dispatch {
         }
     }
 
-    async fn tick(&self, slow: bool, look: bool, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
+    async fn tick(&self, beat: &Beat, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
+        let Beat { slow, shared, look } = *beat;
         self.settle_refusals();
         if look {
+            self.tell_use();
+            self.admission.forget_silent();
             self.wake_what_changed(seen).await?;
         }
         if self.recovered.get().is_none() {
@@ -96,11 +124,17 @@ impl Dispatch {
             self.stores.tasks.remove(&over).await?;
         }
         let published = self.published.swap(false, Ordering::Relaxed);
+        if shared {
+            self.tell_components(published).await?;
+        }
         if published || slow || look {
             self.recover().await?;
         }
         if published || slow {
             self.see_to_strays().await?;
+        }
+        if shared {
+            self.help_others().await?;
         }
         if slow {
             self.stores.sessions.sweep(self.settings.session_idle_ms).await?;

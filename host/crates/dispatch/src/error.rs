@@ -73,7 +73,7 @@ pub enum Fault {
     #[error("The server is shutting down")]
     Closing,
     /// The store failed; the reason is in the log.
-    #[error("The task store is not available; nothing was changed")]
+    #[error("The task store is not available; {}", changed(.0))]
     Store(#[from] StoreError),
     /// There is no such prompt (PR-4).
     #[error("Unknown prompt: {0}")]
@@ -87,6 +87,13 @@ pub enum Fault {
     /// The request was cancelled by its sender and gets no answer (C-1).
     #[error("The request was cancelled")]
     Cancelled,
+}
+
+fn changed(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Unavailable(_) | StoreError::Corrupt(_) => "nothing was changed",
+        StoreError::Undecided(_) => "whether anything was changed is not known",
+    }
 }
 
 fn scopes(scopes: &[String]) -> String {

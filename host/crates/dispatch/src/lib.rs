@@ -22,6 +22,7 @@ mod grants;
 mod listing;
 mod membership;
 mod metrics;
+mod neighbours;
 mod observe;
 mod offered;
 mod outlet;
@@ -40,6 +41,7 @@ mod run;
 mod runs;
 mod sessions;
 mod settings;
+mod sharing;
 mod stateless;
 mod stop;
 mod task_list;
@@ -71,26 +73,27 @@ pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
 pub use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
+pub use toolyard_task::node::Neighbour;
 pub use toolyard_task::recovery::{Departure, Durability};
 pub use toolyard_task::session::Session;
 pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
 pub use toolyard_task::tool::{AskError, GivenAnswer, Report, Spent, ToolSpec};
 pub use toolyard_task::{
-    AuditStore, Catalog, Clock, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId, Wanted,
+    AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId, Wanted,
 };
 pub use trace::{CallEnd, EndedCall, Traces};
 pub use weights::{WeightSpec, Weights};
 
 use arc_swap::ArcSwap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::{OnceCell, watch};
 use tokio_util::task::TaskTracker;
-use toolyard_task::TaskStore;
 use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
+use toolyard_task::{Gossip, TaskStore};
 
 /// The stores, as one value, so that it is plain which belong together.
 #[derive(Clone)]
@@ -105,6 +108,8 @@ pub struct Stores {
     pub keys: Arc<dyn KeyStore>,
     /// What people said once and for all when they were asked for a permission.
     pub grants: Arc<dyn GrantStore>,
+    /// The way to the other hosts.
+    pub gossip: Arc<dyn Gossip>,
     /// Audit entries; the same store as that of tasks, whose commits write them.
     pub audit: Arc<dyn AuditStore>,
 }
@@ -158,6 +163,12 @@ pub struct Dispatch {
     membership: membership::Membership,
     /// Set once the tasks of dead hosts were seen to for the first time.
     recovered: OnceCell<()>,
+    /// Tells this process from others in what they tell each other.
+    number: u64,
+    /// What was used here of the rates since the others were told.
+    used: neighbours::Used,
+    /// The incarnation that the others were told of the components of.
+    announced: AtomicU64,
     /// Whether tasks were left that another host should take over.
     unadopted: watch::Sender<bool>,
     /// Set when a catalog was put in place: a task may have waited for a tool of it.
@@ -187,6 +198,7 @@ impl Dispatch {
         ids: Arc<dyn Ids>,
         guests: tokio::runtime::Handle,
     ) -> Arc<Self> {
+        let number = ids.uuid().as_u64_pair().1;
         Arc::new_cyclic(|this| Self {
             admission: admit::Admission::new(settings.admission),
             settings,
@@ -205,6 +217,9 @@ impl Dispatch {
             refusals: audit::Refusals::default(),
             membership: membership::Membership::default(),
             recovered: OnceCell::new(),
+            number,
+            used: neighbours::Used::default(),
+            announced: AtomicU64::new(0),
             unadopted: watch::Sender::new(false),
             published: AtomicBool::new(false),
             reach: OnceLock::new(),

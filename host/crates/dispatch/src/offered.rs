@@ -101,8 +101,14 @@ impl Dispatch {
         self.feeds.announcements.subscribe()
     }
 
-    /// A guest says that something has changed, here or in another process.
+    /// A guest says that something has changed, here or in another process of this machine.
     pub fn announce(&self, change: Change) {
+        self.tell_change(&change);
+        self.announce_here(change);
+    }
+
+    /// A guest says that something has changed, wherever it is; clients of this host hear it.
+    pub(crate) fn announce_here(&self, change: Change) {
         // Nobody may be listening, here and below.
         drop(self.feeds.announcements.send(change.clone()));
         match change {

@@ -9,9 +9,11 @@ use crate::{Dispatch, Fault, Principal};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{DefaultDirectRateLimiter, NotUntil, Quota, RateLimiter};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use toolyard_task::Rate;
@@ -46,7 +48,8 @@ pub struct Rates {
 }
 
 /// A kind of operation that has a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// Any request.
     Request,
@@ -182,6 +185,11 @@ impl Paces {
         }
     }
 
+    /// Whether operations of this one are counted at all.
+    fn counts(&self, who: &RateKey, operation: Operation) -> bool {
+        (self.local || !matches!(who, RateKey::Local)) && self.limiters.contains_key(&operation)
+    }
+
     /// Counts one; how long to wait if it is one too many.
     fn count(&self, who: &RateKey, operation: Operation) -> Result<(), Duration> {
         if matches!(who, RateKey::Local) && !self.local {
@@ -197,6 +205,20 @@ impl Paces {
             who => who,
         };
         limiter.check_key(who).map_err(|not_until| wait(&not_until))
+    }
+
+    /// Counts what was done elsewhere. Of what is more than was left, nothing is owed.
+    pub fn spend(&self, who: &RateKey, operation: Operation, count: u32) {
+        let Some(limiter) = self.limiters.get(&operation) else { return };
+        let mut left = count;
+        // In halves, until what is left fits.
+        let mut step = count;
+        while let Some(some) = NonZeroU32::new(step.min(left)) {
+            match limiter.check_key_n(who, some) {
+                Ok(Ok(())) => left -= some.get(),
+                Ok(Err(_)) | Err(_) => step = some.get() / 2,
+            }
+        }
     }
 
     /// How long this one may look up nothing.
@@ -296,7 +318,12 @@ impl Dispatch {
         {
             return Err(too_often(Operation::FailedLookup, left));
         }
-        let Err(wait) = policy.paces.count(who, operation) else { return Ok(()) };
+        let Err(wait) = policy.paces.count(who, operation) else {
+            if self.has_neighbours() && policy.paces.counts(who, operation) {
+                self.used.count(who, operation);
+            }
+            return Ok(());
+        };
         if operation == Operation::FailedLookup {
             policy.paces.block(who, wait);
         }

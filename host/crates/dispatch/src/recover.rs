@@ -33,10 +33,17 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 pub trait Reach: Send + Sync + 'static {
     /// Where notices go for the client of a task, and where it is asked.
     fn outlet(&self, session: Option<&SessionId>) -> Arc<dyn Outlet>;
+
+    /// Whether the client of this session has a stream open here that may carry what
+    /// belongs to the task.
+    fn listens(&self, session: &SessionId, task: Option<TaskId>) -> bool {
+        let _ = (session, task);
+        false
+    }
 }
 
 /// What was done about one task.
-enum Seen {
+pub(crate) enum Seen {
     /// It is over.
     Ended,
     /// It is this host's now.
@@ -143,7 +150,11 @@ impl Dispatch {
                 None => return self.wait_for_tool(&task).await,
                 Some(tool) => match misfit(&task, &tool) {
                     Some(what) => NotRerun::Misfit(what),
-                    None => return self.adopt(task, tool).await,
+                    None => {
+                        let by = self.registered().await?;
+                        let (from, digest) = (task.fence.incarnation, tool.spec().digest.clone());
+                        return self.adopt(task, tool, Event::Claimed { from, by, digest }, by).await;
+                    }
                 },
             },
         };
@@ -157,8 +168,13 @@ impl Dispatch {
         }
     }
 
-    /// Its tool may come back, here or elsewhere, until its ttl.
+    /// Its tool may come back, here or elsewhere, until its ttl. Where another host has it,
+    /// that one takes the task over.
     async fn wait_for_tool(&self, task: &Task) -> Result<Seen, StoreError> {
+        let hosts = self.stores.nodes.living().await?;
+        if hosts.iter().any(|host| host.components.contains(&task.digest)) {
+            return Ok(Seen::Left);
+        }
         let message = format!("Waiting for the tool `{}`, which is not loaded now.", task.tool);
         if task.status_message.as_ref() != Some(&message) {
             let said = Event::Said { fence: task.fence, message };
@@ -167,10 +183,15 @@ impl Dispatch {
         Ok(Seen::Left)
     }
 
-    /// Takes a task over, and runs it.
-    async fn adopt(&self, task: Task, tool: Arc<Measured>) -> Result<Seen, StoreError> {
+    /// Takes a task over by this event, which makes it this incarnation's, and runs it.
+    pub(crate) async fn adopt(
+        &self,
+        task: Task,
+        tool: Arc<Measured>,
+        taking: Event,
+        by: Incarnation,
+    ) -> Result<Seen, StoreError> {
         let Some(this) = self.this.upgrade() else { return Ok(Seen::Left) };
-        let by = self.registered().await?;
         let work = Work::Tool(tool.clone());
         let share = self.share_of(&task.owner);
         let claim = Claim { owner: share.account.clone(), work: work.clone() };
@@ -190,14 +211,13 @@ impl Dispatch {
         // Registered before it is claimed, so that a cancel which finds the record finds
         // the run as well.
         let guard = Runs::register(&this, Some(task.id), &run, true);
-        let claimed = Event::Claimed { from: task.fence.incarnation, by, digest: tool.spec().digest.clone() };
-        let claimed = self.change(task.id, &claimed, &By::host().because("host_died")).await?;
-        let Changed::Done(task) = claimed else { return Ok(Seen::Left) };
+        let taken = self.change(task.id, &taking, &By::host().because("host_died")).await?;
+        let Changed::Done(task) = taken else { return Ok(Seen::Left) };
         run.is_task(&task);
         guard.stored(by);
         self.metrics.task_claimed();
         let pause = self.back_off(task.fence.attempt);
-        tracing::info!(task = %task.id, tool = task.tool, attempt = task.fence.attempt, ?pause, "task taken over from a host that is gone");
+        tracing::info!(task = %task.id, tool = task.tool, attempt = task.fence.attempt, ?pause, "task taken over from another host");
         self.tracker.spawn_on(
             async move {
                 this.run_task(task, tool, run, Place::After(pause, claim), &guard).await;

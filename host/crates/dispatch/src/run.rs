@@ -358,6 +358,11 @@ impl RunContext for Run {
         self.stop.is_set()
     }
 
+    fn may_act(&self) -> bool {
+        // By the clock, not by a sign: whoever was paused acts before anybody tells it.
+        self.task().is_none_or(|(_, fence)| self.dispatch.membership.current() == Some(fence.incarnation))
+    }
+
     fn report(&self, report: Report) {
         self.outlet.reported(&report);
         if let Some(observation) = &self.observation {

@@ -22,6 +22,9 @@ pub struct Settings {
     /// Whether tasks of dead hosts are run here. Who only looks into the store leaves
     /// them to a host.
     pub adopts: bool,
+    /// Whether this host takes tasks over that wait for their turn on others, when it has
+    /// room and they have not. They must have the same component.
+    pub shares: bool,
     /// How much runs at once, and how much waits.
     pub admission: Bounds,
     /// Live tasks in the whole store, running and waiting.

@@ -49,6 +49,7 @@ impl House {
             sessions: store.clone(),
             keys: store.clone(),
             grants: store.clone(),
+            gossip: store.clone(),
             audit: store.clone(),
         };
         let guests = tokio::runtime::Handle::current();

@@ -90,7 +90,7 @@ impl Grants {
         Ok(Self {
             env: manifest.env.clone(),
             folders,
-            http: HttpGrant { rules: manifest.http.rules.clone(), injections },
+            http: HttpGrant { rules: manifest.http.rules.clone(), injections, keyed: manifest.http.keyed },
             sockets: manifest.sockets.clone(),
             clock: manifest.clock,
             random: manifest.random,

@@ -27,7 +27,7 @@ pub(crate) use inject::{Injection, Template};
 
 use crate::traffic::Traffic;
 use bytes::Bytes;
-use http::{HeaderName, Request, Response, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use resolve::{Resolver, SystemResolver};
 use rules::Rule;
@@ -47,6 +47,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(crate) struct HttpGrant {
     pub rules: Vec<Rule>,
     pub injections: Vec<Injection>,
+    /// Whether requests that are not idempotent by their method carry a key.
+    pub keyed: bool,
 }
 
 /// What the runs of all plugins share.
@@ -74,13 +76,15 @@ impl Outgoing {
         context.set_field_size_limit(FIELD_BYTES);
         let limits = &traffic.limits;
         let at_once = Arc::new(Semaphore::new(limits.http_concurrent as usize));
-        Self { context, sender: Sender { left: limits.http_requests, at_once, traffic } }
+        Self { context, sender: Sender { left: limits.http_requests, keyed: 0, at_once, traffic } }
     }
 }
 
 /// Sends requests, and counts them.
 pub(crate) struct Sender {
     left: u32,
+    /// Requests that had a key.
+    keyed: u32,
     at_once: Arc<Semaphore>,
     traffic: Arc<Traffic>,
 }
@@ -90,6 +94,21 @@ type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
 type Exchanged = Result<(Response<Body>, Rest), Error>;
 
 impl Sender {
+    /// Gives a request of a task the key that the same request had in an earlier attempt: the
+    /// task and the number of the request, of those that have one. A guest's own stays.
+    fn key(&mut self, request: &mut Request<Body>) {
+        const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+        let keyed = self.traffic.grants.http.keyed
+            && matches!(*request.method(), Method::POST | Method::PATCH)
+            && !request.headers().contains_key(KEY);
+        if keyed && let Some(task) = self.traffic.context.info().task {
+            self.keyed += 1;
+            if let Ok(key) = HeaderValue::try_from(format!("{task}:{}", self.keyed)) {
+                request.headers_mut().insert(KEY, key);
+            }
+        }
+    }
+
     /// A place among the requests of the run.
     fn admit(&mut self) -> Result<OwnedSemaphorePermit, Error> {
         let Some(left) = self.left.checked_sub(1) else {
@@ -125,6 +144,10 @@ impl WasiHttpHooks for Sender {
         _: Rest,
     ) -> Box<dyn Future<Output = Exchanged> + Send> {
         let place = self.admit();
+        let mut request = request;
+        if place.is_ok() {
+            self.key(&mut request);
+        }
         let traffic = self.traffic.clone();
         Box::new(async move { send::exchange(traffic, place?, request, options.unwrap_or_default()).await })
     }

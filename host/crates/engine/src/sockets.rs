@@ -195,6 +195,9 @@ fn may_use(traffic: &Traffic, address: SocketAddr, used: SocketAddrUse) -> bool 
             return false;
         }
     };
+    if !traffic.may_act() {
+        return false;
+    }
     let may = traffic.given.may_reach(&traffic.grants.sockets, protocol, address);
     // Strangers may send datagrams to whom they like.
     if !may && !matches!(used, SocketAddrUse::UdpReceive) {

@@ -7,9 +7,9 @@ use crate::folder::manifest_name;
 use crate::grant::Grants;
 use crate::host::About;
 use crate::limits::Limits;
-use crate::outgoing::Network;
 #[cfg(test)]
-use crate::outgoing::{HttpGrant, rules::Rule};
+use crate::outgoing::HttpGrant;
+use crate::outgoing::Network;
 use crate::sockets::Given;
 use std::sync::{Arc, Mutex, PoisonError};
 use toolyard_task::RunContext;
@@ -47,15 +47,14 @@ impl Traffic {
 
     /// That of a test, with one rule or more.
     #[cfg(test)]
-    pub fn of(rules: Vec<Rule>, limits: Limits, network: Network) -> Self {
-        let http = HttpGrant { rules, injections: Vec::new() };
+    pub fn of(http: HttpGrant, limits: Limits, network: Network, context: Arc<dyn RunContext>) -> Self {
         Self {
             plugin: "p.wasm".into(),
             function: "t".into(),
             grants: Arc::new(Grants { http, ..Grants::default() }),
             limits: Arc::new(limits),
             network: Arc::new(network),
-            context: Arc::new(crate::invoke::Nobody),
+            context,
             given: Given::default(),
             refusals: Mutex::default(),
         }
@@ -75,6 +74,17 @@ impl Traffic {
             tracing::warn!(plugin = %self.plugin, tool = %self.function, "refused: {why}");
             refusals.push(why);
         }
+    }
+
+    /// Whether the run may still do something outside; notes it if not.
+    pub fn may_act(&self) -> bool {
+        let may = self.context.may_act();
+        if !may {
+            self.refused(
+                "this host may have lost its task to another one, so nothing leaves it any more".to_owned(),
+            );
+        }
+        may
     }
 
     /// Notes that a limit was met, and gives an error that says so.

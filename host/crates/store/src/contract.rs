@@ -289,3 +289,24 @@ macro_rules! contract_tests {
         )*
     };
 }
+
+/// As `contract_tests`, for the stores whose hosts have leases, and with their length.
+#[macro_export]
+macro_rules! lease_tests {
+    ($fixture:expr, $lease:expr) => {
+        $crate::lease_tests! { $fixture, $lease;
+            a_lease_holds_as_long_as_it_is_renewed,
+            a_task_that_waits_is_told_to_one_other_host,
+            hosts_tell_each_other_of_their_components,
+            hosts_hear_what_others_tell,
+        }
+    };
+    ($fixture:expr, $lease:expr; $($promise:ident),* $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $promise() {
+                $crate::contract::leases::$promise($fixture, $lease).await;
+            }
+        )*
+    };
+}

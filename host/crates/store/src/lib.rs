@@ -27,6 +27,8 @@ macro_rules! fail_point {
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
 pub mod contract;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod extent;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
 pub mod lines;
@@ -37,6 +39,9 @@ mod metrics;
 mod notes;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+// The store in memory seals nothing.
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+mod reseal;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod seal;
 #[cfg(feature = "sqlite")]
@@ -51,9 +56,10 @@ mod trail;
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
+pub use reseal::{Resealed, SealWith};
 pub use seal::{KeyId, Keyring};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{OpenError, Resealed, SealWith, SqliteOptions, SqliteStore};
+pub use sqlite::{OpenError, SqliteOptions, SqliteStore};
 
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -62,14 +68,20 @@ use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::store::StoreError;
-use toolyard_task::{Archive, AuditStore, GrantStore, TaskStore};
+use toolyard_task::{Archive, AuditStore, Gossip, GrantStore, TaskStore};
 
 pub use toolyard_task::archive;
 
 /// All ports of one store.
-pub trait Store: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive {}
+pub trait Store:
+    TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive + Gossip
+{
+}
 
-impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive> Store for T {}
+impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive + Gossip> Store
+    for T
+{
+}
 
 /// A store that is open, whatever it is kept in.
 #[async_trait]
@@ -83,6 +95,18 @@ pub trait Backend: Store {
     /// Whether it works: something can be read, and, if the last change could not be
     /// written, a change can be written now.
     async fn check(&self) -> Result<(), StoreError>;
+
+    /// Writes every task anew that is not sealed as it is to be, beside hosts that go on.
+    /// `progress` is told how many have been looked at. One that is interrupted is done
+    /// again.
+    ///
+    /// # Errors
+    /// [`StoreError`]. What was written until then stays so, and no key is taken out.
+    async fn reseal(
+        &self,
+        with: SealWith,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<Resealed, StoreError>;
 
     /// Does what was asked for so far, and lets go of what it is kept in. Live tasks of this
     /// host are left to the others.
@@ -101,8 +125,21 @@ impl Backend for MemoryStore {
         Ok(())
     }
 
+    /// Nothing is sealed here.
+    async fn reseal(
+        &self,
+        _with: SealWith,
+        _progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<Resealed, StoreError> {
+        Ok(Resealed::default())
+    }
+
     async fn shut_down(self: Arc<Self>) {}
 }
+
+/// Other processes are on this machine, and have clients of their own.
+#[cfg(feature = "sqlite")]
+impl Gossip for SqliteStore {}
 
 #[cfg(feature = "sqlite")]
 #[async_trait]
@@ -117,6 +154,14 @@ impl Backend for SqliteStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         Self::check(self).await
+    }
+
+    async fn reseal(
+        &self,
+        with: SealWith,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<Resealed, StoreError> {
+        Self::reseal(self, with, progress).await
     }
 
     async fn shut_down(self: Arc<Self>) {
@@ -139,6 +184,14 @@ impl Backend for PostgresStore {
         Self::check(self).await
     }
 
+    async fn reseal(
+        &self,
+        with: SealWith,
+        progress: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<Resealed, StoreError> {
+        Self::reseal(self, with, progress).await
+    }
+
     async fn shut_down(self: Arc<Self>) {
         Self::shut_down(&self).await;
     }
@@ -155,6 +208,9 @@ enum Refused {
     #[cfg(feature = "postgres")]
     #[error("the database gave no answer within {0:?}")]
     Silent(std::time::Duration),
+    #[cfg(feature = "postgres")]
+    #[error("another process writes the tasks of this schema anew just now; wait until it is done")]
+    Resealing,
     #[error("the file of the store was removed or replaced")]
     Replaced,
     #[error("something of the id `{0}` is there already")]

@@ -6,9 +6,11 @@
 
 mod archive;
 mod audit;
+mod gossip;
 mod grants;
 mod hosts;
 mod search;
+mod waiting;
 
 use crate::Refused;
 use crate::stamps::Stamps;
@@ -28,7 +30,7 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Clock, Incarnation, Owner, SessionId, TaskId};
+use toolyard_task::{Clock, Digest, Incarnation, Owner, SessionId, TaskId};
 use uuid::Uuid;
 
 /// A host that is further behind than this is told to read everything again.
@@ -48,6 +50,7 @@ struct Shared {
     stamps: Stamps,
     handles: AtomicU64,
     hints: broadcast::Sender<(u64, Hint)>,
+    words: broadcast::Sender<(u64, String)>,
     /// Begins the ids of audit entries.
     name: String,
     written: Notify,
@@ -70,6 +73,8 @@ struct State {
     /// How long a host lives from each renewal, where that is how they live.
     lease: Option<Duration>,
     incarnations: u64,
+    /// Until when tasks that wait are told to no further host.
+    told: BTreeMap<TaskId, Timestamp>,
     trail: audit::Trail,
 }
 
@@ -81,6 +86,7 @@ impl MemoryStore {
             stamps: Stamps::new(clock),
             handles: AtomicU64::new(0),
             hints: broadcast::Sender::new(HINTS),
+            words: broadcast::Sender::new(HINTS),
             name: audit::name(),
             written: Notify::new(),
             state: Mutex::default(),
@@ -263,6 +269,16 @@ impl TaskStore for MemoryStore {
         Ok(state.live().filter(|task| task.fence.incarnation == incarnation).map(|task| task.id).collect())
     }
 
+    async fn waiting_elsewhere(
+        &self,
+        than: Incarnation,
+        components: &[Digest],
+        limit: u32,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        let now = self.shared.stamps.now();
+        Ok(self.state()?.tell_waiting(than, components, limit, now))
+    }
+
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let mut state = self.state()?;
         let now = self.shared.stamps.now();
@@ -274,6 +290,10 @@ impl TaskStore for MemoryStore {
             }
         }
         Ok(removed)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.lock().lease.is_some()
     }
 
     fn hints(&self) -> Box<dyn Hints> {

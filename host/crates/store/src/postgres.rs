@@ -15,11 +15,13 @@ mod grants;
 mod hints;
 mod keys;
 mod nodes;
+mod reseal;
 mod room;
 mod schema;
 mod search;
 mod sessions;
 mod tasks;
+mod waiting;
 mod writer;
 
 pub use connections::{Place, SCHEMA};
@@ -41,6 +43,9 @@ use std::time::Duration;
 use toolyard_task::Incarnation;
 use toolyard_task::store::StoreError;
 use writer::{Beside, Pace, Writer};
+
+/// Says what writers did that are long gone; nobody asks about it a day later.
+const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";
 
 /// How a store in PostgreSQL goes about its work.
 #[derive(Clone)]
@@ -131,6 +136,7 @@ impl PostgresStore {
         let row = on.query_one(begin, &[]).await.map_err(fault)?;
         let (writer, log, longest, latest): (i64, String, i64, i64) =
             (row.get(0), row.get(1), row.get(2), row.get(3));
+        on.execute(LEFT, &[]).await.map_err(fault)?;
         drop(on);
         // It ends when its client is gone.
         drop(driving.await);

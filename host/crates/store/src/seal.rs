@@ -8,7 +8,7 @@
 //! covers the task and the column: a value that was moved to another row, or
 //! another column, does not open.
 
-use crate::codec::CodecError;
+use crate::codec::{self, CodecError};
 use aes_gcm::aead::{AeadInOut as _, KeyInit as _};
 use aes_gcm::{Aes256Gcm, Nonce, Tag};
 use base64::Engine as _;
@@ -18,7 +18,8 @@ use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use toolyard_task::TaskId;
+use toolyard_task::{Task, TaskId};
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 /// The first byte of what is sealed, which is also the number of this layout. Text
@@ -27,7 +28,10 @@ const LAYOUT: u8 = 1;
 const NONCE: usize = 12;
 const TAG: usize = 16;
 /// What stands before the sealed text.
-const HEAD: usize = 1 + KeyId::LENGTH + NONCE;
+pub(crate) const HEAD: usize = 1 + KeyId::LENGTH + NONCE;
+/// As many characters of a record as stand for whole groups of the head's bytes, and no
+/// fewer.
+pub(crate) const RECORD_HEAD: usize = HEAD.div_ceil(3) * 4;
 
 /// Which key it is. It is made of the key, so that no two keys go by one id, and
 /// says nothing of it.
@@ -117,6 +121,8 @@ pub(crate) enum Column {
     Record,
     Arguments,
     Outcome,
+    /// In none: a word to other hosts.
+    Word,
 }
 
 /// What the tag covers beside the text.
@@ -126,6 +132,7 @@ fn associated(column: Column, of: TaskId) -> [u8; 17] {
         Column::Record => b'r',
         Column::Arguments => b'a',
         Column::Outcome => b'o',
+        Column::Word => b'w',
     };
     data[1..].copy_from_slice(of.0.as_bytes());
     data
@@ -145,6 +152,33 @@ impl Sealing {
     /// Whether it opens what was sealed with this key.
     pub(crate) fn opens(&self, key: KeyId) -> bool {
         self.0.as_ref().is_some_and(|keys| keys.has(key))
+    }
+
+    /// The record of a task, as it is written.
+    pub(crate) fn record_of(&self, task: &Task) -> Result<String, CodecError> {
+        self.record(task.id, codec::record(task)?)
+    }
+
+    /// What a task came to, as it is written.
+    pub(crate) fn outcome_of(&self, task: &Task) -> Result<Option<Vec<u8>>, CodecError> {
+        let Some(outcome) = &task.outcome else { return Ok(None) };
+        let plain = codec::outcome(outcome)?;
+        Ok(Some(self.bytes(task.id, Column::Outcome, plain)?.into_owned()))
+    }
+
+    /// The task of this id, from what was written of it.
+    pub(crate) fn task(
+        &self,
+        id: TaskId,
+        record: &str,
+        arguments: Vec<u8>,
+        outcome: Option<Vec<u8>>,
+    ) -> Result<Task, CodecError> {
+        let record = self.open_record(id, record)?;
+        let arguments = self.open(id, Column::Arguments, arguments)?;
+        let outcome = outcome.map(|outcome| self.open(id, Column::Outcome, outcome)).transpose()?;
+        let task = codec::task(&record, arguments, outcome)?;
+        if task.id == id { Ok(task) } else { Err(CodecError::OtherTask(task.id)) }
     }
 
     /// What stands in the column of a record: text, sealed or not.
@@ -180,6 +214,28 @@ impl Sealing {
         Ok(opened.map_err(|_| CodecError::NotText)?.into())
     }
 
+    /// A word for other hosts. Each is sealed as if it were of a task of its own, since there
+    /// may be more of them than random nonces under one key may seal.
+    pub(crate) fn word(&self, text: &str) -> Result<String, CodecError> {
+        let Some(keys) = &self.0 else { return Ok(text.to_owned()) };
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(CodecError::NoChance)?;
+        let of = TaskId(Uuid::from_bytes(random));
+        let sealed = STANDARD_NO_PAD.encode(seal(keys, of, Column::Word, text.as_bytes())?);
+        Ok(format!("{}{sealed}", of.0.simple()))
+    }
+
+    /// The text that [`Sealing::word`] was given. Who has keys takes nothing that is plain.
+    pub(crate) fn open_word(&self, word: &str) -> Result<String, CodecError> {
+        if self.0.is_none() {
+            return Ok(word.to_owned());
+        }
+        let (of, sealed) = word.split_at_checked(32).ok_or(CodecError::NotSealed)?;
+        let of = TaskId(Uuid::try_parse(of).map_err(|_| CodecError::NotSealed)?);
+        let sealed = STANDARD_NO_PAD.decode(sealed).map_err(|_| CodecError::NotSealed)?;
+        String::from_utf8(self.open_sealed(of, Column::Word, sealed)?).map_err(|_| CodecError::NotText)
+    }
+
     /// The value that [`Sealing::bytes`] was given.
     pub(crate) fn open(&self, of: TaskId, column: Column, bytes: Vec<u8>) -> Result<Vec<u8>, CodecError> {
         if bytes.first() == Some(&LAYOUT) { self.open_sealed(of, column, bytes) } else { Ok(bytes) }
@@ -211,8 +267,7 @@ pub(crate) fn sealed_with(bytes: &[u8]) -> Option<KeyId> {
 
 /// The key that a record is sealed with; none, if it is plain.
 pub(crate) fn record_sealed_with(text: &str) -> Option<KeyId> {
-    // As many characters as stand for whole groups of the head's bytes, and no fewer.
-    let head = text.get(..HEAD.div_ceil(3) * 4)?;
+    let head = text.get(..RECORD_HEAD)?;
     STANDARD_NO_PAD.decode(head).ok().and_then(|head| sealed_with(&head))
 }
 

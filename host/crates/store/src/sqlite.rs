@@ -23,7 +23,6 @@ mod watch;
 mod writer;
 
 pub use error::OpenError;
-pub use reseal::{Resealed, SealWith};
 
 use crate::Refused;
 use crate::metrics::Metrics;

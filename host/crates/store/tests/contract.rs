@@ -25,9 +25,9 @@ mod leased {
     use super::*;
     use std::time::Duration;
 
-    #[tokio::test]
-    async fn a_lease_holds_as_long_as_it_is_renewed() {
-        const LEASE: Duration = Duration::from_secs(15);
+    const LEASE: Duration = Duration::from_secs(15);
+
+    fn fixture() -> Fixture {
         let clock = ManualClock::at(START);
         let first = MemoryStore::new(clock.clone()).leased(LEASE);
         let open = move || {
@@ -35,9 +35,10 @@ mod leased {
             let killed = store.clone();
             Host { store, kill: Box::new(move || Box::pin(async move { killed.kill() })) }
         };
-        let fixture = Fixture { clock, open: Box::new(open), races: 1 };
-        toolyard_store::contract::leases::a_lease_holds_as_long_as_it_is_renewed(fixture, LEASE).await;
+        Fixture { clock, open: Box::new(open), races: 1 }
     }
+
+    toolyard_store::lease_tests!(fixture(), LEASE);
 }
 
 mod sqlite {

@@ -287,6 +287,22 @@ async fn what_cannot_be_read_is_named_and_left_and_its_key_stays() {
     refused(folder.path(), &[NEW]);
 }
 
+/// Somebody wanted this key gone, was interrupted, and has thought better of it.
+#[tokio::test]
+async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out() {
+    let folder = folder();
+    let store = open(folder.path(), &[OLD]);
+    created(&*store, task(&owner("a"))).await;
+    store.shut_down().await;
+    let file = Connection::open(folder.path().join(FILE)).expect("opens");
+    assert_eq!(file.execute("UPDATE seal SET leaving = 1", []).expect("marks"), 1);
+    drop(file);
+    let store = open(folder.path(), &[OLD]);
+    let done = store.reseal(SealWith::Newest, |_| {}).await.expect("has nothing to do");
+    assert_eq!(done, Resealed { seen: 1, ..Resealed::default() });
+    assert_eq!(needed(folder.path()), 1);
+}
+
 #[tokio::test]
 async fn a_task_that_was_not_created_leaves_no_key_behind() {
     let folder = folder();

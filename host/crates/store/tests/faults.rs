@@ -272,6 +272,7 @@ async fn right_or_refused(store: &SqliteStore, made: &[Task], damage: &str) -> u
             Ok(Some(read)) => assert_eq!(read.task, *expected, "{damage}"),
             Ok(None) => panic!("{damage}: a task reads as unknown"),
             Err(StoreError::Corrupt(_) | StoreError::Unavailable(_)) => refused += 1,
+            Err(StoreError::Undecided(_)) => panic!("it only reads"),
         }
     }
     refused

@@ -1,8 +1,12 @@
-//! The contract suite over the store in PostgreSQL, on a server of its own.
+//! The contract suite over the store in PostgreSQL, on a server of its own, and what holds
+//! there alone.
 
 #[path = "../../../../tests/src/postgres.rs"]
 #[allow(dead_code, reason = "the host's tests need more of it")]
 mod server;
+
+#[path = "postgres/resealing.rs"]
+mod resealing;
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -108,8 +112,15 @@ mod encrypted {
     over_postgres!(Keyring::new([[7; 32]]));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_holds_as_long_as_it_is_renewed() {
-    let Some(fixture) = fixture(None, false) else { return };
-    toolyard_store::contract::leases::a_lease_holds_as_long_as_it_is_renewed(fixture, LEASE).await;
+/// A host that crashes tells nobody.
+mod leased {
+    use super::*;
+
+    toolyard_store::lease_tests!(
+        match fixture(None, false) {
+            Some(fixture) => fixture,
+            None => return,
+        },
+        LEASE
+    );
 }

@@ -113,6 +113,14 @@ pub enum Event {
         /// The component that its tool comes from now.
         digest: Digest,
     },
+    /// A host that has room takes it over from a living one, where it waits for its turn.
+    /// Not seen from outside.
+    Taken {
+        /// The host where it waits.
+        from: Incarnation,
+        /// The one that has it now.
+        by: Incarnation,
+    },
     /// The host that has it goes, and leaves it to the next one.
     Released {
         /// The host that goes.
@@ -154,7 +162,10 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
     let mut next = task.clone();
     // What clients are shown tells nothing of these, so neither does the time of
     // the last change (T-20).
-    let visible = !matches!(event, Event::Effects { .. } | Event::Sent { .. } | Event::Entrusted { .. });
+    let visible = !matches!(
+        event,
+        Event::Effects { .. } | Event::Sent { .. } | Event::Entrusted { .. } | Event::Taken { .. }
+    );
     match event {
         Event::Started { fence } => {
             check_fence(task, fence)?;
@@ -245,6 +256,13 @@ pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal>
             } else {
                 format!("The host that ran it stopped; it is run again (attempt {attempt}).")
             });
+        }
+        Event::Taken { from, by } => {
+            check_holder(task, from)?;
+            if task.started_at.is_some() {
+                return Err(Refusal::AlreadyStarted);
+            }
+            next.fence.incarnation = by;
         }
         Event::Released { incarnation } => {
             check_holder(task, incarnation)?;

@@ -294,7 +294,8 @@ impl Entry {
             | Event::Said { .. }
             | Event::Effects { .. }
             | Event::Sent { .. }
-            | Event::Entrusted { .. } => Vec::new(),
+            | Event::Entrusted { .. }
+            | Event::Taken { .. } => Vec::new(),
         }
     }
 

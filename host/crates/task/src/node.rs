@@ -1,7 +1,8 @@
 //! The port to the hosts that share a store.
 
-use crate::id::Incarnation;
+use crate::id::{Digest, Incarnation};
 use crate::store::StoreError;
+use crate::wire::Timestamp;
 use async_trait::async_trait;
 use std::time::Duration;
 
@@ -27,6 +28,19 @@ pub struct Registration {
     pub tenure: Tenure,
 }
 
+/// A host as the others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its number.
+    pub incarnation: Incarnation,
+    /// What it is called: its machine and the number of its process.
+    pub name: String,
+    /// When it registered, by the store's clock.
+    pub since: Timestamp,
+    /// The components that it has, in no order.
+    pub components: Vec<Digest>,
+}
+
 /// Which hosts live.
 #[async_trait]
 pub trait NodeStore: Send + Sync + 'static {
@@ -46,6 +60,18 @@ pub trait NodeStore: Send + Sync + 'static {
     /// on record for and that no host has: who was forgotten before it knew that it was
     /// dead may have taken tasks since.
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError>;
+
+    /// Tells the others which components this process has, in place of what it told before.
+    async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
+        let _ = (incarnation, components);
+        Ok(())
+    }
+
+    /// The hosts that live and that others can tell from one another by more than their
+    /// number, the eldest first. None where the hosts are processes of one machine.
+    async fn living(&self) -> Result<Vec<Neighbour>, StoreError> {
+        Ok(Vec::new())
+    }
 
     /// Forgets a dead incarnation whose tasks were seen to. One that lives, or
     /// still holds live tasks, stays known.

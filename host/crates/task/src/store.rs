@@ -1,18 +1,21 @@
 //! The port to where tasks are kept.
 
 use crate::audit::Entry;
-use crate::id::{Incarnation, Owner, TaskId};
+use crate::id::{Digest, Incarnation, Owner, TaskId};
 use crate::search::{Page, Search};
 use crate::task::{Summary, Task};
 use crate::wire::Timestamp;
 use async_trait::async_trait;
 
-/// Why a store did not do as it was told. Nothing was written.
+/// Why a store did not do as it was told. Nothing was written, unless that is undecided.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It may work later: locked, out of space, shutting down.
     #[error("the task store is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It broke off at the commit of a change, and has not said since whether that counts.
+    #[error("the task store is not available, and a change to it may have been made or not")]
+    Undecided(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// What it holds does not make sense.
     #[error("the task store holds a record that cannot be read")]
     Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -117,12 +120,6 @@ pub trait Hints: Send {
     /// The next hint; `None` when the store has shut down. Safe to drop while it
     /// waits.
     async fn next(&mut self) -> Option<Hint>;
-
-    /// Whether hints may be lost on their way, so that whoever waits had better look by
-    /// itself now and then.
-    fn may_miss(&self) -> bool {
-        false
-    }
 }
 
 /// Where tasks are kept. A call that has returned `Ok` is durable, as far as the
@@ -168,6 +165,28 @@ pub trait TaskStore: Send + Sync + 'static {
 
     /// Ids of the live tasks that this incarnation runs or will run.
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError>;
+
+    /// Ids of tasks that wait for their turn on other hosts than this one and run one of
+    /// these components, for a host that has room for so many: of each owner those that
+    /// have waited longest, one owner after the other. What one host was told of, no other
+    /// one is for a few seconds, so that they do not all try to take the same. Nothing has
+    /// changed hands by that. A store whose hosts are all on one machine names none.
+    async fn waiting_elsewhere(
+        &self,
+        than: Incarnation,
+        components: &[Digest],
+        limit: u32,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        let _ = (than, components, limit);
+        Ok(Vec::new())
+    }
+
+    /// Whether other machines have it as well. Then hints may be lost on their way, and
+    /// whoever waits had better look by itself now and then; so had whoever remembers what
+    /// stands in it.
+    fn is_shared(&self) -> bool {
+        false
+    }
 
     /// Removes those of these tasks that are gone by the store's time. Says how
     /// many it removed.

@@ -186,6 +186,12 @@ impl Task {
         self.outcome.is_none()
     }
 
+    /// Whether it waits for its turn, so that any host which has its component may run it.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        self.is_live() && self.started_at.is_none()
+    }
+
     /// Whether a guest has ever begun to work on it.
     #[must_use]
     pub const fn has_begun(&self) -> bool {

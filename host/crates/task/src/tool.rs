@@ -282,6 +282,12 @@ pub trait RunContext: Send + Sync + 'static {
     /// Whether the run must end. Cheap: it is read at every epoch tick.
     fn stopped(&self) -> bool;
 
+    /// Whether what the run does outside is still its task's to do. False once its host may
+    /// be dead to the others: then another run may be under way.
+    fn may_act(&self) -> bool {
+        true
+    }
+
     /// Takes a report. Never blocks; what comes too fast is dropped, the latest
     /// wins.
     fn report(&self, report: Report);

@@ -87,6 +87,18 @@ impl Conversation {
         Ok(())
     }
 
+    /// Looks at what another host may have changed of its session. False if it is closed.
+    pub async fn look_again(&self, dispatch: &Dispatch) -> Result<bool, Fault> {
+        // Held, so that what is set here meanwhile is not taken for what was set before.
+        let mut memory = self.memory.lock().await;
+        let Some(session) = &memory.session else { return Ok(true) };
+        let Some(session) = dispatch.session(&session.id).await? else { return Ok(false) };
+        self.audience.set_level(level_of(&session));
+        memory.subscriptions.clone_from(&session.subscriptions);
+        memory.session = Some(session);
+        Ok(true)
+    }
+
     /// Adds or takes away a subscription; false if there are too many.
     pub async fn subscribe(
         &self,
@@ -111,6 +123,11 @@ impl Conversation {
         memory.subscriptions = subscriptions;
         Ok(true)
     }
+}
+
+/// The level from which the client of a session wants log messages.
+pub(crate) fn level_of(session: &Session) -> LogLevel {
+    session.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::DEFAULT)
 }
 
 /// Requests under way, by id (C-1).

@@ -10,9 +10,8 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tempfile::NamedTempFile;
-use toolyard_dispatch::{Action, AuditStore as _, By, Entry, Task};
-use toolyard_store::archive::Archive as _;
-use toolyard_store::{SqliteStore, lines};
+use toolyard_dispatch::{Action, By, Entry, Task};
+use toolyard_store::{Backend, lines};
 
 /// Tasks that are taken in by one transaction, at most, and the bytes of lines after
 /// which there are enough of them.
@@ -86,7 +85,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the lines. Says how many, and how many tasks could not be read.
-async fn write(store: &SqliteStore, out: &mut impl Write) -> anyhow::Result<(u64, u64)> {
+async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64, u64)> {
     let bar = progress("exporting");
     let (mut written, mut unreadable) = (0, 0);
     let mut export = store.export().await?;
@@ -143,7 +142,7 @@ struct Counts {
     skipped: u64,
 }
 
-async fn read(store: &SqliteStore, mut input: Input, counts: &mut Counts) -> anyhow::Result<()> {
+async fn read(store: &dyn Backend, mut input: Input, counts: &mut Counts) -> anyhow::Result<()> {
     let bar = progress("importing");
     let mut number = 0;
     loop {
@@ -209,7 +208,7 @@ fn next(input: &mut Input, line: &mut String) -> anyhow::Result<bool> {
 }
 
 /// Puts it on record.
-fn noted(store: &SqliteStore, action: Action, count: u64) {
+fn noted(store: &dyn Backend, action: Action, count: u64) {
     let by = By::principal("local", None);
     store.note(Entry { count: Some(count), ..Entry::new(action, &by) });
 }

@@ -6,7 +6,7 @@ use crate::config::{Config, encryption};
 use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
-use toolyard_store::SealWith;
+use toolyard_store::{Backend, Resealed, SealWith};
 
 /// Encrypt all tasks with the newest key, so that older keys can go.
 ///
@@ -20,6 +20,7 @@ pub struct Options {
     plain: bool,
     /// Write the whole file anew as well, so that nothing is left in it of what was
     /// deleted earlier. Needs room for a second copy; hosts have to wait meanwhile.
+    /// For the store in SQLite only.
     #[arg(long)]
     vacuum: bool,
 }
@@ -37,36 +38,48 @@ pub fn run(config: &Config, options: &Options, json: bool) -> anyhow::Result<Exi
             return Err(WrongUsage(text).into());
         }
     };
-    operator::with_bare_store(config, async |store| {
-        let bar = progress("looking at");
-        let done = store.reseal(with, |seen| bar.set_position(seen)).await?;
-        bar.finish_and_clear();
-        if options.vacuum {
+    let how = match (&keys, options.plain) {
+        (Some(keys), false) => format!("encrypted with the key {}", keys.newest()),
+        _ => "plain".to_owned(),
+    };
+    if options.vacuum {
+        operator::with_sqlite_store(config, "--vacuum", async |store| {
+            let done = reseal(&**store, with).await?;
             store.vacuum().await?;
+            report(&done, &how, json)
+        })
+    } else {
+        operator::with_bare_store(config, async |store| report(&reseal(store, with).await?, &how, json))
+    }
+}
+
+async fn reseal(store: &dyn Backend, with: SealWith) -> anyhow::Result<Resealed> {
+    let bar = progress("looking at");
+    let done = store.reseal(with, &mut |seen| bar.set_position(seen)).await?;
+    bar.finish_and_clear();
+    Ok(done)
+}
+
+/// Says what came of it.
+fn report(done: &Resealed, how: &str, json: bool) -> anyhow::Result<ExitCode> {
+    let needed: Vec<String> = done.needed.iter().map(ToString::to_string).collect();
+    if json {
+        let unreadable: Vec<String> = done.unreadable.iter().map(ToString::to_string).collect();
+        let report = serde_json::json!({
+            "tasks": done.seen, "written": done.written, "unreadable": unreadable, "keysNeeded": needed,
+        });
+        println!("{report}");
+    } else {
+        println!("{}, {} of them written anew; all are {how}", tasks(done.seen), done.written);
+    }
+    match (done.unreadable.len(), needed.as_slice()) {
+        (0, []) => Ok(ExitCode::SUCCESS),
+        (0, needed) => bail!(
+            "another process still encrypts with {}; start it with the newest key and do this again",
+            needed.join(" and ")
+        ),
+        (count, _) => {
+            bail!("{} cannot be read and stay as they are; the log names them", tasks(count as u64))
         }
-        let needed: Vec<String> = done.needed.iter().map(ToString::to_string).collect();
-        if json {
-            let unreadable: Vec<String> = done.unreadable.iter().map(ToString::to_string).collect();
-            let report = serde_json::json!({
-                "tasks": done.seen, "written": done.written, "unreadable": unreadable, "keysNeeded": needed,
-            });
-            println!("{report}");
-        } else {
-            let how = match (&keys, options.plain) {
-                (Some(keys), false) => format!("encrypted with the key {}", keys.newest()),
-                _ => "plain".to_owned(),
-            };
-            println!("{}, {} of them written anew; all are {how}", tasks(done.seen), done.written);
-        }
-        match (done.unreadable.len(), needed.as_slice()) {
-            (0, []) => Ok(ExitCode::SUCCESS),
-            (0, needed) => bail!(
-                "another process still encrypts with {}; start it with the newest key and do this again",
-                needed.join(" and ")
-            ),
-            (count, _) => {
-                bail!("{} cannot be read and stay as they are; the log names them", tasks(count as u64))
-            }
-        }
-    })
+    }
 }

@@ -123,6 +123,7 @@ impl Stage {
             sessions: handle.clone(),
             keys: swept.clone(),
             grants: handle.clone(),
+            gossip: handle.clone(),
             audit: handle.clone(),
         };
         let host = Mutex::new(start(stores, &clock, tools(), &client));
@@ -142,6 +143,7 @@ impl Stage {
             sessions: handle.clone(),
             keys: handle.clone(),
             grants: handle.clone(),
+            gossip: handle.clone(),
             audit: handle.clone(),
         };
         (handle, start(stores, &self.clock, (self.tools)(), &self.client))

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use toolyard_dispatch::{Catalog, Clock, Dispatch, Ids, RawJson, Stores, TaskSupport, Timestamp};
+use toolyard_dispatch::{Catalog, Clock, Dispatch, Ids, RawJson, Settings, Stores, TaskSupport, Timestamp};
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{ReportBounds, ToolSpec};
 use toolyard_task::wire::ToolDescription;
 use toolyard_task::{Digest, Durability, Room, RunContext, RunEnd, TaskStore, Tool};
 
-pub struct TestClock(AtomicI64);
+pub struct TestClock(pub AtomicI64);
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
@@ -109,7 +109,17 @@ pub fn tool_of(
     })
 }
 
+#[allow(dead_code, reason = "not every test file has hosts with the settings of most")]
 pub fn dispatch(
+    store: &Arc<MemoryStore>,
+    tasks: Arc<dyn TaskStore>,
+    tools: Vec<Arc<dyn Tool>>,
+) -> Arc<Dispatch> {
+    dispatch_by(SETTINGS, store, tasks, tools)
+}
+
+pub fn dispatch_by(
+    settings: Settings,
     store: &Arc<MemoryStore>,
     tasks: Arc<dyn TaskStore>,
     tools: Vec<Arc<dyn Tool>>,
@@ -121,14 +131,16 @@ pub fn dispatch(
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
+        gossip: store.clone(),
         audit: store,
     };
     let (clock, ids) = (Arc::new(TestClock(AtomicI64::new(1))), Arc::new(TestIds));
-    let dispatch = Dispatch::new(SETTINGS, stores, clock, ids, Handle::current());
+    let dispatch = Dispatch::new(settings, stores, clock, ids, Handle::current());
     dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
     dispatch
 }
 
+#[allow(dead_code, reason = "not every test file has a store without leases")]
 pub fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(Arc::new(TestClock(AtomicI64::new(1_000_000)))).audited())
 }

@@ -17,6 +17,7 @@ pub const SETTINGS: Settings = Settings {
     attempts: 3,
     rerun_after_ms: 10,
     adopts: true,
+    shares: false,
     related_task: true,
     retry_after_ms: 1000,
     page: 100,

@@ -17,6 +17,8 @@ const MOST_HEADERS: usize = 32;
 pub(crate) struct NamedHttp {
     pub rules: Vec<Rule>,
     pub injections: Vec<NamedInjection>,
+    /// `idempotency-key`: whether POST and PATCH of tasks carry one.
+    pub keyed: bool,
 }
 
 /// Headers for one host, with their secrets by name.
@@ -51,12 +53,13 @@ pub(super) fn http(section: &Section<'_>) -> Result<NamedHttp, ManifestError> {
     for entry in section.entries() {
         match entry.key() {
             "allow" => {}
+            "idempotency-key" => http.keyed = entry.boolean()?,
             "inject" => {
                 let hosts = entry.section()?.entries();
                 http.injections =
                     hosts.map(|entry| injection(&entry, &http.rules)).collect::<Result<_, _>>()?;
             }
-            _ => return Err(entry.unknown(&["allow", "inject"])),
+            _ => return Err(entry.unknown(&["allow", "inject", "idempotency-key"])),
         }
     }
     Ok(http)

@@ -45,6 +45,9 @@ pub(super) async fn exchange(
         return Err(Error::HttpRequestMethodInvalid);
     }
     let permit = permission::may_send(&traffic, &target, request.method()).await?;
+    if !traffic.may_act() {
+        return Err(Error::HttpRequestDenied);
+    }
     let request = prepared(&traffic, &target, request)?;
     let time = traffic.limits.http_time;
     let end = Instant::now() + time;
@@ -134,6 +137,10 @@ async fn sent(
             traffic.refused(format!("{target} has no secure connection: {}", insecure.why));
             insecure.error
         })?;
+        // Connecting may have taken long.
+        if !traffic.may_act() {
+            return Err(Error::HttpRequestDenied);
+        }
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD_BYTES).max_headers(MOST_HEADERS);
         builder.handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))

@@ -1,10 +1,11 @@
 //! Hosts that live by leases, as on a store that several machines share. Only for
 //! stores that have them: the system tells the others of the end of a local process.
 
-use super::{Fixture, Host, created, owner, task};
+use super::{BOUND, Fixture, Host, change, created, owner, task};
 use std::time::Duration;
+use toolyard_task::gossip::LONGEST;
 use toolyard_task::node::Tenure;
-use toolyard_task::{Fence, Task};
+use toolyard_task::{Digest, Event, Fence, Incarnation, Task, TaskId};
 
 /// A lease holds as long as it is renewed, by the store's clock; once it has run out,
 /// nothing brings it back. The fixture's stores have leases of this length.
@@ -41,4 +42,101 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Dur
     assert_eq!(there.dead().await.expect("answers"), [me], "its task was not seen to");
     here.resign(again).await.expect("resigns");
     assert_eq!(there.dead().await.expect("answers"), [me, again]);
+}
+
+/// A task that waits for its turn is told to another host that has its component, to one at
+/// a time, in turns of their owners; as long as it waits.
+pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _lease: Duration) {
+    let hosts = [fixture.store(), fixture.store(), fixture.store()];
+    let mut numbers = Vec::new();
+    for host in &hosts {
+        numbers.push(host.register().await.expect("registers").incarnation);
+    }
+    let ([here, there, _], [me, other, third]) = (&hosts, &numbers[..]) else { panic!("three") };
+    let (me, other, third) = (*me, *other, *third);
+    let fence = Fence { incarnation: me, attempt: 1 };
+    let mut made = Vec::new();
+    for name in ["a", "a", "a", "b"] {
+        made.push(created(&**here, Task { fence, ..task(&owner(name)) }).await.id);
+        fixture.clock.advance(1);
+    }
+    let begun = created(&**here, Task { fence, ..task(&owner("c")) }).await;
+    change(&**here, begun.id, &Event::Started { fence }).await.expect("is there").expect("starts");
+    let elsewhere = Digest("cd".repeat(32));
+    created(&**here, Task { fence, digest: elsewhere.clone(), ..task(&owner("c")) }).await;
+
+    let component = task(&owner("a")).digest;
+    let told = async |by: Incarnation, limit| -> Vec<TaskId> {
+        there.waiting_elsewhere(by, std::slice::from_ref(&component), limit).await.expect("answers")
+    };
+    assert_eq!(told(me, 10).await, [], "they wait here");
+    assert_eq!(told(other, 0).await, []);
+    assert_eq!(told(other, 2).await, [made[0], made[3]], "one of each owner");
+    assert_eq!(told(third, 10).await, [made[1], made[2]], "and not what another host looks at");
+    assert_eq!(told(other, 10).await, []);
+    fixture.clock.advance(60_000);
+    assert_eq!(told(other, 10).await, [made[0], made[3], made[1], made[2]], "nobody has taken them");
+
+    // What is taken, or begins, is another one's or nobody's.
+    let taken = Event::Taken { from: me, by: other };
+    change(&**there, made[0], &taken).await.expect("is there").expect("it waits");
+    change(&**there, made[0], &taken).await.expect("is there").expect_err("it was taken");
+    change(&**here, made[1], &Event::Started { fence }).await.expect("is there").expect("starts");
+    let late = change(&**there, made[1], &Event::Taken { from: me, by: other }).await.expect("is there");
+    late.expect_err("it has begun");
+    fixture.clock.advance(60_000);
+    assert_eq!(told(other, 10).await, [made[2], made[3]]);
+    fixture.clock.advance(60_000);
+    assert_eq!(told(third, 10).await, [made[0], made[3], made[2]]);
+    assert_eq!(there.held_by(other).await.expect("answers"), [made[0]]);
+}
+
+/// Hosts that live are listed with what they say that they have.
+pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture, lease: Duration) {
+    let (here, there) = (fixture.store(), fixture.store());
+    assert_eq!(here.living().await.expect("answers"), []);
+    let me = here.register().await.expect("registers").incarnation;
+    let [one, other] = [Digest("ab".repeat(32)), Digest("cd".repeat(32))];
+    here.announce(me, &[one.clone(), other.clone()]).await.expect("is told");
+    let found = there.living().await.expect("answers");
+    let [host] = &found[..] else { panic!("one host: {found:?}") };
+    assert_eq!((host.incarnation, &host.components[..]), (me, &[one.clone(), other][..]));
+    assert_eq!(host.since.0, super::START);
+    here.announce(me, std::slice::from_ref(&one)).await.expect("is told");
+    there.renew(me).await.expect("answers");
+    assert_eq!(there.living().await.expect("answers")[0].components, std::slice::from_ref(&one));
+    assert!(here.renew(me).await.expect("renews"));
+    assert_eq!(there.living().await.expect("answers")[0].components, [one]);
+    fixture.clock.advance(u64::try_from(lease.as_millis()).expect("a short lease"));
+    assert_eq!(there.living().await.expect("answers"), [], "it is dead");
+}
+
+/// What a host tells, all the others hear, and itself it does not; what is too long is lost.
+pub async fn hosts_hear_what_others_tell(fixture: Fixture, _lease: Duration) {
+    let hosts = [fixture.store(), fixture.store(), fixture.store()];
+    let mut heard: Vec<_> = hosts.iter().map(|host| host.hear()).collect();
+    // Whoever has just begun to listen may miss what is told in that moment.
+    let told = async {
+        loop {
+            hosts[0].tell("x".repeat(LONGEST + 1));
+            hosts[0].tell(format!("{{\"word\": \"it's a \\\\ {}\"}}", "é".repeat(2_000)));
+            hosts[1].tell("{}".to_owned());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let hears = async {
+        let [here, there, third] = &mut heard[..] else { panic!("three") };
+        assert_eq!(here.next().await.as_deref(), Some("{}"));
+        let word = there.next().await.expect("a word");
+        assert!(word.starts_with("{\"word\": \"it's a \\\\ é") && word.len() > 4_000, "{word}");
+        let mut both = std::collections::BTreeSet::new();
+        while both.len() < 2 {
+            both.insert(third.next().await.expect("a word"));
+        }
+        assert!(both.contains("{}") && both.contains(&word));
+    };
+    tokio::select! {
+        () = told => {}
+        heard = tokio::time::timeout(BOUND, hears) => heard.expect("it is heard"),
+    }
 }

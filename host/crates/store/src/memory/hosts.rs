@@ -5,25 +5,28 @@ use crate::Refused;
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
-use toolyard_task::node::{NodeStore, Registration, Tenure};
+use toolyard_task::node::{Neighbour, NodeStore, Registration, Tenure};
 use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, SessionId};
+use toolyard_task::{Digest, Incarnation, SessionId};
 use uuid::Uuid;
 
 /// What is known of a host.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Life {
     /// It was not killed and did not resign, and nobody has found its lease to be over.
     pub(super) lives: bool,
     /// When its lease ends, where hosts have leases.
     until: Option<Timestamp>,
+    since: Timestamp,
+    components: Vec<Digest>,
 }
 
 impl Life {
     /// That of a host that was never seen here.
-    pub(super) const OVER: Self = Self { lives: false, until: None };
+    pub(super) const OVER: Self =
+        Self { lives: false, until: None, since: Timestamp(0), components: Vec::new() };
 }
 
 #[async_trait]
@@ -41,7 +44,7 @@ impl NodeStore for MemoryStore {
         state.incarnations += 1;
         let incarnation = Incarnation(state.incarnations);
         let until = state.lease_from(now);
-        state.hosts.insert(incarnation, Life { lives: true, until });
+        state.hosts.insert(incarnation, Life { lives: true, until, since: now, components: Vec::new() });
         *mine = Some(incarnation);
         Ok(Registration { incarnation, tenure })
     }
@@ -54,7 +57,9 @@ impl NodeStore for MemoryStore {
             return Ok(false);
         }
         let until = state.lease_from(now);
-        state.hosts.insert(incarnation, Life { lives: true, until });
+        if let Some(life) = state.hosts.get_mut(&incarnation) {
+            life.until = until;
+        }
         Ok(true)
     }
 
@@ -75,6 +80,28 @@ impl NodeStore for MemoryStore {
         let holders = state.live().map(|task| task.fence.incarnation);
         let all: BTreeSet<Incarnation> = state.hosts.keys().copied().chain(holders).collect();
         Ok(all.into_iter().filter(|incarnation| !state.lives(*incarnation, now)).collect())
+    }
+
+    async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
+        if let Some(life) = self.state()?.hosts.get_mut(&incarnation) {
+            life.components = components.to_vec();
+        }
+        Ok(())
+    }
+
+    async fn living(&self) -> Result<Vec<Neighbour>, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        let all: Vec<Incarnation> = state.hosts.keys().copied().collect();
+        let leased = state.lease.is_some();
+        let living = all.into_iter().filter(|incarnation| leased && state.lives(*incarnation, now));
+        let living: Vec<Incarnation> = living.collect();
+        let neighbour = |incarnation| {
+            let life = state.hosts.get(&incarnation)?;
+            let (since, components) = (life.since, life.components.clone());
+            Some(Neighbour { incarnation, name: format!("host {}", incarnation.0), since, components })
+        };
+        Ok(living.into_iter().filter_map(neighbour).collect())
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {

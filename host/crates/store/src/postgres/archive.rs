@@ -2,7 +2,7 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, failed, unreadable};
-use super::tasks::{self, New, number, spanned, task};
+use super::tasks::{New, number, spanned, task};
 use super::writer::Writing;
 use crate::seal::Sealing;
 use async_trait::async_trait;
@@ -104,7 +104,7 @@ async fn import(
             };
             hosts.insert(former, task.fence.incarnation);
         }
-        let record = match tasks::record(&task, sealing) {
+        let record = match sealing.record_of(&task) {
             Ok(record) => record,
             Err(error) => return Ok(Err(corrupt(error))),
         };

@@ -45,13 +45,15 @@ pub struct Place {
 impl Place {
     /// Reads an address, such as `postgres://user:password@host/database`. A server that
     /// is not on this machine is spoken to encrypted, and its certificate checked,
-    /// unless the address says `sslmode=disable`.
+    /// unless the address says `sslmode=disable`. What `libpq` calls `verify-full` is what
+    /// `require` does here.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn parse(address: &str, schema: &str) -> Result<Self, OpenError> {
+        let checked = address.replace("sslmode=verify-full", "sslmode=require");
         let mut config: Config =
-            address.parse().map_err(|error: tokio_postgres::Error| OpenError::Address(error.into()))?;
+            checked.parse().map_err(|error: tokio_postgres::Error| OpenError::Address(error.into()))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(OpenError::Address("it names no host".into()));
         }
@@ -95,6 +97,15 @@ impl Place {
     /// A connection of one's own, and what drives it.
     pub(super) async fn connect(&self) -> Result<(Client, Driver), tokio_postgres::Error> {
         self.config.connect(self.tls.clone()).await
+    }
+
+    /// The same, with a name by which whoever looks at the server's connections can tell it
+    /// from the others: it is idle most of the time, and not to be ended for that.
+    pub(super) async fn connect_to_listen(&self) -> Result<(Client, Driver), tokio_postgres::Error> {
+        let mut config = self.config.clone();
+        let name = config.get_application_name().unwrap_or_default();
+        config.application_name(format!("{name} listens"));
+        config.connect(self.tls.clone()).await
     }
 
     /// A connection of one's own, with a cache of statements. Ends when it is dropped.

@@ -5,8 +5,10 @@
 //! hears "anything" once it stands again; and whoever waits looks again by itself in
 //! any case.
 
+use super::PostgresStore;
 use super::connections::Place;
 use super::error::{closed, failed, silent};
+use crate::seal::Sealing;
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt as _, stream};
 use std::collections::BTreeSet;
@@ -15,8 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error};
 use toolyard_task::TaskId;
+use toolyard_task::gossip::{Gossip, Heard, LONGEST};
 use toolyard_task::store::{Hint, Hints, StoreError};
 use uuid::Uuid;
 
@@ -34,6 +38,14 @@ const QUIET: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
 /// In place of ids: whatever.
 const ANYTHING: &str = "*";
+/// What begins like this is a word of another host, not ids.
+const WORD: char = '=';
+/// Words that may wait to be told; beyond it they are lost.
+const WORDS: usize = 1024;
+/// Words that are told at once.
+const WORDS_AT_ONCE: usize = 64;
+
+const SAY: &str = "SELECT pg_notify($1, word) FROM unnest($2::text[]) AS word";
 
 /// The way to what tells the others.
 #[derive(Clone)]
@@ -41,9 +53,15 @@ pub(super) struct Hinting {
     changed: mpsc::Sender<TaskId>,
     /// Some did not fit.
     missed: Arc<AtomicBool>,
+    words: mpsc::Sender<String>,
 }
 
 impl Hinting {
+    /// Tells all other hosts, if there is room on the way.
+    pub(super) fn say(&self, word: &str) {
+        drop(self.words.try_send(format!("{WORD}{word}")));
+    }
+
     /// These tasks were changed, durably.
     pub(super) fn changed(&self, ids: Vec<TaskId>) {
         for id in ids {
@@ -54,9 +72,16 @@ impl Hinting {
     }
 }
 
+/// Who is told what is heard.
+#[derive(Clone)]
+struct Feeds {
+    hints: broadcast::Sender<Hint>,
+    words: broadcast::Sender<Arc<str>>,
+}
+
 /// Feeds, and what fills them.
 pub(super) struct Listener {
-    feeds: Mutex<Option<broadcast::Sender<Hint>>>,
+    feeds: Mutex<Option<Feeds>>,
     stop: watch::Sender<bool>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -65,17 +90,24 @@ impl Listener {
     pub(super) fn start(place: Place) -> (Self, Hinting) {
         let (changed, inbox) = mpsc::channel(QUEUE);
         let missed = Arc::<AtomicBool>::default();
-        let (feeds, _) = broadcast::channel(BEHIND);
+        let (words, said) = mpsc::channel(WORDS);
+        let feeds = Feeds { hints: broadcast::Sender::new(BEHIND), words: broadcast::Sender::new(BEHIND) };
         let (stop, stopped) = watch::channel(false);
-        let work = Work { place, inbox, missed: missed.clone(), feeds: feeds.clone(), stopped };
+        let work = Work { place, inbox, said, missed: missed.clone(), feeds: feeds.clone(), stopped };
         let task = Mutex::new(Some(tokio::spawn(work.run())));
-        (Self { feeds: Mutex::new(Some(feeds)), stop, task }, Hinting { changed, missed })
+        (Self { feeds: Mutex::new(Some(feeds)), stop, task }, Hinting { changed, missed, words })
     }
 
     /// A feed of hints from now on.
     pub(super) fn feed(&self) -> Box<dyn Hints> {
         let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        Box::new(Feed(feeds.as_ref().map(broadcast::Sender::subscribe)))
+        Box::new(Feed(feeds.as_ref().map(|feeds| feeds.hints.subscribe())))
+    }
+
+    /// A feed of words from now on.
+    fn words(&self) -> Option<broadcast::Receiver<Arc<str>>> {
+        let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
+        feeds.as_ref().map(|feeds| feeds.words.subscribe())
     }
 
     /// Tells what is left to tell, and ends the feeds.
@@ -102,8 +134,9 @@ impl Drop for Listener {
 struct Work {
     place: Place,
     inbox: mpsc::Receiver<TaskId>,
+    said: mpsc::Receiver<String>,
     missed: Arc<AtomicBool>,
-    feeds: broadcast::Sender<Hint>,
+    feeds: Feeds,
     stopped: watch::Receiver<bool>,
 }
 
@@ -133,7 +166,7 @@ impl Work {
 
     /// Listens and tells until the store stops, or the connection breaks.
     async fn listen(&mut self, first: &mut bool) -> Result<(), StoreError> {
-        let (client, mut driver) = self.place.connect().await.map_err(failed)?;
+        let (client, mut driver) = self.place.connect_to_listen().await.map_err(failed)?;
         let mut messages = stream::poll_fn(move |context| driver.poll_message(context));
         let mut ear = Ear { own: 0, feeds: self.feeds.clone() };
         let begin = format!("SET synchronous_commit = off; LISTEN {}", self.channel());
@@ -143,9 +176,11 @@ impl Work {
         if !std::mem::take(first) {
             ear.tell(Hint::Anything);
         }
+        let say = ear.during(&mut messages, client.prepare(SAY)).await?;
+        let channel = self.channel();
         let mut stopped = self.stopped.clone();
         loop {
-            let mut ids = Vec::new();
+            let (mut ids, mut words) = (Vec::new(), Vec::new());
             tokio::select! {
                 biased;
                 taken = self.inbox.recv_many(&mut ids, MOST) => if taken == 0 { return Ok(()) },
@@ -157,6 +192,11 @@ impl Work {
                 }
                 message = messages.next() => {
                     ear.hear(message)?;
+                    continue;
+                }
+                _ = self.said.recv_many(&mut words, WORDS_AT_ONCE) => {
+                    let given: [&(dyn ToSql + Sync); 2] = [&channel, &words];
+                    ear.during(&mut messages, client.execute(&say, &given)).await?;
                     continue;
                 }
                 () = tokio::time::sleep(QUIET) => {}
@@ -212,7 +252,7 @@ async fn until(stopped: &mut watch::Receiver<bool>) {
 struct Ear {
     /// The number of the connection that is listened on; what it told itself is no news.
     own: i32,
-    feeds: broadcast::Sender<Hint>,
+    feeds: Feeds,
 }
 
 impl Ear {
@@ -234,6 +274,11 @@ impl Ear {
     fn hear(&self, message: Option<Result<AsyncMessage, Error>>) -> Result<(), StoreError> {
         match message.ok_or_else(closed)?.map_err(failed)? {
             AsyncMessage::Notification(told) if told.process_id() != self.own => {
+                if let Some(word) = told.payload().strip_prefix(WORD) {
+                    // Nobody may be listening, here and below.
+                    drop(self.feeds.words.send(word.into()));
+                    return Ok(());
+                }
                 for word in told.payload().split(' ') {
                     self.tell(Uuid::try_parse(word).map_or(Hint::Anything, |id| Hint::Task(TaskId(id))));
                 }
@@ -244,8 +289,7 @@ impl Ear {
     }
 
     fn tell(&self, hint: Hint) {
-        // Nobody may be listening.
-        drop(self.feeds.send(hint));
+        drop(self.feeds.hints.send(hint));
     }
 }
 
@@ -260,8 +304,49 @@ impl Hints for Feed {
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }
+}
 
-    fn may_miss(&self) -> bool {
-        true
+impl Gossip for PostgresStore {
+    fn tell(&self, word: String) {
+        if word.len() > LONGEST {
+            return;
+        }
+        match self.sealing.word(&word) {
+            Ok(word) => self.beside.hinting.say(&word),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "other hosts could not be told something"
+                );
+            }
+        }
+    }
+
+    fn hear(&self) -> Box<dyn Heard> {
+        Box::new(Words { words: self.listener.words(), sealing: self.sealing.clone() })
+    }
+}
+
+struct Words {
+    words: Option<broadcast::Receiver<Arc<str>>>,
+    sealing: Sealing,
+}
+
+#[async_trait]
+impl Heard for Words {
+    async fn next(&mut self) -> Option<String> {
+        let words = self.words.as_mut()?;
+        loop {
+            match words.recv().await {
+                // One that cannot be read comes from a host with another key, or from no host.
+                Ok(word) => {
+                    if let Ok(word) = self.sealing.open_word(&word) {
+                        return Some(word);
+                    }
+                }
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
     }
 }

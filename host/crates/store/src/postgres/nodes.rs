@@ -6,9 +6,10 @@ use super::error::unreadable;
 use super::tasks::number;
 use async_trait::async_trait;
 use tokio_postgres::Row;
-use toolyard_task::Incarnation;
-use toolyard_task::node::{NodeStore, Registration, Tenure};
+use toolyard_task::node::{Neighbour, NodeStore, Registration, Tenure};
 use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Digest, Incarnation};
 
 const REGISTER: &str = "
     INSERT INTO node (name, started, until, dead)
@@ -41,6 +42,12 @@ const DEAD: &str = "
     SELECT incarnation FROM holder WHERE incarnation IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM node WHERE node.incarnation = holder.incarnation)
     ORDER BY incarnation";
+
+const ANNOUNCE: &str = "UPDATE node SET components = $2 WHERE incarnation = $1";
+
+const LIVING: &str = "
+    SELECT incarnation, name, started, components FROM node
+    WHERE NOT dead AND until > (SELECT engine_time()) ORDER BY incarnation";
 
 /// A host whose tasks nobody has seen to must be found again.
 const FORGET: &str = "
@@ -91,6 +98,29 @@ impl NodeStore for PostgresStore {
         let rows = self.readers.rows(DEAD, &[]).await?;
         let dead = |row: &Row| row.try_get::<_, i64>(0).map(|number| Incarnation(number.unsigned_abs()));
         rows.iter().map(dead).collect::<Result<_, _>>().map_err(unreadable)
+    }
+
+    async fn announce(&self, incarnation: Incarnation, components: &[Digest]) -> Result<(), StoreError> {
+        let incarnation = number(incarnation.0);
+        let components: Vec<String> = components.iter().map(|component| component.0.clone()).collect();
+        let written = self.writer.write(move |writing| {
+            let components = components.clone();
+            Box::pin(async move { writing.execute(ANNOUNCE, &[&incarnation, &components]).await })
+        });
+        written.await.map(drop)
+    }
+
+    async fn living(&self) -> Result<Vec<Neighbour>, StoreError> {
+        let rows = self.readers.rows(LIVING, &[]).await?;
+        let neighbour = |row: &Row| {
+            Ok(Neighbour {
+                incarnation: Incarnation(row.try_get::<_, i64>(0)?.unsigned_abs()),
+                name: row.try_get(1)?,
+                since: Timestamp(row.try_get(2)?),
+                components: row.try_get::<_, Vec<String>>(3)?.into_iter().map(Digest).collect(),
+            })
+        };
+        rows.iter().map(neighbour).collect::<Result<_, _>>().map_err(unreadable)
     }
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {

@@ -19,7 +19,8 @@ const MIGRATIONS: &[&str] = &[SCHEMA_1];
 /// kept apart from its row by the server itself (TOAST), and not written anew when
 /// another column changes.
 ///
-/// `status <= 2` says that a task is live (`codec::status`). The indexes are those of
+/// `status <= 2` says that a task is live (`codec::status`); `told` is until when a task that
+/// waits is not told to another host with room for it. The indexes are those of
 /// the store in SQLite, which says what they are for.
 const SCHEMA_1: &str = "
 CREATE FUNCTION engine_time() RETURNS bigint LANGUAGE sql VOLATILE AS
@@ -41,6 +42,9 @@ CREATE TABLE task (
     due         bigint   NOT NULL,
     incarnation bigint   NOT NULL,
     version     bigint   NOT NULL,
+    digest      text     COLLATE \"C\" NOT NULL,
+    waits       boolean  NOT NULL,
+    told        bigint   NOT NULL DEFAULT 0,
     record      text     NOT NULL,
     arguments   bytea    NOT NULL,
     outcome     bytea
@@ -53,6 +57,7 @@ CREATE INDEX task_by_status_updated   ON task (owner, status, updated, id);
 CREATE INDEX task_by_due              ON task (due, id);
 CREATE INDEX live_task_by_incarnation ON task (incarnation, id) WHERE status <= 2;
 CREATE INDEX live_task_by_owner       ON task (owner) WHERE status <= 2;
+CREATE INDEX waiting_task             ON task (digest, owner, created, id) WHERE waits;
 CREATE INDEX live_task_by_session     ON task (session) WHERE status <= 2 AND session IS NOT NULL;
 
 -- 0: there is room, 1: the quota of the owner is full, 2: that of the store. One that is not
@@ -90,7 +95,8 @@ CREATE TABLE node (
     name        text    NOT NULL,
     started     bigint  NOT NULL,
     until       bigint  NOT NULL,
-    dead        boolean NOT NULL
+    dead        boolean NOT NULL,
+    components  text[]  NOT NULL DEFAULT '{}'
 );
 
 CREATE TABLE key (
@@ -129,6 +135,8 @@ CREATE TABLE audit (
     PRIMARY KEY (writer, number)
 );
 CREATE INDEX audit_by_time ON audit (at, writer, number);
+-- The last transaction that a writer has committed, by its own count.
+CREATE TABLE batch (writer bigint PRIMARY KEY, number bigint NOT NULL, at bigint NOT NULL);
 CREATE TABLE audit_log (id text NOT NULL);
 INSERT INTO audit_log VALUES (substr(md5(gen_random_uuid()::text), 1, 8));
 

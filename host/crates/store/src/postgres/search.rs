@@ -9,13 +9,14 @@ use super::connections::Readers;
 use super::error::{failed, silent, unreadable};
 use super::tasks::summary;
 use crate::codec;
+use crate::extent::{column, opposite, other, range};
 use crate::seal::Sealing;
 use deadpool_postgres::{Object, Transaction};
 use std::fmt::Write as _;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 use toolyard_task::TaskId;
-use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, Window};
+use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use uuid::Uuid;
@@ -313,43 +314,4 @@ async fn rows(
 ) -> Result<Vec<Row>, StoreError> {
     let statement = on.prepare_cached(sql).await.map_err(failed)?;
     on.query(&statement, given).await.map_err(failed)
-}
-
-/// The milliseconds of the time ordered by that can be of interest: its own window, what
-/// the window on the other time implies, and the end of the first page's moment.
-fn range(search: &Search, longest: i64) -> (i64, i64) {
-    let Filter { created, updated, .. } = search.filter;
-    let ((created_first, created_last), (updated_first, updated_last)) = (created.bounds(), updated.bounds());
-    let until = search.after.and_then(|after| after.until).map_or(i64::MAX, |until| until.0);
-    match search.order.by {
-        OrderBy::Created => {
-            (created_first.max(updated_first.saturating_sub(longest)), created_last.min(updated_last))
-        }
-        OrderBy::Updated => (
-            updated_first.max(created_first),
-            updated_last.min(created_last.saturating_add(longest)).min(until),
-        ),
-    }
-}
-
-/// The window on the time that is not ordered by.
-const fn other(search: &Search) -> Window {
-    match search.order.by {
-        OrderBy::Created => search.filter.updated,
-        OrderBy::Updated => search.filter.created,
-    }
-}
-
-const fn opposite(by: OrderBy) -> OrderBy {
-    match by {
-        OrderBy::Created => OrderBy::Updated,
-        OrderBy::Updated => OrderBy::Created,
-    }
-}
-
-const fn column(by: OrderBy) -> &'static str {
-    match by {
-        OrderBy::Created => "created",
-        OrderBy::Updated => "updated",
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::error::{corrupt, unreadable};
 use super::writer::Writing;
-use super::{PostgresStore, search};
+use super::{PostgresStore, search, waiting};
 use crate::codec::{self, CodecError, Columns};
 use crate::seal::{Column, KeyId, Sealing};
 use crate::{Refused, trail};
@@ -19,7 +19,7 @@ use toolyard_task::store::{
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{Incarnation, Owner, TaskId};
+use toolyard_task::{Digest, Incarnation, Owner, TaskId};
 use uuid::Uuid;
 
 const READ: &str = "
@@ -34,28 +34,29 @@ const READ_OF: &str = "
 const CREATE: &str = "
     WITH room AS MATERIALIZED (SELECT room_for($3, $12, $13) AS said),
     made AS (
-        INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, record, arguments, outcome)
-        SELECT $2, $3, $4, $5, now, now, now + $6, $7, $8, $9, $10, $11
+        INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, digest, waits, record, arguments, outcome)
+        SELECT $2, $3, $4, $5, now, now, now + $6, $7, $8, $14, $15, $9, $10, $11
         FROM room, LATERAL (SELECT store_time($1) AS now OFFSET 0) AS clock WHERE said = 0
         ON CONFLICT (id) DO NOTHING
         RETURNING created)
     SELECT said, (SELECT created FROM made) FROM room";
 
 const INSERT: &str = "
-    INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, record, arguments, outcome)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, digest, waits, record, arguments, outcome)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
     ON CONFLICT (id) DO NOTHING";
 
 /// Without the arguments: what is not named here and is kept apart is not written anew.
 const UPDATE: &str = "
-    UPDATE task SET status = $3, updated = $4, version = $2, record = $5, outcome = $6, due = $7, incarnation = $8
+    UPDATE task SET status = $3, updated = $4, version = $2, record = $5, outcome = $6, due = $7, incarnation = $8,
+        digest = $9, waits = $10
     WHERE id = $1 AND version = $2::bigint - 1";
 
 const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
 
 /// Also where it was on its way out. A key that stands there is not locked by those who
 /// use it.
-const SEALED: &str = "
+pub(super) const SEALED: &str = "
     INSERT INTO seal (key, leaving) SELECT $1, false WHERE NOT EXISTS (SELECT 1 FROM seal WHERE key = $1 AND NOT leaving)
     ON CONFLICT (key) DO UPDATE SET leaving = false";
 
@@ -167,6 +168,15 @@ impl TaskStore for PostgresStore {
         ids(&self.readers.rows(HELD, &[&number(incarnation.0)]).await?)
     }
 
+    async fn waiting_elsewhere(
+        &self,
+        than: Incarnation,
+        components: &[Digest],
+        limit: u32,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        waiting::elsewhere(self, than, components, limit).await
+    }
+
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let ids: Arc<Vec<Uuid>> = Arc::new(ids.iter().map(|id| id.0).collect());
         let removed = self.writer.write(move |writing| {
@@ -174,6 +184,10 @@ impl TaskStore for PostgresStore {
             Box::pin(async move { writing.execute(REMOVE, &[&writing.beside.floor.get(), &*ids]).await })
         });
         Ok(u32::try_from(removed.await?).unwrap_or(u32::MAX))
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 
     fn hints(&self) -> Box<dyn Hints> {
@@ -197,8 +211,8 @@ impl New {
             Cow::Borrowed(_) => task.arguments.bytes(),
             Cow::Owned(sealed) => sealed.into(),
         };
-        let (owner, outcome) = (task.owner.key().into_bytes(), outcome(&task, sealing)?);
-        let record = record(&task, sealing)?;
+        let (owner, outcome) = (task.owner.key().into_bytes(), sealing.outcome_of(&task)?);
+        let record = sealing.record_of(&task)?;
         Ok(Self { owner, record, arguments, outcome, key: sealing.key(), task })
     }
 
@@ -224,6 +238,8 @@ impl New {
                     &task.due_at().0,
                     &number(holder.0),
                     &number(task.version),
+                    &task.digest.0,
+                    &task.waits(),
                     &record,
                     &&self.arguments[..],
                     &self.outcome,
@@ -260,6 +276,8 @@ async fn create(
                 &new.outcome,
                 &i64::from(quota.per_owner),
                 &in_all.map(i64::from),
+                &task.digest.0,
+                &task.waits(),
             ],
         )
         .await?;
@@ -296,18 +314,6 @@ async fn sealed(writing: &Writing<'_>, key: Option<KeyId>) -> Result<(), Error> 
     Ok(())
 }
 
-/// A record, as it is written.
-pub(super) fn record(task: &Task, sealing: &Sealing) -> Result<String, CodecError> {
-    sealing.record(task.id, codec::record(task)?)
-}
-
-/// What a task came to, as it is written.
-fn outcome(task: &Task, sealing: &Sealing) -> Result<Option<Vec<u8>>, CodecError> {
-    let Some(outcome) = &task.outcome else { return Ok(None) };
-    let plain = codec::outcome(outcome)?;
-    Ok(Some(sealing.bytes(task.id, Column::Outcome, plain)?.into_owned()))
-}
-
 fn status(task: &Task) -> i16 {
     i16::try_from(codec::status(task.status())).unwrap_or(i16::MAX)
 }
@@ -322,6 +328,8 @@ struct Change {
     due: i64,
     incarnation: i64,
     version: i64,
+    digest: String,
+    waits: bool,
     record: String,
     outcome: Option<Vec<u8>>,
     key: Option<KeyId>,
@@ -337,8 +345,10 @@ impl Change {
             due: task.due_at().0,
             incarnation: number(task.fence.incarnation.0),
             version: number(task.version),
-            record: record(task, sealing)?,
-            outcome: outcome(task, sealing)?,
+            digest: task.digest.0.clone(),
+            waits: task.waits(),
+            record: sealing.record_of(task)?,
+            outcome: sealing.outcome_of(task)?,
             key: sealing.key(),
         })
     }
@@ -358,6 +368,8 @@ impl Change {
                     &self.outcome,
                     &self.due,
                     &self.incarnation,
+                    &self.digest,
+                    &self.waits,
                 ],
             )
             .await?;
@@ -382,7 +394,7 @@ pub(super) async fn spanned(writing: &Writing<'_>, span: i64) -> Result<(), Erro
     Ok(())
 }
 
-fn ids(rows: &[Row]) -> Result<Vec<TaskId>, StoreError> {
+pub(super) fn ids(rows: &[Row]) -> Result<Vec<TaskId>, StoreError> {
     rows.iter().map(|row| row.try_get(0).map(TaskId).map_err(unreadable)).collect()
 }
 
@@ -405,23 +417,9 @@ pub(super) fn summary(row: &Row, sealing: &Sealing) -> Result<Summary, StoreErro
 pub(super) fn task(id: TaskId, row: &Row, sealing: &Sealing) -> Result<Task, StoreError> {
     let (record, arguments) = (row.try_get(0).map_err(unreadable)?, row.try_get(1).map_err(unreadable)?);
     let outcome = row.try_get(2).map_err(unreadable)?;
-    let task = decoded(id, record, arguments, outcome, sealing).map_err(corrupt)?;
+    let task = sealing.task(id, record, arguments, outcome).map_err(corrupt)?;
     let times = (row.try_get(3).map_err(unreadable)?, row.try_get(4).map_err(unreadable)?);
     Ok(timed(task, Timestamp(times.0), Timestamp(times.1)))
-}
-
-fn decoded(
-    id: TaskId,
-    record: &str,
-    arguments: Vec<u8>,
-    outcome: Option<Vec<u8>>,
-    sealing: &Sealing,
-) -> Result<Task, CodecError> {
-    let record = sealing.open_record(id, record)?;
-    let arguments = sealing.open(id, Column::Arguments, arguments)?;
-    let outcome = outcome.map(|outcome| sealing.open(id, Column::Outcome, outcome)).transpose()?;
-    let task = codec::task(&record, arguments, outcome)?;
-    if task.id == id { Ok(task) } else { Err(CodecError::OtherTask(task.id)) }
 }
 
 /// The server's integers have a sign. Counters never come near it.

@@ -6,12 +6,15 @@
 //! meanwhile does not undo it.
 //!
 //! When the connection breaks, nobody is told that something failed which was done: up
-//! to the commit nothing is, and it is done again; after it, the server is asked
-//! (`pg_xact_status`). Only a server that stays away leaves that open.
+//! to the commit nothing is, and it is done again; after it, the server is asked. Each
+//! transaction leaves its number in a row of this writer, so that the row says which was
+//! the last to be committed. The server's own number would not do: one that a crash took
+//! before it was on the disk is given again, to another transaction, and
+//! `pg_xact_status` speaks of that one then. Only a server that stays away leaves it open.
 
 use super::audit;
 use super::connections::Place;
-use super::error::{closed, failed, silent};
+use super::error::{closed, failed, silent, unreadable};
 use super::floor::Floor;
 use super::hints::Hinting;
 use crate::Refused;
@@ -33,6 +36,17 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
+
+/// Goes with each transaction.
+const NUMBERED: &str = "
+    INSERT INTO batch (writer, number, at) VALUES ($1, $2, engine_time())
+    ON CONFLICT (writer) DO UPDATE SET number = excluded.number, at = excluded.at";
+
+/// The number of the last transaction that was committed. Waits for the end of one that the
+/// server still has open, whether the row is in it for the first time or again.
+const COMMITTED: &str = "
+    INSERT INTO batch (writer, number, at) VALUES ($1, 0, engine_time())
+    ON CONFLICT (writer) DO UPDATE SET at = excluded.at RETURNING number";
 
 /// Tried again after this time, when the server is away.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -168,7 +182,9 @@ impl Writer {
     pub(super) fn start(place: Place, beside: Beside, pace: Pace, metrics: Arc<Metrics>) -> Self {
         let (messages, inbox) = mpsc::channel(pace.queue.max(1));
         let failing = Arc::<AtomicBool>::default();
-        let work = Work { place, beside, pace, on: None, metrics: metrics.clone(), failing: failing.clone() };
+        let (metrics_too, failing_too) = (metrics.clone(), failing.clone());
+        let work =
+            Work { place, beside, pace, on: None, number: 0, metrics: metrics_too, failing: failing_too };
         Self {
             messages: Mutex::new(Some(messages)),
             patience: pace.patience,
@@ -254,6 +270,8 @@ struct Work {
     beside: Beside,
     pace: Pace,
     on: Option<ClientWrapper>,
+    /// The number of the last transaction that was begun.
+    number: i64,
     metrics: Arc<Metrics>,
     failing: Arc<AtomicBool>,
 }
@@ -265,7 +283,7 @@ enum Fault {
     /// The server refused something that is in it; nothing was written.
     Refused(Error),
     /// The connection broke at the commit of the transaction of this number.
-    Unsure(String, StoreError),
+    Unsure(i64, StoreError),
 }
 
 impl Work {
@@ -351,9 +369,9 @@ impl Work {
             match &fault {
                 Fault::Refused(_) => return Err(fault),
                 Fault::Lost(_) => self.on = None,
-                Fault::Unsure(transaction, _) => {
+                Fault::Unsure(number, _) => {
                     self.on = None;
-                    match self.became_of(transaction, until).await {
+                    match self.was_committed(*number, until).await {
                         Some(true) => return Ok(()),
                         Some(false) => {}
                         None => return Err(fault),
@@ -367,22 +385,20 @@ impl Work {
         }
     }
 
-    /// Whether a transaction was committed; none if that is not to be learnt in time.
-    async fn became_of(&mut self, transaction: &str, until: Instant) -> Option<bool> {
+    /// Whether the last transaction, of this number, was committed; none if that is not to
+    /// be learnt in time.
+    async fn was_committed(&mut self, number: i64, until: Instant) -> Option<bool> {
+        let writer = self.beside.log.writer;
         while Instant::now() < until {
             let asked = async {
                 let on = self.connected().await?;
-                let sql = "SELECT pg_xact_status($1::text::xid8)";
-                let row = on.query_one(sql, &[&transaction]).await;
-                row.map(|row| row.get::<_, Option<String>>(0)).map_err(failed)
+                let row = on.query_one(COMMITTED, &[&writer]).await.map_err(failed)?;
+                row.try_get::<_, i64>(0).map_err(unreadable)
             };
-            match tokio::time::timeout_at(until, asked).await {
-                Ok(Ok(Some(status))) if status == "committed" => return Some(true),
-                Ok(Ok(Some(status))) if status == "aborted" => return Some(false),
-                // The server has not noticed yet that its client is gone.
-                Ok(Ok(_)) => {}
-                Ok(Err(_)) | Err(_) => self.on = None,
+            if let Ok(Ok(last)) = tokio::time::timeout_at(until, asked).await {
+                return Some(last == number);
             }
+            self.on = None;
             tokio::time::sleep(PAUSE).await;
         }
         None
@@ -398,25 +414,26 @@ impl Work {
 
     async fn transaction(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Fault> {
         self.connected().await.map_err(Fault::Lost)?;
+        self.number += 1;
+        let (number, silence) = (self.number, self.pace.silence);
         let Some(on) = &self.on else { return Err(Fault::Lost(closed())) };
-        let (done, transaction) =
-            match tokio::time::timeout(self.pace.silence, attempt(on, &self.beside, jobs)).await {
-                Ok(Ok(attempted)) => attempted,
-                Ok(Err(error)) if is_passing(&error) => return Err(Fault::Lost(failed(error))),
-                Ok(Err(error)) => {
-                    // The next one begins on the same connection.
-                    let back = tokio::time::timeout(self.pace.silence, on.batch_execute("ROLLBACK")).await;
-                    if !matches!(back, Ok(Ok(()))) {
-                        self.on = None;
-                    }
-                    return Err(Fault::Refused(error));
+        let done = match tokio::time::timeout(silence, attempt(on, &self.beside, number, jobs)).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(error)) if is_passing(&error) => return Err(Fault::Lost(failed(error))),
+            Ok(Err(error)) => {
+                // The next one begins on the same connection.
+                let back = tokio::time::timeout(silence, on.batch_execute("ROLLBACK")).await;
+                if !matches!(back, Ok(Ok(()))) {
+                    self.on = None;
                 }
-                Err(_) => return Err(Fault::Lost(silent(self.pace.silence))),
-            };
-        match tokio::time::timeout(self.pace.silence, on.batch_execute("COMMIT")).await {
+                return Err(Fault::Refused(error));
+            }
+            Err(_) => return Err(Fault::Lost(silent(silence))),
+        };
+        match tokio::time::timeout(silence, on.batch_execute("COMMIT")).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(Fault::Unsure(transaction, failed(error))),
-            Err(_) => return Err(Fault::Unsure(transaction, silent(self.pace.silence))),
+            Ok(Err(error)) => return Err(Fault::Unsure(number, failed(error))),
+            Err(_) => return Err(Fault::Unsure(number, silent(silence))),
         }
         self.beside.trail.written.notify_one();
         self.beside.longest.fetch_max(done.longest, Ordering::Relaxed);
@@ -428,7 +445,8 @@ impl Work {
 impl Fault {
     fn into_store(self) -> StoreError {
         match self {
-            Self::Lost(error) | Self::Unsure(_, error) => error,
+            Self::Lost(error) => error,
+            Self::Unsure(_, error) => StoreError::Undecided(error.into()),
             Self::Refused(error) => failed(error),
         }
     }
@@ -450,12 +468,13 @@ fn is_passing(error: &Error) -> bool {
 }
 
 /// All up to the commit, in one go: the server does one after the other, and nobody waits
-/// for an answer in between. Gives the number of the transaction besides.
+/// for an answer in between.
 async fn attempt(
     on: &ClientWrapper,
     beside: &Beside,
+    number: i64,
     jobs: &mut [Box<dyn Job>],
-) -> Result<(Done, String), Error> {
+) -> Result<Done, Error> {
     let writing = Writing {
         on,
         beside,
@@ -464,20 +483,18 @@ async fn attempt(
         longest: AtomicI64::default(),
     };
     let begin = on.batch_execute("BEGIN");
-    let number = async {
-        let rows = writing.rows("SELECT pg_current_xact_id()::text", &[]).await?;
-        Ok::<_, Error>(rows.first().map(|row| row.get::<_, String>(0)).unwrap_or_default())
-    };
+    let numbering = [&beside.log.writer as &(dyn ToSql + Sync), &number];
+    let numbered = writing.execute(NUMBERED, &numbering);
     let attempts = join_all(jobs.iter_mut().map(|job| job.attempt(&writing)));
-    let (begun, number, attempts) = tokio::join!(biased; begin, number, attempts);
+    let (begun, numbered, attempts) = tokio::join!(biased; begin, numbered, attempts);
     begun?;
     // The first that was refused; what follows it is refused because of it.
     attempts.into_iter().collect::<Result<(), Error>>()?;
-    let number = number?;
+    numbered?;
     let lines = std::mem::take(&mut *writing.lines.lock().unwrap_or_else(PoisonError::into_inner));
     audit::insert(&writing, &lines).await?;
     let changed = std::mem::take(&mut *writing.changed.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok((Done { changed, longest: writing.longest.load(Ordering::Relaxed) }, number))
+    Ok(Done { changed, longest: writing.longest.load(Ordering::Relaxed) })
 }
 
 /// What counts once it is committed.
@@ -492,8 +509,12 @@ fn fail(mut jobs: Vec<Box<dyn Job>>, error: StoreError) {
     {
         return job.settle(Err(error));
     }
+    let as_it_was: fn(Box<Arc<StoreError>>) -> StoreError = match error {
+        StoreError::Undecided(_) => |error| StoreError::Undecided(error),
+        StoreError::Unavailable(_) | StoreError::Corrupt(_) => |error| StoreError::Unavailable(error),
+    };
     let error = Arc::new(error);
     for job in jobs {
-        job.settle(Err(StoreError::Unavailable(Box::new(error.clone()))));
+        job.settle(Err(as_it_was(Box::new(error.clone()))));
     }
 }

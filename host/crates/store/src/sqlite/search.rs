@@ -15,11 +15,12 @@ mod statements;
 use super::error::{corrupt, failed};
 use super::tasks::{id, summary};
 use crate::codec;
+use crate::extent::{opposite, other, range};
 use crate::seal::Sealing;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use statements::{FETCH, LATEST, ONE, SPAN, counted, ordered, windowed};
 use toolyard_task::TaskId;
-use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, Window};
+use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search};
 use toolyard_task::store::StoreError;
 use toolyard_task::task::Summary;
 use toolyard_task::wire::{TaskStatus, Timestamp};
@@ -327,39 +328,6 @@ fn next(streams: &mut [Stream<'_>], search: &Search) -> Result<Option<Met>, Stor
 fn met(row: &Row<'_>, search: &Search) -> rusqlite::Result<Met> {
     let (created, updated) = (Timestamp(row.get(2)?), Timestamp(row.get(3)?));
     Ok(Met { seq: row.get(0)?, place: (search.order.time(created, updated), id(row, 1)?), created, updated })
-}
-
-/// The milliseconds of the time ordered by that can be of interest: its own
-/// window, what the window on the other time implies, and the end of the first
-/// page's moment.
-fn range(search: &Search, longest: i64) -> (i64, i64) {
-    let Filter { created, updated, .. } = search.filter;
-    let ((created_first, created_last), (updated_first, updated_last)) = (created.bounds(), updated.bounds());
-    let until = search.after.and_then(|after| after.until).map_or(i64::MAX, |until| until.0);
-    match search.order.by {
-        OrderBy::Created => {
-            (created_first.max(updated_first.saturating_sub(longest)), created_last.min(updated_last))
-        }
-        OrderBy::Updated => (
-            updated_first.max(created_first),
-            updated_last.min(created_last.saturating_add(longest)).min(until),
-        ),
-    }
-}
-
-/// The window on the time that is not ordered by.
-const fn other(search: &Search) -> Window {
-    match search.order.by {
-        OrderBy::Created => search.filter.updated,
-        OrderBy::Updated => search.filter.created,
-    }
-}
-
-const fn opposite(by: OrderBy) -> OrderBy {
-    match by {
-        OrderBy::Created => OrderBy::Updated,
-        OrderBy::Updated => OrderBy::Created,
-    }
 }
 
 /// The index ranges, merged, of a time: one for each state, or, for `None`, that of

@@ -198,7 +198,7 @@ impl New {
             Cow::Borrowed(_) => task.arguments.bytes(),
             Cow::Owned(sealed) => sealed.into(),
         };
-        let (owner, outcome) = (task.owner.key(), outcome(&task, sealing)?);
+        let (owner, outcome) = (task.owner.key(), sealing.outcome_of(&task)?);
         Ok(Self { task, owner, arguments, outcome, sealing: sealing.clone() })
     }
 
@@ -209,7 +209,7 @@ impl New {
         writing: &mut Writing<'_>,
         task: &Task,
     ) -> rusqlite::Result<Result<bool, StoreError>> {
-        let record = match record(task, &self.sealing) {
+        let record = match self.sealing.record_of(task) {
             Ok(record) => record,
             Err(error) => return Ok(Err(corrupt(error))),
         };
@@ -260,18 +260,6 @@ fn create(writing: &mut Writing<'_>, new: &New, quota: Quota) -> rusqlite::Resul
     })
 }
 
-/// A record, as it is written.
-fn record(task: &Task, sealing: &Sealing) -> Result<String, CodecError> {
-    sealing.record(task.id, codec::record(task)?)
-}
-
-/// What a task came to, as it is written.
-fn outcome(task: &Task, sealing: &Sealing) -> Result<Option<Vec<u8>>, CodecError> {
-    let Some(outcome) = &task.outcome else { return Ok(None) };
-    let plain = codec::outcome(outcome)?;
-    Ok(Some(sealing.bytes(task.id, Column::Outcome, plain)?.into_owned()))
-}
-
 /// A change, encoded by its caller, so that the writing thread only writes.
 struct Change {
     id: TaskId,
@@ -297,8 +285,8 @@ impl Change {
             due: task.due_at().0,
             incarnation: number(task.fence.incarnation.0),
             version: number(task.version),
-            record: record(task, sealing)?,
-            outcome: outcome(task, sealing)?,
+            record: sealing.record_of(task)?,
+            outcome: sealing.outcome_of(task)?,
             key: sealing.key(),
         })
     }
@@ -371,21 +359,7 @@ pub(super) fn summary(row: &Row<'_>, sealing: &Sealing) -> Result<Summary, Store
 pub(super) fn task(id: TaskId, row: &Row<'_>, sealing: &Sealing) -> Result<Task, StoreError> {
     let record = row.get_ref(0).map_err(failed)?.as_str().map_err(|error| failed(error.into()))?;
     let (arguments, outcome) = (row.get(1).map_err(failed)?, row.get(2).map_err(failed)?);
-    decoded(id, record, arguments, outcome, sealing).map_err(corrupt)
-}
-
-fn decoded(
-    id: TaskId,
-    record: &str,
-    arguments: Vec<u8>,
-    outcome: Option<Vec<u8>>,
-    sealing: &Sealing,
-) -> Result<Task, CodecError> {
-    let record = sealing.open_record(id, record)?;
-    let arguments = sealing.open(id, Column::Arguments, arguments)?;
-    let outcome = outcome.map(|outcome| sealing.open(id, Column::Outcome, outcome)).transpose()?;
-    let task = codec::task(&record, arguments, outcome)?;
-    if task.id == id { Ok(task) } else { Err(CodecError::OtherTask(task.id)) }
+    sealing.task(id, record, arguments, outcome).map_err(corrupt)
 }
 
 pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> {

@@ -124,7 +124,10 @@ impl Endpoint {
             };
             match news {
                 Some(news) => self.hub.tell_all(&news).await,
-                None => self.hub.forget_old(),
+                None => {
+                    self.hub.forget_old();
+                    self.hub.look_at_all().await;
+                }
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::outlets::{BySession, SessionOutlet};
 use super::sse::EventId;
 use crate::Server;
-use crate::conversation::{Agreed, Conversation, Memory};
+use crate::conversation::{Agreed, Conversation, Memory, level_of};
 use crate::notices::Audience;
 use crate::stream::{LogBounds, Stream};
 use crate::tidings::News;
@@ -13,11 +13,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Caller, Fault, Principal, Session, SessionId, TaskId};
-use toolyard_protocol::{LogLevel, Revision};
+use toolyard_dispatch::{Caller, Fault, Notice, Principal, Session, SessionId, TaskId};
+use toolyard_protocol::Revision;
 
 /// How often the store is told that a session is in use.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
+/// How often the store is asked what other hosts have done to a session in use.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// GET streams of one session; clients have one, or a few while they reconnect.
 const STANDALONE: usize = 8;
 
@@ -41,6 +43,7 @@ struct Streams {
     kept: Vec<Kept>,
     used: Instant,
     touched: Instant,
+    looked: Instant,
 }
 
 impl Streams {
@@ -110,7 +113,10 @@ impl Hub {
     ) -> Result<Option<Arc<LiveSession>>, Fault> {
         let id = SessionId(id.to_owned());
         let live = match self.in_memory(&id) {
-            Some(live) if principal.has(&live.session.owner) => live,
+            Some(live) if principal.has(&live.session.owner) => match self.is_open_still(&live).await {
+                true => live,
+                false => return Ok(None),
+            },
             Some(_) => return Ok(None),
             None => match self.server.dispatch.session(&id).await? {
                 Some(session) if principal.has(&session.owner) => self.hold(session, principal, true),
@@ -123,6 +129,34 @@ impl Hub {
         Ok(Some(live))
     }
 
+    /// Whether no other host has closed a session that is held here, as far as is known by
+    /// looking once in a while. Whoever cannot look goes by what was seen last.
+    async fn is_open_still(&self, live: &LiveSession) -> bool {
+        let dispatch = &self.server.dispatch;
+        if !dispatch.has_neighbours() || !live.needs_look() {
+            return true;
+        }
+        match tokio::time::timeout(LOOK_EVERY, live.conversation.look_again(dispatch)).await {
+            Ok(Ok(false)) => {
+                self.close(&live.session.id);
+                false
+            }
+            Ok(Ok(true)) | Err(_) => true,
+            Ok(Err(fault)) => {
+                tracing::warn!(error = &fault as &dyn std::error::Error, "a session could not be looked at");
+                true
+            }
+        }
+    }
+
+    /// Looks at all sessions that are held, for those whose clients only listen.
+    pub async fn look_at_all(&self) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for session in all {
+            self.is_open_still(&session).await;
+        }
+    }
+
     /// The session of this id, if it is held in memory.
     pub fn in_memory(&self, id: &SessionId) -> Option<Arc<LiveSession>> {
         self.lock().get(id).cloned()
@@ -131,7 +165,6 @@ impl Hub {
     /// Holds a session in memory.
     /// A session whose client has `initialized` is one that the store knew before.
     pub fn hold(&self, session: Session, principal: &Arc<Principal>, initialized: bool) -> Arc<LiveSession> {
-        let level = session.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::DEFAULT);
         let settings = &self.server.settings;
         let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
         let now = Instant::now();
@@ -152,7 +185,7 @@ impl Hub {
                         Agreed {
                             revision,
                             declared: self.server.dispatch.offers(),
-                            audience: Arc::new(Audience::new(level, initialized)),
+                            audience: Arc::new(Audience::new(level_of(&session), initialized)),
                             memory: Memory {
                                 subscriptions: session.subscriptions.clone(),
                                 session: Some(session.clone()),
@@ -167,13 +200,18 @@ impl Hub {
                         replay: settings.replay_time,
                         replay_bytes: settings.replay_bytes_per_session,
                     },
-                    streams: Mutex::new(Streams { kept: Vec::new(), used: now, touched: now }),
+                    streams: Mutex::new(Streams { kept: Vec::new(), used: now, touched: now, looked: now }),
                     session,
                 })
             })
             .clone();
         self.count(&live);
         held
+    }
+
+    /// Passes on to other hosts what the client of this session has no stream for here.
+    pub fn pass_on(&self, id: &SessionId, task: Option<TaskId>, notice: &Notice) {
+        self.server.dispatch.pass_on(id, task, notice);
     }
 
     /// Lets go of a session that was closed: its streams end, its calls stop.
@@ -305,6 +343,14 @@ impl LiveSession {
         }
     }
 
+    /// Whether there is a stream that may carry what belongs to this task, read now or not.
+    pub fn has_stream(&self, task: Option<TaskId>) -> bool {
+        let may = |purpose: &Purpose| {
+            *purpose == Purpose::Standalone || task.is_some_and(|task| purpose.is_result_of(task))
+        };
+        self.stream_for(may).is_some()
+    }
+
     /// A stream that is read now and may carry what belongs to this task: of those
     /// that wait for its result, else of the GET streams.
     pub fn stream_read(&self, task: Option<TaskId>) -> Option<Arc<Stream>> {
@@ -350,6 +396,15 @@ impl LiveSession {
         }
         streams.touched = now;
         true
+    }
+
+    fn needs_look(&self) -> bool {
+        let (mut streams, now) = (self.lock(), Instant::now());
+        let needed = now.duration_since(streams.looked) >= LOOK_EVERY;
+        if needed {
+            streams.looked = now;
+        }
+        needed
     }
 
     fn lock(&self) -> MutexGuard<'_, Streams> {

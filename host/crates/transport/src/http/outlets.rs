@@ -38,11 +38,19 @@ impl Reach for BySession {
             None => Arc::new(NoOutlet),
         }
     }
+
+    fn listens(&self, session: &SessionId, task: Option<TaskId>) -> bool {
+        let live = self.0.upgrade().and_then(|hub| hub.in_memory(session));
+        live.is_some_and(|live| live.has_stream(task))
+    }
 }
 
 impl Outlet for SessionOutlet {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        let Some(session) = self.session() else { return };
+        let Some(hub) = self.hub.upgrade() else { return };
+        let Some(session) = hub.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
+            return hub.pass_on(&self.id, task, &notice);
+        };
         if let Some(message) = session.conversation.audience.message(task, &notice) {
             session.tell_of(task, message);
         }

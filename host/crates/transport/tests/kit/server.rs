@@ -119,6 +119,7 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
+        gossip: store.clone(),
         audit: store,
     };
     let ids = Arc::new(TestIds(AtomicU32::new(1)));
@@ -155,6 +156,7 @@ fn application() -> toolyard_dispatch::Settings {
         attempts: 3,
         rerun_after_ms: 10,
         adopts: true,
+        shares: false,
         related_task: true,
         retry_after_ms: 1000,
         page: 100,

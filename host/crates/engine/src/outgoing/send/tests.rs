@@ -1,16 +1,20 @@
 use super::*;
 use crate::grant::GrantedBy;
+use crate::invoke::Nobody;
 use crate::limits::Limits;
 use crate::outgoing::resolve::Resolver;
 use crate::outgoing::rules::{Rule, Written};
-use crate::outgoing::{Network, Outgoing, Roots};
+use crate::outgoing::{HttpGrant, Network, Outgoing, Roots};
 use async_trait::async_trait;
 use http_body_util::{Empty, Full};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use toolyard_task::TaskId;
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
 use wasmtime_wasi_http::WasiHttpHooks as _;
 
 /// Answers with the next of its answers, and with the last of them for ever; notes the
@@ -65,12 +69,17 @@ impl Run {
     }
 
     fn of(rules: Vec<Rule>, answers: &[&[&str]], limits: Limits) -> Self {
+        let grant = HttpGrant { rules, ..HttpGrant::default() };
+        Self::granted(grant, answers, limits, Arc::new(Nobody))
+    }
+
+    fn granted(grant: HttpGrant, answers: &[&[&str]], limits: Limits, context: Arc<dyn RunContext>) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let parse = |texts: &&[&str]| texts.iter().map(|text| text.parse().expect("an address")).collect();
         let answers = Mutex::new(answers.iter().map(parse).collect());
         let resolver = Fickle { answers, asked: asked.clone() };
         let network = Network { resolver: Box::new(resolver), roots: Roots::default() };
-        let traffic = Arc::new(Traffic::of(rules, limits, network));
+        let traffic = Arc::new(Traffic::of(grant, limits, network, context));
         Self { outgoing: Outgoing::new(traffic.clone()), traffic, asked }
     }
 
@@ -102,6 +111,86 @@ async fn a_name_is_resolved_once_and_what_was_looked_at_is_connected_to() {
     assert_eq!(run.get(&uri).await, Err("DestinationIpProhibited".to_owned()));
     assert_eq!(seen.lock().expect("free").len(), 1);
     assert!(run.traffic.refusals()[0].contains("metadata address"), "{:?}", run.traffic.refusals());
+}
+
+/// The run of a task, whose host may lose it.
+struct OfTask(AtomicBool);
+
+#[async_trait]
+impl RunContext for OfTask {
+    fn stopped(&self) -> bool {
+        false
+    }
+
+    fn may_act(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn report(&self, _: Report) {}
+
+    fn info(&self) -> CallInfo {
+        CallInfo { task: Some(TaskId(uuid::Uuid::nil())), ..Nobody.info() }
+    }
+
+    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        Nobody.ask(questions).await
+    }
+
+    async fn begin_task(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn effects(&self) -> Result<(), AskError> {
+        Ok(())
+    }
+}
+
+fn of_task(port: u16, keyed: bool) -> (Run, Arc<OfTask>) {
+    let written = Written::parse(&format!("127.0.0.1:{port}")).expect("an entry");
+    let rule = Rule { written, methods: Vec::new(), private: false, by: GrantedBy::Operator };
+    let grant = HttpGrant { rules: vec![rule], keyed, ..HttpGrant::default() };
+    let context = Arc::new(OfTask(AtomicBool::new(true)));
+    (Run::granted(grant, &[&[]], Limits::default(), context.clone()), context)
+}
+
+/// A6: what has effects carries the key that the same request has in another attempt, where
+/// the operator wants it and the guest has none.
+#[tokio::test]
+async fn requests_of_a_task_carry_a_key_if_that_is_wanted() {
+    let (port, seen) = server().await;
+    let uri = format!("http://127.0.0.1:{port}/");
+    let (mut without, _) = of_task(port, false);
+    assert_eq!(without.send(request(Method::POST, &uri)).await, Ok(200));
+    for _attempt in 1..=2 {
+        let (mut run, _) = of_task(port, true);
+        assert_eq!(run.send(request(Method::POST, &uri)).await, Ok(200));
+        assert_eq!(run.get(&uri).await, Ok(200));
+        let mut own = request(Method::POST, &uri);
+        own.headers_mut().insert("idempotency-key", HeaderValue::from_static("mine"));
+        assert_eq!(run.send(own).await, Ok(200));
+        assert_eq!(run.send(request(Method::PATCH, &uri)).await, Ok(200));
+    }
+    let key = |head: &String| {
+        let line = head.lines().find_map(|line| line.strip_prefix("idempotency-key: "));
+        line.map(str::to_owned)
+    };
+    let keys: Vec<_> = seen.lock().expect("free").iter().map(key).collect();
+    let nil = |number: u32| Some(format!("{}:{number}", uuid::Uuid::nil()));
+    let attempt = [nil(1), None, Some("mine".to_owned()), nil(2)];
+    assert_eq!(keys, [&[None][..], &attempt, &attempt].concat());
+}
+
+/// A4: a host that may be dead to the others lets nothing out any more.
+#[tokio::test]
+async fn a_run_whose_host_may_have_lost_its_task_sends_nothing() {
+    let (port, seen) = server().await;
+    let uri = format!("http://127.0.0.1:{port}/");
+    let (mut run, context) = of_task(port, false);
+    assert_eq!(run.get(&uri).await, Ok(200));
+    context.0.store(false, Ordering::SeqCst);
+    assert_eq!(run.get(&uri).await, Err("HttpRequestDenied".to_owned()));
+    assert_eq!(seen.lock().expect("free").len(), 1);
+    assert!(run.traffic.refusals()[0].contains("lost its task"), "{:?}", run.traffic.refusals());
 }
 
 #[tokio::test]

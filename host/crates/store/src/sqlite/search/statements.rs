@@ -2,6 +2,7 @@
 //! statistics the planner might choose another one and sort.
 
 use crate::codec;
+use crate::extent::column;
 use toolyard_task::search::{Direction, OrderBy};
 use toolyard_task::wire::TaskStatus;
 
@@ -74,13 +75,6 @@ const fn times(state: Option<TaskStatus>, by: OrderBy) -> &'static str {
 /// are walked at a time.
 fn of_state(state: Option<TaskStatus>) -> String {
     state.map_or_else(String::new, |state| format!(" AND status = {}", codec::status(state)))
-}
-
-const fn column(by: OrderBy) -> &'static str {
-    match by {
-        OrderBy::Created => "created",
-        OrderBy::Updated => "updated",
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,205 @@
+//! Hosts that share a store with machines of their own: work for those that have room, and
+//! what they tell each other in passing.
+
+#[path = "kit/calls.rs"]
+mod calls;
+#[path = "kit/native.rs"]
+mod native;
+#[path = "kit/settings.rs"]
+mod settings;
+
+use calls::{call, create};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, pending};
+use native::{TestClock, dispatch_by, eventually, tool};
+use settings::SETTINGS;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use toolyard_dispatch::authority::Authority;
+use toolyard_dispatch::{
+    Bounds, Caller, Change, Dispatch, Fault, NoOutlet, Operation, Policy, Principal, RateKey, Rates, RawJson,
+    Settings, Subject,
+};
+use toolyard_store::MemoryStore;
+use toolyard_task::rate::{Per, Rate};
+use toolyard_task::tool::{RunContext, RunEnd};
+use toolyard_task::wire::{TaskStatus, text_result};
+use toolyard_task::{Gossip as _, Tool};
+
+/// A host with what keeps it going.
+struct Host {
+    dispatch: Arc<Dispatch>,
+    services: [JoinHandle<()>; 2],
+    _stop: watch::Sender<bool>,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.services.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn shared() -> Arc<MemoryStore> {
+    Arc::new(
+        MemoryStore::new(Arc::new(TestClock(AtomicI64::new(1_000_000)))).leased(Duration::from_secs(3_600)),
+    )
+}
+
+fn host(store: &Arc<MemoryStore>, settings: Settings, tools: Vec<Arc<dyn Tool>>) -> Host {
+    let store = Arc::new(store.node());
+    let dispatch = dispatch_by(settings, &store, store.clone(), tools);
+    let (stop, stopped) = watch::channel(false);
+    let services = [
+        tokio::spawn(dispatch.clone().keep_lease(stopped.clone())),
+        tokio::spawn(dispatch.clone().keep_time(stopped)),
+    ];
+    Host { dispatch, services, _stop: stop }
+}
+
+fn caller() -> Caller {
+    Caller::local(RawJson::empty_object())
+}
+
+fn at_once(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+    let result = text_result("done", false);
+    async { RunEnd::Result { is_error: false, result, message: None } }.boxed()
+}
+
+fn tools() -> Vec<Arc<dyn Tool>> {
+    vec![tool("never", |_| pending().boxed()), tool("once", at_once)]
+}
+
+/// With room for so many runs.
+fn running(running: u32) -> Settings {
+    Settings { admission: Bounds { running, ..SETTINGS.admission }, ..SETTINGS }
+}
+
+async fn status(host: &Host, id: &str) -> TaskStatus {
+    host.dispatch.task(&caller(), id).await.expect("found").status()
+}
+
+async fn until_completed(host: &Host, id: &str) {
+    eventually("the task to be completed", || {
+        status(host, id).now_or_never().is_some_and(|status| status == TaskStatus::Completed)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waits_on_a_host_is_run_by_one_that_has_room() {
+    let store = shared();
+    let here = host(&store, running(1), tools());
+    let busy = create(&here.dispatch, &caller(), "never", Arc::new(NoOutlet)).await;
+    let waiting = create(&here.dispatch, &caller(), "once", Arc::new(NoOutlet)).await;
+    // One that does not want to, and one that has no room.
+    let _other = host(&store, running(10), tools());
+    let full = host(&store, Settings { shares: true, ..running(0) }, tools());
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(status(&full, &waiting).await, TaskStatus::Working);
+    let there = host(&store, Settings { shares: true, ..running(10) }, tools());
+    until_completed(&here, &waiting).await;
+    eventually("its place to be given up", || here.dispatch.running() == 1).await;
+    let taken = there.dispatch.task(&caller(), &waiting).await.expect("found");
+    assert_ne!(
+        taken.fence.incarnation,
+        here.dispatch.task(&caller(), &busy).await.expect("found").fence.incarnation
+    );
+    assert_eq!(taken.fence.attempt, 1, "nobody had begun it");
+    assert_eq!(status(&there, &busy).await, TaskStatus::Working, "what has begun stays");
+}
+
+/// T-42: the runs of a principal are counted over all hosts, as far as they have told.
+#[tokio::test]
+async fn t_42_runs_of_a_principal_are_counted_on_all_hosts() {
+    let store = shared();
+    let admission = Bounds { running_per_principal: 1, ..SETTINGS.admission };
+    let settings = || Settings { admission, ..SETTINGS };
+    let (here, there) = (host(&store, settings(), tools()), host(&store, settings(), tools()));
+    let id = create(&here.dispatch, &caller(), "never", Arc::new(NoOutlet)).await;
+    let caller = caller();
+    let busy = || {
+        let called = there.dispatch.call(&caller, call("once", false, Arc::new(NoOutlet)));
+        matches!(called.now_or_never(), Some(Err(Fault::Busy { .. })))
+    };
+    eventually("the other host to hear of it", busy).await;
+    let waiting = create(&there.dispatch, &caller, "once", Arc::new(NoOutlet)).await;
+    here.dispatch.cancel_task(&caller, &id).await.expect("cancelled");
+    until_completed(&there, &waiting).await;
+    eventually("nothing to run any more", || !busy()).await;
+}
+
+/// T-42: so are the rates.
+#[tokio::test]
+async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
+    let store = shared();
+    let (here, there) = (host(&store, SETTINGS, tools()), host(&store, SETTINGS, tools()));
+    let rate = |count| Some(Rate { count: NonZeroU32::new(count).expect("some"), per: Per::Hour });
+    for host in [&here, &there] {
+        let rates = Rates { calls: rate(10), creation: rate(10), ..Rates::default() };
+        host.dispatch.enforce(Policy::new(Authority::default(), &rates));
+    }
+    let who = |subject: &str| {
+        let subject = Subject {
+            issuer: "https://issuer.example".into(),
+            subject: subject.into(),
+            client: None,
+            scopes: std::collections::BTreeSet::new(),
+            claims: serde_json::Value::Null,
+            expires_at: None,
+        };
+        RateKey::Subject(Arc::new(Principal::Subject(subject)))
+    };
+    let (ann, bea) = (who("ann"), who("bea"));
+    for _ in 0..9 {
+        here.dispatch.pace(&ann, Operation::Call).expect("within the rate");
+    }
+    // What is left is used up there: one at once, and no more once it is heard of.
+    let mut allowed = 0;
+    eventually("the rate to be used up", || match there.dispatch.pace(&ann, Operation::Call) {
+        Ok(()) => {
+            allowed += 1;
+            std::thread::sleep(Duration::from_millis(150));
+            false
+        }
+        Err(_) => true,
+    })
+    .await;
+    assert!(allowed <= 10, "{allowed}");
+    there.dispatch.pace(&ann, Operation::Creation).expect("of this there was none");
+    there.dispatch.pace(&bea, Operation::Call).expect("somebody else");
+}
+
+/// R-7, L-6: what a guest says has changed is heard by clients of every host.
+#[tokio::test]
+async fn what_a_guest_announces_is_heard_on_all_hosts() {
+    let store = shared();
+    let (here, there) = (host(&store, SETTINGS, tools()), host(&store, SETTINGS, tools()));
+    let (mut updates, mut said) = (there.dispatch.updates(), there.dispatch.announcements());
+    eventually("it to be heard", || {
+        here.dispatch.announce(Change::Resource("note://1".into()));
+        updates.try_recv().is_ok_and(|uri| uri.as_deref() == Some("note://1"))
+    })
+    .await;
+    assert_eq!(said.recv().await, Ok(Change::Resource("note://1".into())));
+}
+
+/// What comes from elsewhere is not trusted to be well formed.
+#[tokio::test]
+async fn words_that_mean_nothing_do_no_harm() {
+    let store = shared();
+    let there = host(&store, SETTINGS, tools());
+    let mut updates = there.dispatch.updates();
+    let stranger = store.node();
+    eventually("the last of them to be heard", || {
+        for word in ["", "{}", "[]", "{\"used\":{\"by\":[[{\"local\":1},\"call\",-1]]}}", "\u{0}"] {
+            stranger.tell(word.to_owned());
+        }
+        stranger.tell(r#"{"changed":{"what":{"resource":"x:y"}}}"#.to_owned());
+        updates.try_recv().is_ok()
+    })
+    .await;
+}

@@ -1,0 +1,201 @@
+//! Writing all values of the schema anew: with the newest key, or plain. Hosts go on
+//! beside it, in as far as they have the keys.
+//!
+//! As over SQLite: a key that is to go is marked; then every task is looked at, and those
+//! that have to be are written, a few in one transaction; then the keys that are marked
+//! still are taken out. Whoever seals with one meanwhile takes the mark away in the same
+//! transaction (`SEALED`). Here several write at a time, so the mark waits for those that
+//! are at it: a transaction that found its key unmarked has ended before the walk begins.
+//!
+//! Versions stay, so that no host is told and none finds its own change stale. A host that
+//! changes a task just then waits for the lock of its row, and changes what it finds.
+
+use super::PostgresStore;
+use super::error::failed;
+use super::schema::sealed_with;
+use super::tasks::SEALED;
+use crate::Refused;
+use crate::reseal::{ENOUGH, ROWS, Resealed, SealWith, Values};
+use crate::seal::{HEAD, KeyId, RECORD_HEAD, Sealing};
+use deadpool_postgres::ClientWrapper;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+use toolyard_task::TaskId;
+use toolyard_task::store::StoreError;
+use uuid::Uuid;
+
+/// Tasks that are looked at in one go.
+const LOOK: i64 = 256;
+
+/// Hosts that wait behind us give up after five seconds; we do before.
+const PATIENT: &str = "SET lock_timeout = '4s'";
+/// One process does this at a time: it takes out what another has marked. Held until the
+/// connection ends.
+const TURN: &str = "SELECT pg_advisory_lock(1953460079, hashtext(current_schema()::text))";
+
+/// Whoever seals holds a lock on this table until the end of its transaction, also where its
+/// key stands there. This one waits for all of them, and they for the mark.
+const ALONE: &str = "LOCK TABLE seal IN SHARE ROW EXCLUSIVE MODE";
+/// The key that is to stay may be marked as well, by somebody who wanted it gone and was
+/// interrupted.
+const MARK: &str = "UPDATE seal SET leaving = (key IS DISTINCT FROM $1::bytea)";
+const TAKE_OUT: &str = "DELETE FROM seal WHERE leaving";
+
+/// The heads of values, which say what they are sealed with. Nothing is locked by it, nor
+/// written: most tasks may be as they are to be.
+const HEADS: &str = "
+    SELECT id, left(record, $3), substring(arguments FROM 1 FOR $4), substring(outcome FROM 1 FOR $4),
+        octet_length(record)::bigint + octet_length(arguments) + coalesce(octet_length(outcome), 0)
+    FROM task WHERE id > $1 ORDER BY id LIMIT $2";
+/// In the order of their ids, as all who lock several.
+const VALUES: &str = "
+    SELECT id, record, arguments, outcome FROM task WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+const UPDATE: &str = "UPDATE task SET record = $2, arguments = $3, outcome = $4 WHERE id = $1";
+
+impl PostgresStore {
+    /// Writes every task anew that is not sealed as it is to be. `progress` is told how
+    /// many have been looked at. If it is interrupted, what was written stays so, and the
+    /// next one goes on with the rest.
+    ///
+    /// # Errors
+    /// [`StoreError`], also while another process does the same. What was written until
+    /// then stays so, and no key is taken out.
+    pub async fn reseal(
+        &self,
+        with: SealWith,
+        mut progress: impl FnMut(u64) + Send,
+    ) -> Result<Resealed, StoreError> {
+        // A connection of its own, whose end gives the turn back.
+        let on = self.place.client().await.map_err(failed)?;
+        let mut walk = Walk { on, from: self.sealing.clone(), to: with.sealing(&self.sealing) };
+        walk.begin().await?;
+        let (mut done, mut after) = (Resealed::default(), Uuid::nil());
+        loop {
+            let heads = walk.heads(after).await.map_err(failed)?;
+            let Some(last) = heads.last() else { break };
+            after = last.id;
+            done.seen += heads.len() as u64;
+            for batch in walk.batches(&heads) {
+                done.add(walk.rewritten(&batch).await?);
+            }
+            progress(done.seen);
+        }
+        let all = done.unreadable.is_empty();
+        done.needed = walk.end(all).await.map_err(failed)?;
+        Ok(done)
+    }
+}
+
+/// What is known of a task without locking it.
+struct Head {
+    id: Uuid,
+    values: Values,
+    /// How long its values are, whole.
+    length: usize,
+}
+
+/// A walk over all tasks.
+struct Walk {
+    on: ClientWrapper,
+    from: Sealing,
+    to: Sealing,
+}
+
+impl Walk {
+    /// Takes the turn, and marks the keys that are to go.
+    async fn begin(&mut self) -> Result<(), StoreError> {
+        self.on.batch_execute(PATIENT).await.map_err(failed)?;
+        self.on.query_one(TURN, &[]).await.map_err(|error| match error.code() {
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::Unavailable(Refused::Resealing.into()),
+            _ => failed(error),
+        })?;
+        self.mark().await.map_err(failed)
+    }
+
+    async fn mark(&mut self) -> Result<(), Error> {
+        let key = self.to.key().map(|key| key.0.to_vec());
+        let step = self.on.transaction().await?;
+        step.batch_execute(ALONE).await?;
+        step.execute(MARK, &[&key]).await?;
+        step.commit().await
+    }
+
+    /// The next tasks, in the order of their ids.
+    async fn heads(&self, after: Uuid) -> Result<Vec<Head>, Error> {
+        let statement = self.on.prepare_cached(HEADS).await?;
+        let (record, value) = (RECORD_HEAD as i32, HEAD as i32);
+        let rows = self.on.query(&statement, &[&after, &LOOK, &record, &value]).await?;
+        let head = |row: &Row| {
+            let length: i64 = row.try_get(4)?;
+            Ok(Head { id: row.try_get(0)?, values: values(row)?, length: length.unsigned_abs() as usize })
+        };
+        rows.iter().map(head).collect()
+    }
+
+    /// Those that are not sealed as they are to be, as many in one as one transaction
+    /// writes.
+    fn batches(&self, heads: &[Head]) -> Vec<Vec<Uuid>> {
+        let (mut batches, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for head in heads.iter().filter(|head| !head.values.are_sealed_with(self.to.key())) {
+            batch.push(head.id);
+            bytes += head.length;
+            if batch.len() >= ROWS || bytes >= ENOUGH {
+                batches.push(std::mem::take(&mut batch));
+                bytes = 0;
+            }
+        }
+        if !batch.is_empty() {
+            batches.push(batch);
+        }
+        batches
+    }
+
+    /// Writes these. A host that removes and changes tasks in one transaction may lock them
+    /// in another order; if the server ends ours for it, nothing was written, and it is done
+    /// again.
+    async fn rewritten(&mut self, ids: &[Uuid]) -> Result<Resealed, StoreError> {
+        loop {
+            match self.rewrite(ids).await {
+                Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
+                done => return done.map_err(failed),
+            }
+        }
+    }
+
+    async fn rewrite(&mut self, ids: &[Uuid]) -> Result<Resealed, Error> {
+        let mut done = Resealed::default();
+        let step = self.on.transaction().await?;
+        if let Some(key) = self.to.key() {
+            // Before a task is locked, as hosts do it.
+            step.execute(SEALED, &[&&key.0[..]]).await?;
+        }
+        let (values_of, update) = (step.prepare_cached(VALUES).await?, step.prepare_cached(UPDATE).await?);
+        for row in step.query(&values_of, &[&ids]).await? {
+            let id: Uuid = row.try_get(0)?;
+            // A host may have written it since it was looked at.
+            if let Some(new) = values(&row)?.anew(TaskId(id), &self.from, &self.to, &mut done) {
+                let given: [&(dyn ToSql + Sync); 4] = [&id, &new.record, &new.arguments, &new.outcome];
+                step.execute(&update, &given).await?;
+            }
+        }
+        step.commit().await?;
+        Ok(done)
+    }
+
+    /// Takes out what is marked still, if `all` tasks were read. Says which other keys are
+    /// left.
+    async fn end(self, all: bool) -> Result<Vec<KeyId>, Error> {
+        if all {
+            self.on.execute(TAKE_OUT, &[]).await?;
+        }
+        let mut left = sealed_with(&*self.on).await?;
+        left.retain(|key| Some(*key) != self.to.key());
+        Ok(left)
+    }
+}
+
+/// The values of a row, or their heads, behind the id.
+fn values(row: &Row) -> Result<Values, Error> {
+    Ok(Values { record: row.try_get(1)?, arguments: row.try_get(2)?, outcome: row.try_get(3)? })
+}

@@ -1,0 +1,84 @@
+//! `toolyard hosts`: which hosts share the database, and whether they have the same components.
+
+use super::table::table;
+use super::{WrongUsage, operator};
+use crate::config::{Flags, StoreChoice};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use toolyard_dispatch::{Digest, Neighbour};
+
+/// The options of `hosts`.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Print JSON instead of a table, one host a line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists them.
+pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
+    let config = operator::configured(flags)?;
+    if !matches!(config.store, StoreChoice::Postgres(_)) {
+        let reason = "only hosts that share a PostgreSQL database know of each other; --store names it";
+        return Err(WrongUsage(reason.to_owned()).into());
+    }
+    operator::with_bare_store(&config, async |store| {
+        let hosts = store.living().await?;
+        if options.json {
+            hosts.iter().for_each(|host| println!("{}", as_json(host)));
+        } else {
+            print(&hosts);
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn as_json(host: &Neighbour) -> serde_json::Value {
+    serde_json::json!({
+        "incarnation": host.incarnation.0,
+        "name": host.name,
+        "since": host.since.to_string(),
+        "components": host.components.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn print(hosts: &[Neighbour]) {
+    if hosts.is_empty() {
+        println!("No host lives.");
+        return;
+    }
+    let mut listed = table(&["HOST", "NAME", "SINCE", "COMPONENTS"]);
+    for host in hosts {
+        listed.add_row([
+            host.incarnation.0.to_string(),
+            host.name.clone(),
+            host.since.to_string(),
+            host.components.len().to_string(),
+        ]);
+    }
+    println!("{listed}");
+    let lacked = lacked(hosts);
+    if lacked.is_empty() {
+        println!("\nAll have the same components.");
+        return;
+    }
+    println!("\nNot all have the same components. `toolyard tools` on a host says whose a digest is.");
+    let mut differences = table(&["COMPONENT", "NOT ON HOST"]);
+    for (component, by) in lacked {
+        let by: Vec<String> = by.iter().map(|host| host.incarnation.0.to_string()).collect();
+        differences.add_row([component.to_string(), by.join(", ")]);
+    }
+    println!("{differences}");
+}
+
+/// The components that some have and others lack, and who lacks them.
+fn lacked(hosts: &[Neighbour]) -> BTreeMap<&Digest, Vec<&Neighbour>> {
+    let all = hosts.iter().flat_map(|host| &host.components);
+    let mut lacked: BTreeMap<_, Vec<_>> = all.map(|component| (component, Vec::new())).collect();
+    for (component, by) in &mut lacked {
+        by.extend(hosts.iter().filter(|host| !host.components.contains(component)));
+    }
+    lacked.retain(|_, by| !by.is_empty());
+    lacked
+}

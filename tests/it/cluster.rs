@@ -1,0 +1,400 @@
+//! Several hosts on one PostgreSQL: whichever is asked, a task is the same, and hosts may
+//! come and go (durability A1 to A7).
+
+use crate::network::authority;
+use crate::questions::{RELATED, accepted, everything, form, open};
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::{Value, json};
+use toolyard_tests::exchange::{next, outcome};
+use toolyard_tests::host::Setup;
+use toolyard_tests::postgres::{self, Flushing, Server};
+use toolyard_tests::stateless::Client;
+use toolyard_tests::{Host, Session, Site, eventually, guests};
+
+/// A database for hosts that share it.
+struct Cluster {
+    server: &'static Server,
+    schema: String,
+}
+
+impl Cluster {
+    /// On the server that the tests of this process share; none where there is none.
+    fn on_shared() -> Option<Self> {
+        let server = postgres::shared()?;
+        Some(Self { server, schema: server.schema() })
+    }
+
+    fn setup(&self) -> Setup {
+        self.bare().with(&[guests::plugin("probe"), guests::fixture("script")])
+    }
+
+    /// A host without plugins. Its lease is long enough for a machine that has other things
+    /// to do as well.
+    fn bare(&self) -> Setup {
+        Setup::new()
+            .variable("TOOLYARD_STORE", &self.server.address())
+            .set("cluster.schema", &self.schema)
+            .set("cluster.lease", "4s")
+    }
+
+    async fn hosts<const COUNT: usize>(&self) -> [Host; COUNT] {
+        let mut hosts = Vec::new();
+        for _ in 0..COUNT {
+            hosts.push(self.setup().start().await);
+        }
+        hosts.try_into().unwrap_or_else(|_| unreachable!("so many were started"))
+    }
+}
+
+/// A host is asked for whatever another one has, by clients of both eras.
+#[tokio::test]
+async fn any_host_answers_for_any_task() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let [a, b, c] = cluster.hosts().await;
+    // With a session, which any host serves.
+    let on_a = Session::open(a.port()).await;
+    let (on_b, on_c) = (on_a.at(b.port()), on_a.at(c.port()));
+    let running = on_a.create("wait", json!({"ms": 600_000})).await;
+    assert_eq!(on_b.task(&running).await["status"], "working");
+    assert_eq!(on_c.result("tasks/list", json!({})).await["tasks"][0]["taskId"], running.as_str());
+    // A result is waited for elsewhere, by both.
+    let quick = on_a.create("wait", json!({"ms": 700})).await;
+    let wait = json!({"taskId": quick});
+    let results =
+        tokio::join!(on_b.result("tasks/result", wait.clone()), on_c.result("tasks/result", wait.clone()),);
+    assert_eq!((&results.0["isError"], &results.1["isError"]), (&json!(false), &json!(false)));
+    // A cancel is final before it is acknowledged, whoever runs it, and its guest stops.
+    let spinning = on_a.create("spin", json!({"ms": 600_000})).await;
+    on_a.until(&spinning, "working").await;
+    assert_eq!(on_c.result("tasks/cancel", json!({"taskId": spinning})).await["status"], "cancelled");
+    for session in [&on_a, &on_b, &on_c] {
+        assert_eq!(session.task(&spinning).await["status"], "cancelled");
+        assert_eq!(session.error("tasks/cancel", json!({"taskId": spinning})).await["code"], -32602);
+    }
+    // Without one.
+    let there = Client::with_tasks(b.port());
+    let id = there.create("batch", json!({"steps": 1, "ms": 600_000})).await;
+    let elsewhere = there.again(c.port());
+    assert_eq!(elsewhere.task(&id).await["status"], "working");
+    elsewhere.cancel(&id).await;
+    there.again(a.port()).until(&id, "cancelled").await;
+}
+
+/// The guest of a task that was cancelled elsewhere is stopped, not just disregarded.
+#[tokio::test]
+async fn a_cancel_stops_the_guest_on_another_host() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let a = cluster.setup().set("admin.listen", "127.0.0.1:0").start().await;
+    let [b] = cluster.hosts().await;
+    let on_a = Session::open(a.port()).await;
+    let spinning = on_a.create("spin", json!({"ms": 600_000})).await;
+    eventually("the guest to run", || async { (a.runs().await == 1).then_some(()) }).await;
+    on_a.at(b.port()).result("tasks/cancel", json!({"taskId": spinning})).await;
+    eventually("the guest to stop", || async { (a.runs().await == 0).then_some(()) }).await;
+}
+
+/// A7: a question is asked by whichever host its client waits on, and the first answer
+/// counts, whichever host gets it.
+#[tokio::test]
+async fn questions_of_a_task_are_asked_and_answered_on_other_hosts() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let [a, b, c] = cluster.hosts().await;
+    let on_a = open(&a, everything()).await;
+    let task = on_a.create_script(json!([{"ask": [form("a")]}])).await;
+    let (on_b, on_c) = (on_a.at(b.port()), on_a.at(c.port()));
+    let mut wait = on_b.begin("tasks/result", json!({"taskId": task})).await;
+    let asked = wait.next_of("elicitation/create").await;
+    assert_eq!(on_c.task(&task).await["status"], "input_required");
+    on_c.respond(&asked, accepted()).await;
+    on_b.respond(&asked, json!({"action": "decline"})).await;
+    let (answer, _) = wait.answer().await;
+    assert_eq!(outcome(&answer["result"]), json!([{"a": accepted()}]));
+    assert_eq!(on_a.task(&task).await["status"], "completed");
+}
+
+/// A1, A3: the tasks of a host that was killed end, or are run by another one, within the
+/// length of its lease and a little more; what it had acknowledged is found.
+#[tokio::test]
+async fn tasks_of_a_host_that_was_killed_end_or_move() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let manifest = "[tools.wait]\ndurability = \"rerun\"\n";
+    let mut a = cluster.setup().manifest("probe", manifest).start().await;
+    let b = cluster.setup().manifest("probe", manifest).start().await;
+    let on_a = Session::open(a.port()).await;
+    let on_b = on_a.at(b.port());
+    let done = on_a.create("wait", json!({"ms": 1})).await;
+    on_a.until(&done, "completed").await;
+    let once = on_a.create("spin", json!({"ms": 600_000})).await;
+    let again = on_a.create("wait", json!({"ms": 2_500})).await;
+    let cancelled = on_a.create("spin", json!({"ms": 600_000})).await;
+    on_b.result("tasks/cancel", json!({"taskId": cancelled})).await;
+    a.kill().await;
+    let failed = on_b.until(&once, "failed").await;
+    let message = failed["statusMessage"].as_str().expect("a message");
+    assert!(message.contains("may have had effects"), "{message}");
+    on_b.until(&again, "completed").await;
+    assert_eq!(on_b.task(&done).await["status"], "completed");
+    assert_eq!(on_b.task(&cancelled).await["status"], "cancelled");
+}
+
+/// A4: a host that was stopped for longer than its lease has lost its tasks when it wakes,
+/// and nothing that it still does counts.
+#[tokio::test]
+async fn a_host_that_was_paused_changes_nothing_when_it_wakes() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let [a, b] = cluster.hosts().await;
+    let on_a = Session::open(a.port()).await;
+    let on_b = on_a.at(b.port());
+    let task = on_a.create("wait", json!({"ms": 1_500})).await;
+    a.stop().await;
+    let failed = on_b.until(&task, "failed").await;
+    a.signal(rustix::process::Signal::CONT);
+    // Its run would have ended long ago.
+    eventually("the host to notice", || async { a.log().contains("lost its hold").then_some(()) }).await;
+    let settled: Value = on_b.task(&task).await;
+    assert_eq!(settled["lastUpdatedAt"], failed["lastUpdatedAt"]);
+    assert_eq!(on_a.task(&task).await["status"], "failed");
+    // And it goes on with new ones.
+    let next = on_a.create("wait", json!({"ms": 1})).await;
+    on_b.until(&next, "completed").await;
+}
+
+/// A6: a task that is run again on another host sends its requests with the keys that they
+/// had on the first.
+#[tokio::test]
+async fn an_attempt_on_another_host_sends_the_same_idempotency_keys() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let site = Site::start().await;
+    let allow = format!("[http]\nallow = [\"localhost:{}\"]\nidempotency-key = true\n", site.port());
+    let manifest = allow + "[tools.request]\ndurability = \"rerun\"\n";
+    let setup = || cluster.bare().with(&[guests::fixture("net_try")]).manifest("net_try", &manifest);
+    let mut a = setup().start().await;
+    let b = setup().start().await;
+    let on_a = Session::open(a.port()).await;
+    // It is never answered.
+    let order = json!({"url": site.url("/silent"), "method": "POST", "body": "pay"});
+    let task = on_a.create("request", order).await;
+    let sent = async |times: usize| {
+        eventually("the request to be sent", || async { (site.seen().len() == times).then_some(()) }).await;
+    };
+    sent(1).await;
+    a.kill().await;
+    sent(2).await;
+    let key = |head: &String| {
+        head.lines().find_map(|line| line.strip_prefix("idempotency-key: ")).map(str::to_owned)
+    };
+    let keys: Vec<_> = site.seen().iter().map(key).collect();
+    assert_eq!(keys, vec![Some(format!("{task}:1")); 2]);
+    on_a.at(b.port()).result("tasks/cancel", json!({"taskId": task})).await;
+}
+
+/// Tasks that wait on a host are run by another one that has room, each once, and in turns
+/// of their owners; where that is wanted, and the component is the same.
+#[tokio::test]
+async fn tasks_that_wait_are_run_by_hosts_that_have_room() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let a = cluster.setup().set("cluster.share", "true").set("calls.running", "1").start().await;
+    let on_a = Session::open(a.port()).await;
+    let begun = on_a.create("wait", json!({"ms": 600_000})).await;
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        waiting.push(on_a.create("wait", json!({"ms": 1})).await);
+    }
+    // Of another component, which nobody else has.
+    let alone = on_a.create_script(json!([])).await;
+    for id in waiting.iter().chain([&alone]) {
+        let message = on_a.task(id).await["statusMessage"].clone();
+        assert!(
+            message.as_str().is_some_and(|message| message.contains("Waiting for its turn")),
+            "{message}"
+        );
+    }
+    let probe = &[guests::plugin("probe")];
+    let b = cluster.bare().set("cluster.share", "true").with(probe).start().await;
+    for id in &waiting {
+        on_a.until(id, "completed").await;
+        let result = on_a.result("tasks/result", json!({"taskId": id})).await;
+        assert_eq!(result["isError"], false, "{result}");
+    }
+    assert_eq!(on_a.task(&begun).await["status"], "working", "it had begun where it was");
+    assert_eq!(on_a.task(&alone).await["status"], "working", "it waits");
+    on_a.at(b.port()).result("tasks/cancel", json!({"taskId": begun})).await;
+    on_a.until(&alone, "completed").await;
+}
+
+/// A session that one host closes is closed on all, a moment later.
+#[tokio::test]
+async fn a_session_is_the_same_on_every_host() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let [a, b] = cluster.hosts().await;
+    let on_a = Session::open(a.port()).await;
+    let on_b = on_a.at(b.port());
+    on_b.result("tasks/list", json!({})).await;
+    on_a.delete().await;
+    let ping = json!({"jsonrpc": "2.0", "id": "p", "method": "ping"});
+    eventually("the session to be closed there too", || async {
+        (on_b.post(&ping).await.status == 404).then_some(())
+    })
+    .await;
+}
+
+/// What a task has to say goes to whichever host its client listens on.
+#[tokio::test]
+async fn notices_of_a_task_reach_a_client_that_listens_on_another_host() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let [a, b] = cluster.hosts().await;
+    let on_a = Session::open(a.port()).await;
+    let mut listening = on_a.at(b.port()).listen().await;
+    // The stream is open once something has come on it; until then what is said is lost.
+    let log = json!({"log": {"level": "error", "logger": "script", "data": "here"}});
+    let steps = vec![[log, json!({"sleep": 50})]; 40].concat();
+    let task = on_a.create_script(json!(steps)).await;
+    let (mut logged, mut status) = (false, false);
+    while !(logged && status) {
+        let message = next(&mut listening).await.expect("the stream stays open");
+        match message["method"].as_str() {
+            Some("notifications/message") => {
+                assert_eq!(message["params"]["_meta"][RELATED]["taskId"], task.as_str(), "{message}");
+                logged = true;
+            }
+            Some("notifications/tasks/status") => {
+                assert_eq!(message["params"]["taskId"], task.as_str(), "{message}");
+                status |= message["params"]["status"] == "completed";
+            }
+            _ => panic!("{message}"),
+        }
+    }
+}
+
+/// The key of tasks is changed host by host; once all is written anew, nobody needs the old one.
+#[tokio::test]
+async fn the_key_of_tasks_is_changed_while_hosts_run() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let (old, new) = ("1".repeat(64), "2".repeat(64));
+    let both = format!("{new},{old}");
+    let with = |keys: &str| cluster.setup().variable("TOOLYARD_ENCRYPTION_KEYS", keys);
+    let mut first = with(&old).start().await;
+    let on_first = Session::open(first.port()).await;
+    let task = on_first.create_script(json!([{"sleep": 1}])).await;
+    on_first.until(&task, "completed").await;
+    let second = with(&both).start().await;
+    // What one tells the other, it can read.
+    let mut listening = on_first.at(second.port()).listen().await;
+    first.kill().await;
+    let third = with(&both).start().await;
+    let on_third = on_first.at(third.port());
+    let log = json!({"log": {"level": "error", "data": "here"}});
+    let later = on_third.create_script(json!(vec![[log, json!({"sleep": 50})]; 40].concat())).await;
+    while next(&mut listening).await.expect("the stream stays open")["method"] != "notifications/message" {}
+    on_third.until(&later, "completed").await;
+    let reencrypted = tokio::process::Command::new(guests::binary())
+        .args(["tasks", "reencrypt", "--json", "--store", &cluster.server.address()])
+        .args(["--set", &format!("cluster.schema={}", cluster.schema), "--data"])
+        .arg(third.data())
+        .env("TOOLYARD_ENCRYPTION_KEYS", &both)
+        .output();
+    let output = reencrypted.await.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&said["tasks"], &said["keysNeeded"]), (&json!(2), &json!([])), "{said}");
+    let last = with(&new).start().await;
+    for id in [&task, &later] {
+        assert_eq!(
+            on_first.at(last.port()).result("tasks/result", json!({"taskId": id})).await["isError"],
+            false
+        );
+    }
+}
+
+/// Folders that differ are seen from any host's machine.
+#[tokio::test]
+async fn hosts_and_the_components_that_some_lack_are_listed() {
+    let Some(cluster) = Cluster::on_shared() else { return };
+    let a = cluster.setup().start().await;
+    let _b = cluster.bare().with(&[guests::plugin("probe")]).start().await;
+    let (schema, address) = (format!("cluster.schema={}", cluster.schema), cluster.server.address());
+    let listed = async |further: &[&str]| {
+        let args = [&["hosts", "--store", &address, "--set", &schema], further].concat();
+        let output = a.command(&args).await;
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let components = |line: &str| {
+        let host: Value = serde_json::from_str(line).expect("JSON");
+        assert!(host["name"].is_string() && host["since"].is_string(), "{host}");
+        host["components"].as_array().expect("a list").len()
+    };
+    eventually("both to be known with what they have", || async {
+        let mut has: Vec<usize> = listed(&["--json"]).await.lines().map(components).collect();
+        has.sort_unstable();
+        (has == [1, 2]).then_some(())
+    })
+    .await;
+    let shown = listed(&[]).await;
+    assert!(shown.contains("Not all have the same components"), "{shown}");
+    let lacked: Vec<_> = shown.lines().skip_while(|line| !line.contains("NOT ON HOST")).skip(1).collect();
+    assert_eq!(lacked.len(), 1, "{shown}");
+    // A store of one machine has nothing of the kind to say.
+    assert_eq!(a.command(&["hosts"]).await.status.code(), Some(2));
+}
+
+/// A database elsewhere is spoken to encrypted, by every connection, and nobody else is taken
+/// for it.
+#[tokio::test]
+async fn the_certificate_of_a_database_is_checked() {
+    let Some(server) = Server::start(Flushing::Off) else { return };
+    let (issuer, trusted) = authority("ours");
+    let (_, foreign) = authority("theirs");
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let certificate = params.signed_by(&key, &issuer).expect("signed").pem();
+    let address = |mode: &str, name: &str| {
+        format!("postgres://toolyard@{name}:{}/postgres?sslmode={mode}", server.port())
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, pem: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, pem).expect("it can be written");
+        path.display().to_string()
+    };
+    let (trusted, foreign) = (file("trusted.pem", &trusted), file("foreign.pem", &foreign));
+    let refused = async |address: String, trusts: &str| {
+        let (folder, mut args) = Setup::new().into_parts();
+        args.extend(["--store".to_owned(), address]);
+        let mut command = toolyard_tests::host::command("serve", folder.path(), &args);
+        let output = command.env("SSL_CERT_FILE", trusts).output().await.expect("it starts");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+    let said = refused(address("require", "localhost"), &trusted).await;
+    assert!(said.contains("TLS") && said.contains("sslmode=disable"), "{said}");
+    server.encrypt(&certificate, &key.serialize_pem());
+    for mode in ["require", "verify-full"] {
+        let setup = Setup::new().variable("TOOLYARD_STORE", &address(mode, "localhost"));
+        let host = setup.variable("SSL_CERT_FILE", &trusted).with(&[guests::plugin("probe")]).start().await;
+        let session = Session::open(host.port()).await;
+        let task = session.create("wait", json!({"ms": 1})).await;
+        session.until(&task, "completed").await;
+        let secured = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+            WHERE application_name LIKE 'toolyard%' AND state IS NOT NULL";
+        assert_eq!(server.ask(secured).trim(), "t");
+    }
+    let said = refused(address("require", "localhost"), &foreign).await;
+    assert!(said.contains("certificate"), "{said}");
+    // The certificate is another machine's.
+    let said = refused(address("require", "127.0.0.1"), &trusted).await;
+    assert!(said.contains("certificate"), "{said}");
+}
+
+/// Nobody who can look at the list of processes, or at a log, sees the password.
+#[tokio::test]
+async fn an_address_that_leads_nowhere_is_explained_without_its_password() {
+    let (folder, mut args) = Setup::new().into_parts();
+    args.extend(["--store", "postgres://me:hunter2@127.0.0.1:1/x?sslmode=disable"].map(str::to_owned));
+    let mut command = toolyard_tests::host::command("serve", folder.path(), &args);
+    let output = command.output().await.expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("127.0.0.1") && said.contains("check the address"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+}

@@ -1,0 +1,217 @@
+//! `examples/cluster`: hosts, database and proxy by one command.
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use toolyard_tests::guests::root;
+use toolyard_tests::host::install;
+use toolyard_tests::stateless::Client;
+use toolyard_tests::{Session, eventually, guests};
+
+/// Compiling the tools, and the database's first start, have this time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where it is, for as many starts as one likes.
+struct Place {
+    folder: TempDir,
+    /// Those of the hosts, and that of the proxy.
+    ports: [u16; 4],
+}
+
+/// The example while it runs. What it started ends with it.
+struct Running<'a> {
+    place: &'a Place,
+    child: Child,
+    /// What it says to do next.
+    said: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        // As root, PostgreSQL is somebody else, who has to get to its own folder in there.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).expect("it is ours");
+        let plugins = folder.path().join("plugins");
+        fs::create_dir(&plugins).expect("a plugin folder");
+        install(&guests::plugin("probe"), &plugins);
+        // Held all at once, so that they differ.
+        let held = [(); 4].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a port"));
+        let ports = held.map(|port| port.local_addr().expect("an address").port());
+        Self { folder, ports }
+    }
+
+    const fn proxy(&self) -> u16 {
+        self.ports[3]
+    }
+
+    fn command(&self) -> Command {
+        let [a, b, c, proxy] = self.ports;
+        let mut command = Command::new(root().join("examples/cluster/run.sh"));
+        command
+            .env("CLUSTER_DATA", self.folder.path().join("data"))
+            .env("CLUSTER_PORT", proxy.to_string())
+            .env("CLUSTER_HOST_PORTS", format!("{a} {b} {c}"))
+            .env("TOOLYARD_BIN", guests::binary())
+            .env("TOOLYARD_PLUGINS", self.folder.path().join("plugins"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Starts it and waits until it says that all is ready; none where something that it
+    /// needs is not installed, which is no excuse in CI.
+    async fn start(&self) -> Option<Running<'_>> {
+        let mut child = self.command().spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut errors = child.stderr.take().expect("piped");
+        let mut said = String::new();
+        let ready = async {
+            while let Some(line) = lines.next_line().await.expect("text") {
+                said += &format!("{line}\n");
+                if line.starts_with("Ctrl-C") {
+                    return true;
+                }
+            }
+            false
+        };
+        if tokio::time::timeout(PATIENCE, ready).await.expect("it gets ready in time") {
+            // It goes on talking, and must find somebody who listens.
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            return Some(Running { place: self, child, said });
+        }
+        let mut why = String::new();
+        errors.read_to_string(&mut why).await.expect("text");
+        let missing = why.contains("apt-get install");
+        assert!(missing && std::env::var_os("CI").is_none(), "examples/cluster/run.sh did not start:\n{why}");
+        crate::say(&format!("SKIPPED: {why}"));
+        None
+    }
+
+    /// The processes that were started for it and live.
+    fn processes(&self) -> Vec<String> {
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let ours = |process: &Path| {
+            let folder = self.folder.path();
+            let line = fs::read(process.join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            let there = fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
+            (there || line.contains(&*folder.to_string_lossy())).then_some(line)
+        };
+        all.filter_map(|process| ours(&process.path())).collect()
+    }
+}
+
+impl Running<'_> {
+    /// The process of this name: `host-1`, say.
+    fn pid(&self, name: &str) -> Option<Pid> {
+        let file = self.place.folder.path().join(format!("data/{name}.pid"));
+        Pid::from_raw(fs::read_to_string(file).ok()?.trim().parse().ok()?)
+    }
+
+    /// Kills it, and waits until nothing of it is left.
+    async fn kill(&self, name: &str) -> Pid {
+        let pid = self.pid(name).expect("it runs");
+        kill_process(pid, Signal::KILL).expect("it runs");
+        eventually("its end", || async { test_kill_process(pid).is_err().then_some(()) }).await;
+        pid
+    }
+
+    /// Stops all of it as Ctrl-C does.
+    async fn stop(mut self) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id().expect("it runs")).expect("a process id"));
+        kill_process(pid.expect("not zero"), Signal::INT).expect("it runs");
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time");
+        assert_eq!(ended.expect("it was started").code(), Some(0));
+        assert_eq!(self.place.processes(), Vec::<String>::new());
+        for port in self.place.ports {
+            drop(TcpListener::bind(("127.0.0.1", port)).expect("the port is free again"));
+        }
+    }
+
+    /// What a person would see who does what it says.
+    async fn tried(&self) -> String {
+        let lines = self.said.lines().skip_while(|line| !line.starts_with("Try")).skip(1);
+        // A session that is kept at this very host would have its next request cut off with it.
+        let lines: Vec<&str> = lines.take_while(|line| line.starts_with("  ")).collect();
+        let script = lines.join("\n").replace("kill -9", "echo kill -9");
+        assert!(script.contains("echo kill -9 \""), "{}", self.said);
+        let output = Command::new("bash").args(["-euc", &script]).output().await.expect("bash runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+/// One command starts it, a host may die, and Ctrl-C leaves nothing but the data.
+#[tokio::test]
+async fn a_cluster_starts_by_one_command_survives_a_host_and_ends_without_a_trace() {
+    let place = Place::new();
+    let Some(running) = place.start().await else { return };
+    let session = Session::open(place.proxy()).await;
+    let at = |host: usize| session.at(place.ports[host - 1]);
+    let done = session.create("wait", json!({"ms": 1})).await;
+    session.until(&done, "completed").await;
+    let (on_1, on_3) = (
+        at(1).create("spin", json!({"ms": 600_000})).await,
+        at(3).create("spin", json!({"ms": 600_000})).await,
+    );
+    let stateless = Client::with_tasks(place.proxy());
+    let batch = stateless.create("batch", json!({"steps": 1, "ms": 1})).await;
+
+    let killed = running.kill("host-1").await;
+    // By turns of all hosts, and by those of its session.
+    for _ in 0..8 {
+        assert_eq!(session.task(&done).await["status"], "completed");
+        assert_eq!(session.task(&on_3).await["status"], "working");
+        let seen: Value = stateless.task(&batch).await;
+        assert!(["working", "completed", "failed"].iter().any(|status| seen["status"] == *status), "{seen}");
+    }
+    let failed = session.until(&on_1, "failed").await;
+    assert!(
+        failed["statusMessage"].as_str().is_some_and(|why| why.contains("may have had effects")),
+        "{failed}"
+    );
+    let next = session.create("wait", json!({"ms": 1})).await;
+    session.until(&next, "completed").await;
+    let next = stateless.create("batch", json!({"steps": 1, "ms": 1})).await;
+    stateless.until(&next, "completed").await;
+
+    // It comes back.
+    eventually("another process", || async { running.pid("host-1").filter(|pid| *pid != killed) }).await;
+    assert_eq!(at(1).task(&on_3).await["status"], "working");
+
+    let tried = running.tried().await;
+    assert!(tried.contains("127.0.0.1:") && tried.matches("\"status\":\"working\"").count() >= 2, "{tried}");
+    // Else it would be waited for.
+    session.result("tasks/cancel", json!({"taskId": on_3})).await;
+    running.stop().await;
+
+    let running = place.start().await.expect("as before");
+    assert_eq!(session.task(&done).await["status"], "completed");
+    assert_eq!(session.task(&on_3).await["status"], "cancelled");
+    running.stop().await;
+}
+
+/// What is missing is said before anything is started.
+#[tokio::test]
+async fn a_cluster_that_cannot_start_says_why_and_leaves_nothing() {
+    let place = Place::new();
+    let nowhere = place.folder.path().join("nowhere");
+    let mut command = place.command();
+    command.env("TOOLYARD_PLUGINS", &nowhere).env("TOOLYARD_BIN", nowhere.join("toolyard"));
+    let output = command.output().await.expect("bash runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("nowhere/toolyard: make build") && said.contains("nowhere with tools"), "{said}");
+    assert!(!place.folder.path().join("data").exists());
+    assert_eq!(place.processes(), Vec::<String>::new());
+}

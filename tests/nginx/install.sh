@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Sees to it that nginx is there, which a test puts before the hosts of examples/cluster: it
+# runs with a folder, a port and an end of its own, and nothing of a server that runs on
+# this machine is touched. A second run does nothing.
+#
+# Where it is missing it is installed, on Debian and its relatives, by root. A person's
+# machine goes without it, loudly; CI does not get away with it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/pins.sh
+
+there() {
+  command -v nginx >/dev/null || [ -x /usr/sbin/nginx ]
+}
+
+# The package would start a server of its own at port 80, now and at the next boot. What is
+# installed here asks this file whether it may; one that a person has put there is left as it is.
+install_unstarted() {
+  local policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+  fi
+  # Nor may what watches for outdated libraries restart the servers of others.
+  DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+    apt-get -q install -y --no-install-recommends nginx || return 0
+  if command -v systemctl >/dev/null; then systemctl -q disable nginx || true; fi
+}
+
+there && exit
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "Installing nginx"
+  apt-get -q update && install_unstarted
+fi
+mkdir -p target
+there || without target/.nginx "nginx" \
+  "It is neither on the PATH nor in /usr/sbin (Debian: apt-get install nginx)."

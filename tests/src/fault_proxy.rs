@@ -1,0 +1,308 @@
+//! A proxy between a host and its database, whose faults are switched while it runs:
+//! those of networks that pass nothing, or one way alone, or late, or break off in the
+//! middle of a word. It knows nothing of what passes.
+//!
+//! What it holds is bounded: of each connection one piece each way; the rest stays with
+//! who sent it. Whatever it has begun ends when it is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
+
+/// The most that is read at once.
+const PIECE: usize = 16 << 10;
+
+/// A direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the client to the server.
+    ToServer,
+    /// From the server to the client.
+    ToClient,
+}
+
+/// What is wrong with the network. It is so for connections that stand and for new ones,
+/// until it is switched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: what comes passes at once.
+    None,
+    /// Each piece passes so much later, each way. What comes meanwhile goes on together.
+    Delay(Duration),
+    /// A connection is reset when so many bytes have passed on it in this direction since
+    /// the fault was switched on.
+    Cut(Way, u64),
+    /// Nothing passes, not even the end of a connection. All stay open, and new ones are
+    /// taken.
+    Hole,
+    /// What comes passes in this direction alone.
+    Only(Way),
+    /// Connections are reset, and new ones as soon as they come.
+    Refuse,
+}
+
+/// How the switch stands.
+#[derive(Debug, Clone, Copy)]
+struct Switch {
+    fault: Fault,
+    /// So often it was switched.
+    turns: u64,
+    /// So often all connections were reset.
+    resets: u64,
+}
+
+/// What a proxy has done.
+#[derive(Debug, Default)]
+struct Meter {
+    taken: AtomicU64,
+    reset: AtomicU64,
+    to_server: AtomicU64,
+    to_client: AtomicU64,
+}
+
+/// A proxy on a free port. Gone when dropped, and its connections with it.
+#[derive(Debug)]
+pub struct FaultProxy {
+    port: u16,
+    switch: watch::Sender<Switch>,
+    meter: Arc<Meter>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl FaultProxy {
+    /// A proxy before what listens on `port` of this machine, without a fault.
+    ///
+    /// # Panics
+    /// If there is no free port.
+    pub async fn before(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let own = listener.local_addr().expect("an address").port();
+        let (switch, switched) = watch::channel(Switch { fault: Fault::None, turns: 0, resets: 0 });
+        let meter = Arc::<Meter>::default();
+        let task = tokio::spawn(accept(listener, port, switched, meter.clone()));
+        Self { port: own, switch, meter, task }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// From now on this is wrong, in place of what was.
+    pub fn switch(&self, fault: Fault) {
+        self.switch.send_modify(|switch| {
+            switch.fault = fault;
+            switch.turns += 1;
+        });
+    }
+
+    /// Resets every connection that stands; new ones are as the fault has it.
+    pub fn reset(&self) {
+        self.switch.send_modify(|switch| switch.resets += 1);
+    }
+
+    /// How many connections it has taken.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.meter.taken.load(Ordering::Relaxed)
+    }
+
+    /// How many of them it has reset.
+    #[must_use]
+    pub fn were_reset(&self) -> u64 {
+        self.meter.reset.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes have passed in this direction.
+    #[must_use]
+    pub fn passed(&self, way: Way) -> u64 {
+        self.meter.of(way).load(Ordering::Relaxed)
+    }
+}
+
+impl Meter {
+    const fn of(&self, way: Way) -> &AtomicU64 {
+        match way {
+            Way::ToServer => &self.to_server,
+            Way::ToClient => &self.to_client,
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, server: u16, switched: watch::Receiver<Switch>, meter: Arc<Meter>) {
+    // Dropped with the connections when the proxy is.
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            taken = listener.accept() => {
+                let Ok((client, _)) = taken else { return };
+                meter.taken.fetch_add(1, Ordering::Relaxed);
+                let resets = switched.borrow().resets;
+                connections.spawn(serve(client, server, switched.clone(), resets, meter.clone()));
+            }
+            // What is over is let go of.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// How a connection came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// By who had it, each way.
+    Closed,
+    /// By the proxy, or since one of the two reset it.
+    Reset,
+}
+
+/// One connection, to its end.
+async fn serve(
+    mut client: TcpStream,
+    server: u16,
+    mut switched: watch::Receiver<Switch>,
+    resets: u64,
+    meter: Arc<Meter>,
+) {
+    let mut orders = switched.clone();
+    // An error is the end of the proxy, which takes this with it.
+    let reset =
+        async move { drop(orders.wait_for(|now| now.resets > resets || now.fault == Fault::Refuse).await) };
+    tokio::pin!(reset);
+    let opened = tokio::select! {
+        biased;
+        () = &mut reset => None,
+        opened = open(server, &mut switched) => opened,
+    };
+    let Some(mut upstream) = opened else { return end(&[client], &meter) };
+    // Small writes go on at once.
+    drop(client.set_nodelay(true));
+    drop(upstream.set_nodelay(true));
+    let (from_client, to_client) = client.split();
+    let (from_server, to_server) = upstream.split();
+    let lane = |way| Lane { way, switched: switched.clone(), meter: &meter, turns: 0, passed: 0 };
+    let both = async {
+        let mut there = std::pin::pin!(lane(Way::ToServer).carry(from_client, to_server));
+        let mut back = std::pin::pin!(lane(Way::ToClient).carry(from_server, to_client));
+        // The first that is reset takes the other with it.
+        let first = tokio::select! {
+            ended = &mut there => (ended, true),
+            ended = &mut back => (ended, false),
+        };
+        match first {
+            (End::Reset, _) => End::Reset,
+            (End::Closed, true) => back.await,
+            (End::Closed, false) => there.await,
+        }
+    };
+    let ended = tokio::select! {
+        biased;
+        () = &mut reset => End::Reset,
+        ended = both => ended,
+    };
+    if ended == End::Reset {
+        end(&[client, upstream], &meter);
+    }
+}
+
+/// Resets what there is of a connection.
+fn end(streams: &[TcpStream], meter: &Meter) {
+    meter.reset.fetch_add(1, Ordering::Relaxed);
+    for stream in streams {
+        // Closed with nothing left to send, it says so by a reset.
+        drop(stream.set_zero_linger());
+    }
+}
+
+/// Connects to the server, once anything gets there; none if it is not there.
+async fn open(server: u16, switched: &mut watch::Receiver<Switch>) -> Option<TcpStream> {
+    let reaches = |now: &Switch| !matches!(now.fault, Fault::Hole | Fault::Only(Way::ToClient));
+    switched.wait_for(reaches).await.ok()?;
+    TcpStream::connect(("127.0.0.1", server)).await.ok()
+}
+
+/// One direction of a connection.
+struct Lane<'a> {
+    way: Way,
+    switched: watch::Receiver<Switch>,
+    meter: &'a Meter,
+    /// The turn of the switch that `passed` counts from.
+    turns: u64,
+    passed: u64,
+}
+
+impl Lane<'_> {
+    /// Carries what comes, to its end.
+    async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> End {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let Ok(read) = from.read(&mut piece).await else { return End::Reset };
+            let came = Instant::now();
+            let mut left = &piece[..read];
+            while !left.is_empty() {
+                let Some(most) = self.may_pass(came).await else { return End::Reset };
+                let most = left.len().min(usize::try_from(most).unwrap_or(usize::MAX));
+                let Ok(written) = to.write(&left[..most]).await else { return End::Reset };
+                left = &left[written..];
+                self.passed += written as u64;
+                self.meter.of(self.way).fetch_add(written as u64, Ordering::Relaxed);
+                if self.is_cut() {
+                    return End::Reset;
+                }
+            }
+            if read == 0 {
+                let may_pass = self.may_pass(came).await.is_some();
+                return if may_pass && to.shutdown().await.is_ok() { End::Closed } else { End::Reset };
+            }
+        }
+    }
+
+    /// Waits until something may pass that came at this moment, and says how many bytes;
+    /// none if the connection is cut instead.
+    async fn may_pass(&mut self, came: Instant) -> Option<u64> {
+        loop {
+            let now = *self.switched.borrow_and_update();
+            if self.turns != now.turns {
+                (self.turns, self.passed) = (now.turns, 0);
+            }
+            match now.fault {
+                Fault::None => return Some(u64::MAX),
+                Fault::Only(way) if way == self.way => return Some(u64::MAX),
+                Fault::Cut(way, after) if way == self.way => {
+                    return after.checked_sub(self.passed).filter(|left| *left > 0);
+                }
+                Fault::Cut(..) => return Some(u64::MAX),
+                Fault::Delay(delay) => {
+                    let over = tokio::time::timeout_at(came + delay, self.switched.changed()).await;
+                    match over {
+                        Err(_) => return Some(u64::MAX),
+                        Ok(switched) => switched.ok()?,
+                    }
+                }
+                // A reset is ordered for all of the connection.
+                Fault::Hole | Fault::Only(_) | Fault::Refuse => self.switched.changed().await.ok()?,
+            }
+        }
+    }
+
+    /// Whether what has passed is all that may.
+    fn is_cut(&self) -> bool {
+        let now = *self.switched.borrow();
+        matches!(now.fault, Fault::Cut(way, after) if way == self.way && now.turns == self.turns && self.passed >= after)
+    }
+}
+
+#[cfg(test)]
+mod tests;

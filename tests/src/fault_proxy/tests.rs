@@ -1,0 +1,249 @@
+//! Each fault, on connections to a server that sends everything back.
+
+use super::*;
+use std::io::ErrorKind;
+use tokio::time::timeout;
+
+/// What does not come within this time is held up. A machine that is slow makes a test
+/// that waits for nothing pass too easily, never fail.
+const A_WHILE: Duration = Duration::from_millis(200);
+/// However slow the machine, what comes comes within this time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that sends back what it gets, and counts it.
+struct Echo {
+    port: u16,
+    got: Arc<AtomicU64>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Echo {
+    async fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let got = Arc::<AtomicU64>::default();
+        let counted = got.clone();
+        let task = tokio::spawn(async move {
+            let mut serving = JoinSet::new();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let counted = counted.clone();
+                serving.spawn(async move {
+                    let mut piece = [0; 1 << 10];
+                    while let Ok(read @ 1..) = stream.read(&mut piece).await {
+                        counted.fetch_add(read as u64, Ordering::Relaxed);
+                        if stream.write_all(&piece[..read]).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Self { port, got, task }
+    }
+
+    fn got(&self) -> u64 {
+        self.got.load(Ordering::Relaxed)
+    }
+}
+
+async fn connect(proxy: &FaultProxy) -> TcpStream {
+    TcpStream::connect(("127.0.0.1", proxy.port())).await.expect("it listens")
+}
+
+/// Reads so many bytes.
+async fn read(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    timeout(PATIENCE, stream.read_exact(&mut bytes)).await.expect("in time").expect("whole");
+    bytes
+}
+
+/// Sends a word and waits until it is back.
+async fn there_and_back(stream: &mut TcpStream, word: &[u8]) {
+    stream.write_all(word).await.expect("it stands");
+    assert_eq!(read(stream, word.len()).await, word);
+}
+
+/// Reads up to the end, which must be a reset; gives what came before it.
+async fn until_reset(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let ended = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("in time");
+    assert_eq!(ended.expect_err("a reset").kind(), ErrorKind::ConnectionReset);
+    bytes
+}
+
+async fn nothing_comes(stream: &mut TcpStream) {
+    let mut byte = [0];
+    timeout(A_WHILE, stream.read(&mut byte)).await.expect_err("nothing");
+}
+
+#[tokio::test]
+async fn without_a_fault_everything_passes_and_ends() {
+    let echo = Echo::start().await;
+    let proxy = FaultProxy::before(echo.port).await;
+    let mut stream = connect(&proxy).await;
+    let long = vec![7; 5 * PIECE + 3];
+    let (mut from, mut to) = stream.split();
+    let (sent, back) = tokio::join!(to.write_all(&long), async {
+        let mut back = vec![0; long.len()];
+        from.read_exact(&mut back).await.map(|_| back)
+    });
+    sent.expect("it is taken");
+    assert!(back.expect("it comes back") == long, "the same bytes");
+    stream.shutdown().await.expect("it stands");
+    assert_eq!(timeout(PATIENCE, stream.read(&mut [0])).await.expect("in time").expect("no reset"), 0);
+    let passed = (proxy.passed(Way::ToServer), proxy.passed(Way::ToClient));
+    assert_eq!(passed, (long.len() as u64, long.len() as u64));
+    assert_eq!((proxy.taken(), proxy.were_reset()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_delay_holds_each_piece_up_each_way() {
+    let echo = Echo::start().await;
+    let proxy = FaultProxy::before(echo.port).await;
+    let mut stream = connect(&proxy).await;
+    there_and_back(&mut stream, b"at once").await;
+    proxy.switch(Fault::Delay(A_WHILE));
+    for _ in 0..2 {
+        let sent = Instant::now();
+        there_and_back(&mut stream, b"late").await;
+        assert!(sent.elapsed() >= A_WHILE * 2, "{:?}", sent.elapsed());
+    }
+    // What is held up already passes once it is switched off.
+    proxy.switch(Fault::Delay(PATIENCE * 10));
+    stream.write_all(b"never").await.expect("it stands");
+    nothing_comes(&mut stream).await;
+    proxy.switch(Fault::None);
+    assert_eq!(read(&mut stream, 5).await, b"never");
+}
+
+#[tokio::test]
+async fn a_cut_comes_after_so_many_bytes_of_its_direction() {
+    let echo = Echo::start().await;
+    let proxy = FaultProxy::before(echo.port).await;
+    // In the midst of what goes back.
+    let mut stream = connect(&proxy).await;
+    there_and_back(&mut stream, b"before").await;
+    proxy.switch(Fault::Cut(Way::ToClient, 4));
+    stream.write_all(b"abcdefgh").await.expect("it stands");
+    assert_eq!(until_reset(&mut stream).await, b"abcd");
+    assert_eq!(echo.got(), 14, "all of it had arrived");
+    // Of what goes there, of each connection anew, even in several pieces.
+    proxy.switch(Fault::Cut(Way::ToServer, 4));
+    for _ in 0..2 {
+        let mut stream = connect(&proxy).await;
+        there_and_back(&mut stream, b"ab").await;
+        stream.write_all(b"cdefgh").await.expect("it stands");
+        until_reset(&mut stream).await;
+    }
+    assert_eq!((proxy.passed(Way::ToServer), proxy.were_reset()), (14 + 4 + 4, 3));
+    // It counts from when it was switched on.
+    proxy.switch(Fault::None);
+    let mut stream = connect(&proxy).await;
+    there_and_back(&mut stream, b"much more than that").await;
+    proxy.switch(Fault::Cut(Way::ToServer, 4));
+    there_and_back(&mut stream, b"abc").await;
+    stream.write_all(b"d").await.expect("it stands");
+    until_reset(&mut stream).await;
+}
+
+#[tokio::test]
+async fn a_hole_takes_everything_and_keeps_what_stands() {
+    let echo = Echo::start().await;
+    let proxy = FaultProxy::before(echo.port).await;
+    let mut stream = connect(&proxy).await;
+    there_and_back(&mut stream, b"before").await;
+    proxy.switch(Fault::Hole);
+    stream.write_all(b"held").await.expect("it stands");
+    // A new one is taken, and leads nowhere.
+    let mut new = connect(&proxy).await;
+    new.write_all(b"new").await.expect("it stands");
+    nothing_comes(&mut stream).await;
+    nothing_comes(&mut new).await;
+    assert_eq!(echo.got(), 6);
+    proxy.switch(Fault::None);
+    assert_eq!(read(&mut stream, 4).await, b"held");
+    assert_eq!(read(&mut new, 3).await, b"new");
+    assert_eq!((proxy.taken(), proxy.were_reset()), (2, 0));
+}
+
+/// However much is sent, the proxy takes no more than it can hold.
+#[tokio::test]
+async fn a_hole_is_not_filled() {
+    let echo = Echo::start().await;
+    let proxy = FaultProxy::before(echo.port).await;
+    let mut stream = connect(&proxy).await;
+    there_and_back(&mut stream, b"before").await;
+    proxy.switch(Fault::Hole);
+    // More than the kernel holds for both.
+    let much = vec![0; 64 << 20];
+    timeout(A_WHILE, stream.write_all(&much)).await.expect_err("it is not taken");
+    assert_eq!(echo.got(), 6);
+}
+
+#[tokio::test]
+async fn one_way_alone_passes() {
+    let echo = Echo::start().await;
+    let proxy = FaultProxy::before(echo.port).await;
+    let mut stream = connect(&proxy).await;
+    there_and_back(&mut stream, b"before").await;
+    proxy.switch(Fault::Only(Way::ToServer));
+    stream.write_all(b"there").await.expect("it stands");
+    crate::eventually("it to arrive", || async { (echo.got() == 11).then_some(()) }).await;
+    nothing_comes(&mut stream).await;
+    proxy.switch(Fault::None);
+    assert_eq!(read(&mut stream, 5).await, b"there");
+    proxy.switch(Fault::Only(Way::ToClient));
+    stream.write_all(b"not").await.expect("it stands");
+    nothing_comes(&mut stream).await;
+    assert_eq!((echo.got(), proxy.passed(Way::ToServer)), (11, 11));
+    proxy.switch(Fault::None);
+    assert_eq!(read(&mut stream, 3).await, b"not");
+}
+
+#[tokio::test]
+async fn connections_are_reset_and_new_ones_refused_until_it_is_switched_off() {
+    let echo = Echo::start().await;
+    let proxy = FaultProxy::before(echo.port).await;
+    let (mut one, mut other) = (connect(&proxy).await, connect(&proxy).await);
+    there_and_back(&mut one, b"before").await;
+    there_and_back(&mut other, b"before").await;
+    // Those that stand, once.
+    proxy.reset();
+    until_reset(&mut one).await;
+    until_reset(&mut other).await;
+    let mut next = connect(&proxy).await;
+    there_and_back(&mut next, b"as before").await;
+    // Also what is held up.
+    proxy.switch(Fault::Hole);
+    next.write_all(b"held").await.expect("it stands");
+    proxy.switch(Fault::Refuse);
+    until_reset(&mut next).await;
+    // It may be gone before its client has seen that it stood.
+    if let Ok(mut refused) = TcpStream::connect(("127.0.0.1", proxy.port())).await {
+        until_reset(&mut refused).await;
+    }
+    proxy.switch(Fault::None);
+    let mut last = connect(&proxy).await;
+    there_and_back(&mut last, b"again").await;
+    assert_eq!(proxy.were_reset(), 4);
+}
+
+#[tokio::test]
+async fn what_it_has_begun_ends_with_it() {
+    let echo = Echo::start().await;
+    let proxy = FaultProxy::before(echo.port).await;
+    let (mut stream, port) = (connect(&proxy).await, proxy.port());
+    there_and_back(&mut stream, b"before").await;
+    drop(proxy);
+    assert!(!matches!(timeout(PATIENCE, stream.read(&mut [0])).await.expect("in time"), Ok(1..)));
+    crate::eventually("the port to be free", || async {
+        TcpStream::connect(("127.0.0.1", port)).await.is_err().then_some(())
+    })
+    .await;
+}
