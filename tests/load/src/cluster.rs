@@ -7,7 +7,7 @@ use crate::report::{Aim, Section};
 use crate::server::{Server, folder};
 use crate::stats::{Latencies, median, shown};
 use crate::tasks::creators;
-use crate::wire::{Template, Wire, find, text};
+use crate::wire::{Template, Wire, task_id};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -146,11 +146,7 @@ impl Waker {
 
     /// One end: when it was asked for, when it was acknowledged, when the other heard.
     async fn once(&mut self) -> anyhow::Result<[Instant; 3]> {
-        const KEY: &[u8] = b"\"taskId\":\"";
-        const UUID: usize = 36;
-        let body = self.here.ask(&mut self.create).await?;
-        let start = find(body, KEY).with_context(|| format!("no task: {}", text(body)))? + KEY.len();
-        let id = body.get(start..start + UUID).context("the id of a task is a UUID")?.to_vec();
+        let id = task_id(self.here.ask(&mut self.create).await?)?.to_vec();
         self.cancel.set_task(&id)?;
         self.result.set_task(&id)?;
         let waits = async {
@@ -318,8 +314,8 @@ impl Wakes {
             data.insert(key.to_owned(), value);
         }
         for (what, latencies, aim) in [
-            ("a wait on another host, alone, p99", &self.idle.requested, AIM_IDLE_MS),
-            ("the same with every hint lost", &self.unhinted.requested, AIM_LOST_MS),
+            ("a wait on another host, alone, p99", &self.idle.acknowledged, AIM_IDLE_MS),
+            ("the same with every hint lost", &self.unhinted.acknowledged, AIM_LOST_MS),
         ] {
             let reached = latencies.ms(0.99);
             section.aims.push(Aim {

@@ -7,7 +7,7 @@ use crate::load::{Client, Measured, drive};
 use crate::report::{Aim, Section};
 use crate::server::{Server, folder};
 use crate::stats::{median, shown};
-use crate::wire::{Template, Wire, contains, find, text};
+use crate::wire::{Template, Wire, contains, task_id, text};
 use crate::{Effort, disk};
 use anyhow::Context as _;
 use serde_json::json;
@@ -33,13 +33,10 @@ pub struct Creator {
 
 impl Client for Creator {
     async fn once(&mut self) -> anyhow::Result<Duration> {
-        const KEY: &[u8] = b"\"taskId\":\"";
-        const UUID: usize = 36;
         let began = Instant::now();
         let body = self.wire.ask(&mut self.create).await?;
         let acknowledged = began.elapsed();
-        let start = find(body, KEY).with_context(|| format!("no task: {}", text(body)))? + KEY.len();
-        let id = body.get(start..start + UUID).context("the id of a task is a UUID")?;
+        let id = task_id(body)?;
         self.result.set_task(id)?;
         let waits = self.elsewhere.as_mut().unwrap_or(&mut self.wire);
         let body = waits.ask(&mut self.result).await?;

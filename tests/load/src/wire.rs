@@ -184,6 +184,13 @@ pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
     find(bytes, part).is_some()
 }
 
+/// The id of the task that an answer tells of.
+pub fn task_id(body: &[u8]) -> anyhow::Result<&[u8]> {
+    const KEY: &[u8] = b"\"taskId\":\"";
+    let start = find(body, KEY).with_context(|| format!("no task: {}", text(body)))? + KEY.len();
+    body.get(start..start + NO_TASK.len()).context("the id of a task is a UUID")
+}
+
 /// The beginning of an answer, for the message of a failure.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(600)]).into_owned()
@@ -209,6 +216,14 @@ mod tests {
         assert!(matches!(parse_head(head), Ok(Some((38, Length::Known(3))))));
         assert!(matches!(parse_head(&head[..30]), Ok(None)));
         assert!(parse_head(b"HTTP/1.1 503 X\r\ncontent-length: 0\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn the_id_of_a_task_is_found_in_an_answer() {
+        let body = format!(r#"{{"result":{{"task":{{"taskId":"{NO_TASK}","status":"working"}}}}}}"#);
+        assert_eq!(task_id(body.as_bytes()).expect("is there"), NO_TASK.as_bytes());
+        assert!(task_id(br#"{"result":{}}"#).is_err());
+        assert!(task_id(br#"{"taskId":"0"#).is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
 use toolyard_task::audit::By;
 use toolyard_task::store::{Hint, StoreError};
 use toolyard_task::{Event, Incarnation, TaskId};
@@ -15,9 +16,9 @@ use toolyard_task::{Event, Incarnation, TaskId};
 const TICK: Duration = Duration::from_millis(250);
 /// Every so many ticks the shared state of hosts and sessions is looked at.
 const SLOW_TICKS: u32 = 20;
-/// Every so many ticks a store that other machines share is looked at: which hosts live,
-/// and what changed of the tasks that are waited for, if hints of it are lost.
-const SHARED_TICKS: u32 = 4;
+/// After this time a store that other machines share is looked at: which hosts live, and
+/// what changed of the tasks that are waited for, if hints of it are lost.
+const LOOK: Duration = Duration::from_secs(1);
 /// Every so many ticks the counts of rates are tidied.
 const TIDY_TICKS: u32 = 240;
 const DUE_AT_ONCE: u32 = 500;
@@ -32,68 +33,69 @@ struct Beat {
     look: bool,
 }
 
-enum Next {
-    Stop,
-    Hint(Option<Hint>),
-    Word(Option<String>),
-    Tick,
-}
-
 impl Dispatch {
-    /// The service that keeps time; runs until `stop` turns true. It touches
-    /// nothing before the first request about a task, so that a process that
+    /// The service that keeps time, and hears what other hosts say; runs until `stop` turns
+    /// true. It touches nothing before the first request about a task, so that a process that
     /// only answers a probe leaves the data folder alone.
-    pub async fn keep_time(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut hints = self.stores.tasks.hints();
-        let (mut feed, shared) = (true, self.has_neighbours());
-        let (mut words, mut hears) = (self.stores.gossip.hear(), shared);
+    pub async fn keep_time(self: Arc<Self>, stop: watch::Receiver<bool>) {
+        // Beside each other: who waits for the end of a task does not wait for timed work too.
+        tokio::join!(self.beat(stop.clone()), self.hear_hints(stop.clone()), self.hear_words(stop));
+    }
+
+    async fn beat(&self, mut stop: watch::Receiver<bool>) {
+        let shared = self.has_neighbours();
         let mut seen = HashMap::new();
         let mut ticks = tokio::time::interval(TICK);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut count = 0_u32;
+        let mut look_at = Instant::now() + LOOK;
         loop {
-            let next = tokio::select! {
+            tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => Next::Stop,
-                // Before what others say, of which there may be no end.
-                _ = ticks.tick() => Next::Tick,
-                hint = hints.next(), if feed => Next::Hint(hint),
-                word = words.next(), if hears => Next::Word(word),
-            };
-            let done = match next {
-                Next::Stop => return,
-                Next::Hint(Some(hint)) => self.on_hint(hint).await,
-                Next::Word(Some(word)) => {
-                    self.on_word(&word).await;
-                    Ok(())
-                }
-                Next::Word(None) => {
-                    hears = false;
-                    Ok(())
-                }
-                Next::Hint(None) => {
-                    feed = false;
-                    Ok(())
-                }
-                Next::Tick => {
-                    count = count.wrapping_add(1);
-                    if count.is_multiple_of(TIDY_TICKS) {
-                        self.policy().paces.tidy();
-                    }
-                    let beat = Beat {
-                        slow: count.is_multiple_of(SLOW_TICKS),
-                        shared,
-                        look: shared && count.is_multiple_of(SHARED_TICKS),
-                    };
-                    self.tick(&beat, &mut seen).await
-                }
-            };
-            if let Err(error) = done {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "timed work failed; it is tried again"
-                );
+                _ = stop.wait_for(|stop| *stop) => return,
+                _ = ticks.tick() => {}
             }
+            count = count.wrapping_add(1);
+            if count.is_multiple_of(TIDY_TICKS) {
+                self.policy().paces.tidy();
+            }
+            // By the clock, as ticks are left out where one takes long.
+            let now = Instant::now();
+            let look = shared && now >= look_at;
+            if look {
+                look_at = now + LOOK;
+            }
+            let beat = Beat { slow: count.is_multiple_of(SLOW_TICKS), shared, look };
+            noted(self.tick(&beat, &mut seen).await);
+        }
+    }
+
+    async fn hear_hints(&self, mut stop: watch::Receiver<bool>) {
+        let mut hints = self.stores.tasks.hints();
+        loop {
+            let hint = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                hint = hints.next() => hint,
+            };
+            let Some(hint) = hint else { return };
+            noted(self.on_hint(hint).await);
+        }
+    }
+
+    async fn hear_words(&self, mut stop: watch::Receiver<bool>) {
+        if !self.has_neighbours() {
+            return;
+        }
+        let mut words = self.stores.gossip.hear();
+        loop {
+            let word = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                word = words.next() => word,
+            };
+            let Some(word) = word else { return };
+            self.on_word(&word).await;
         }
     }
 
@@ -213,5 +215,11 @@ impl Dispatch {
             self.runs.stop(*id);
         }
         Ok(())
+    }
+}
+
+fn noted(done: Result<(), StoreError>) {
+    if let Err(error) = done {
+        tracing::warn!(error = &error as &dyn std::error::Error, "timed work failed; it is tried again");
     }
 }

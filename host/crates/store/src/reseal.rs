@@ -66,6 +66,8 @@ impl Values {
         [&self.arguments, &self.outcome].into_iter().flatten()
     }
 
+    /// Bytes of them.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn length(&self) -> usize {
         self.record.len() + self.others().map(Vec::len).sum::<usize>()
     }

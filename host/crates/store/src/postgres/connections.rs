@@ -29,6 +29,8 @@ const OPTIONS: &[(&str, &str)] = &[
     // might look better; these are the ones that walk whole tables.
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
+    // A plan that looks dear is compiled first, which takes longer than any of these takes.
+    ("jit", "off"),
 ];
 
 /// A server that is gone without a word is noticed after about this time.

@@ -227,9 +227,13 @@ impl<'a> Walk<'a> {
     /// Those of these ids that fit, sorted.
     async fn named(&self, ids: &Vec<Uuid>) -> Result<Met, StoreError> {
         let (first, last) = other(self.search).bounds();
+        // One by one, by the index of ids: by that of owners all of the owner's would be read.
         let all = format!(
-            "SELECT id, status, created, updated, due, record FROM task
-             WHERE id = ANY($9) AND owner = $1{} AND {} BETWEEN $7 AND $8 OFFSET 0",
+            "SELECT task.id, status, created, updated, due, record
+             FROM (SELECT DISTINCT unnest($9::uuid[]) AS id) AS named, LATERAL (
+                 SELECT * FROM task WHERE task.id = named.id OFFSET 0
+             ) AS task
+             WHERE owner = $1{} AND {} BETWEEN $7 AND $8 OFFSET 0",
             of_states(&self.search.filter),
             column(opposite(self.search.order.by)),
         );
@@ -265,11 +269,14 @@ fn walked(search: &Search) -> String {
         Direction::Ascending => (">", "<="),
         Direction::Descending => ("<", ">="),
     };
+    let order = order(search);
+    // Ended by a limit of its own each, as ranges that are joined before they are planned are
+    // not known to be in order: all of them would be read and sorted.
     let range = |state: Option<TaskStatus>| {
         let state = state.map_or_else(String::new, |state| format!(" AND status = {}", codec::status(state)));
         format!(
-            "SELECT id, status, created, updated, due, record FROM task
-             WHERE owner = $1{state} AND ({by}, id) {later} ($2, $3) AND {by} {bound} $4"
+            "(SELECT id, status, created, updated, due, record FROM task
+             WHERE owner = $1{state} AND ({by}, id) {later} ($2, $3) AND {by} {bound} $4 {order} LIMIT $5)"
         )
     };
     let ranges: Vec<String> = match &search.filter.statuses {
@@ -282,10 +289,8 @@ fn walked(search: &Search) -> String {
         None => vec![range(None)],
     };
     match ranges.is_empty() {
-        true => format!("{} AND false {} LIMIT $5", range(None), order(search)),
-        false => {
-            format!("SELECT * FROM ({}) AS ranges {} LIMIT $5", ranges.join(" UNION ALL "), order(search))
-        }
+        true => format!("SELECT * FROM {} AS nothing WHERE false", range(None)),
+        false => format!("SELECT * FROM ({}) AS ranges {order} LIMIT $5", ranges.join(" UNION ALL ")),
     }
 }
 
