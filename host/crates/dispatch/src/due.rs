@@ -59,9 +59,9 @@ impl Dispatch {
             if count.is_multiple_of(TIDY_TICKS) {
                 self.policy().paces.tidy();
             }
-            // By the clock, as ticks are left out where one takes long.
+            // By the clock, as ticks are left out where one takes long; at the tick that is nearest.
             let now = Instant::now();
-            let look = shared && now >= look_at;
+            let look = shared && now + TICK / 2 >= look_at;
             if look {
                 look_at = now + LOOK;
             }
