@@ -9,7 +9,6 @@ use crate::server::{Server, folder};
 use crate::stats::{median, shown};
 use crate::wire::{Template, Wire, contains, task_id, text};
 use crate::{Effort, disk};
-use anyhow::Context as _;
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
