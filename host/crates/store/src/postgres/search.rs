@@ -171,8 +171,8 @@ impl<'a> Walk<'a> {
         };
         let (first, last) = other(self.search).bounds();
         let sql = walked(self.search);
-        let sought = format!(
-            "SELECT id, status, created, updated, record FROM ({sql}) AS walked
+        let chosen = format!(
+            "SELECT * FROM ({sql}) AS walked
              WHERE {other} BETWEEN $6 AND $7 AND (status <= 2 OR due > (SELECT store_time($8)))
              {order} LIMIT $9",
             other = column(opposite(self.search.order.by)),
@@ -181,7 +181,7 @@ impl<'a> Walk<'a> {
         let given: [&(dyn ToSql + Sync); 5] = [&self.owner, &start, &start_id, &end, &BUDGET];
         let more: [&(dyn ToSql + Sync); 4] = [&first, &last, &self.floor, &self.enough()];
         let all: Vec<_> = given.into_iter().chain(more).collect();
-        let met = rows(self.on, &sought, &all).await?;
+        let met = rows(self.on, &with_records(&chosen, self.search), &all).await?;
         let mut short = None;
         if met.len() < usize::try_from(self.enough()).unwrap_or(usize::MAX) {
             // The last row that was looked at, if the walk came so far.
@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
     async fn within_window(&self) -> Result<Met, StoreError> {
         let (first, last) = other(self.search).bounds();
         let all = format!(
-            "SELECT id, status, created, updated, due, record FROM task
+            "SELECT id, status, created, updated, due FROM task
              WHERE owner = $1{} AND {} BETWEEN $7 AND $8 OFFSET 0",
             of_states(&self.search.filter),
             column(opposite(self.search.order.by)),
@@ -229,7 +229,7 @@ impl<'a> Walk<'a> {
         let (first, last) = other(self.search).bounds();
         // One by one, by the index of ids: by that of owners all of the owner's would be read.
         let all = format!(
-            "SELECT task.id, status, created, updated, due, record
+            "SELECT task.id, status, created, updated, due
              FROM (SELECT DISTINCT unnest($9::uuid[]) AS id) AS named, LATERAL (
                  SELECT * FROM task WHERE task.id = named.id OFFSET 0
              ) AS task
@@ -248,8 +248,8 @@ impl<'a> Walk<'a> {
             Direction::Ascending => (">", "<=", self.last),
             Direction::Descending => ("<", ">=", self.first),
         };
-        let sql = format!(
-            "SELECT id, status, created, updated, record FROM ({all}) AS gathered
+        let chosen = format!(
+            "SELECT * FROM ({all}) AS gathered
              WHERE ({by}, id) {later} ($2, $3) AND {by} {bound} $4
                  AND (status <= 2 OR due > (SELECT store_time($5)))
              {} LIMIT $6",
@@ -258,7 +258,7 @@ impl<'a> Walk<'a> {
         let enough = self.enough();
         let own: [&(dyn ToSql + Sync); 6] = [&self.owner, &start, &start_id, &end, &self.floor, &enough];
         let all: Vec<_> = own.into_iter().chain(given.iter().copied()).collect();
-        Ok(Met { rows: rows(self.on, &sql, &all).await?, short: None })
+        Ok(Met { rows: rows(self.on, &with_records(&chosen, self.search), &all).await?, short: None })
     }
 }
 
@@ -275,7 +275,7 @@ fn walked(search: &Search) -> String {
     let range = |state: Option<TaskStatus>| {
         let state = state.map_or_else(String::new, |state| format!(" AND status = {}", codec::status(state)));
         format!(
-            "(SELECT id, status, created, updated, due, record FROM task
+            "(SELECT id, status, created, updated, due FROM task
              WHERE owner = $1{state} AND ({by}, id) {later} ($2, $3) AND {by} {bound} $4 {order} LIMIT $5)"
         )
     };
@@ -292,6 +292,16 @@ fn walked(search: &Search) -> String {
         true => format!("SELECT * FROM {} AS nothing WHERE false", range(None)),
         false => format!("SELECT * FROM ({}) AS ranges {order} LIMIT $5", ranges.join(" UNION ALL ")),
     }
+}
+
+/// These tasks with their records: no more of them are fetched than are on the page.
+fn with_records(chosen: &str, search: &Search) -> String {
+    format!(
+        "SELECT chosen.id, status, created, updated, record FROM ({chosen}) AS chosen, LATERAL (
+             SELECT record FROM task WHERE task.id = chosen.id OFFSET 0
+         ) AS fetched {}",
+        order(search)
+    )
 }
 
 fn of_states(filter: &Filter) -> String {
