@@ -8,7 +8,7 @@ use toolyard_tests::chaos::cluster::disasters;
 use toolyard_tests::races::{races, races_between_hosts};
 
 /// So long disasters happen here, and until there was one of each kind.
-const DISASTERS: Duration = Duration::from_secs(90);
+const DISASTERS: Duration = Duration::from_secs(300);
 
 /// A1, A2, A3, A5.
 #[tokio::test]
