@@ -129,7 +129,7 @@ impl Running<'_> {
     /// Stops all of it as Ctrl-C does.
     async fn stop(mut self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id().expect("it runs")).expect("a process id"));
-        kill_process(pid.expect("not zero"), Signal::INT).expect("it runs");
+        kill_process(pid.expect("not zero"), interrupt()).expect("it runs");
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time");
         assert_eq!(ended.expect("it was started").code(), Some(0));
         assert_eq!(self.place.processes(), Vec::<String>::new());
@@ -148,6 +148,18 @@ impl Running<'_> {
         let output = Command::new("bash").args(["-euc", &script]).output().await.expect("bash runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+/// What Ctrl-C sends. Shells have it ignored by what they start in the background, and no
+/// script can change that; then another one that the script takes alike.
+fn interrupt() -> Signal {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or_default();
+    match ignored & 1 << (Signal::INT.as_raw() - 1) {
+        0 => Signal::INT,
+        _ => Signal::TERM,
     }
 }
 
