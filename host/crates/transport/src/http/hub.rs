@@ -94,6 +94,16 @@ pub(crate) struct Hub {
     me: Weak<Hub>,
 }
 
+/// What is known of a session that is held here.
+enum Looked {
+    /// It is open, or was a moment ago.
+    Open,
+    /// Another host has closed it, and so has this one now.
+    Closed,
+    /// The store could not say. It goes by what was seen last.
+    Unknown,
+}
+
 impl Hub {
     pub fn new(server: Arc<Server>) -> Arc<Self> {
         // A random start, so that an id of a former process names no stream here.
@@ -113,9 +123,9 @@ impl Hub {
     ) -> Result<Option<Arc<LiveSession>>, Fault> {
         let id = SessionId(id.to_owned());
         let live = match self.in_memory(&id) {
-            Some(live) if principal.has(&live.session.owner) => match self.is_open_still(&live).await {
-                true => live,
-                false => return Ok(None),
+            Some(live) if principal.has(&live.session.owner) => match self.look(&live).await {
+                Looked::Open | Looked::Unknown => live,
+                Looked::Closed => return Ok(None),
             },
             Some(_) => return Ok(None),
             None => match self.server.dispatch.session(&id).await? {
@@ -129,31 +139,34 @@ impl Hub {
         Ok(Some(live))
     }
 
-    /// Whether no other host has closed a session that is held here, as far as is known by
-    /// looking once in a while. Whoever cannot look goes by what was seen last.
-    async fn is_open_still(&self, live: &LiveSession) -> bool {
+    /// Looks whether another host has closed a session that is held here, once in a while.
+    async fn look(&self, live: &LiveSession) -> Looked {
         let dispatch = &self.server.dispatch;
         if !dispatch.has_neighbours() || !live.needs_look() {
-            return true;
+            return Looked::Open;
         }
         match tokio::time::timeout(LOOK_EVERY, live.conversation.look_again(dispatch)).await {
+            Ok(Ok(true)) => Looked::Open,
             Ok(Ok(false)) => {
                 self.close(&live.session.id);
-                false
+                Looked::Closed
             }
-            Ok(Ok(true)) | Err(_) => true,
             Ok(Err(fault)) => {
                 tracing::warn!(error = &fault as &dyn std::error::Error, "a session could not be looked at");
-                true
+                Looked::Unknown
             }
+            Err(_) => Looked::Unknown,
         }
     }
 
-    /// Looks at all sessions that are held, for those whose clients only listen.
+    /// Looks at all sessions that are held, for those whose clients only listen; at no more
+    /// of them once the store does not answer, as whoever calls has other things to do.
     pub async fn look_at_all(&self) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
-            self.is_open_still(&session).await;
+            if matches!(self.look(&session).await, Looked::Unknown) {
+                return;
+            }
         }
     }
 
