@@ -15,6 +15,7 @@ use crate::runs::{RunGuard, Runs, Work};
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -136,7 +137,7 @@ impl Dispatch {
         let has_tasks = match terms {
             Terms::Sessions { has_tasks } => has_tasks,
             Terms::Stateless { tasks, retry } => {
-                return self.call_statelessly(caller, tool, call, (tasks, retry)).await;
+                return Box::pin(self.call_statelessly(caller, tool, call, (tasks, retry))).await;
             }
         };
         let name = || call.params.name.clone();
@@ -154,7 +155,7 @@ impl Dispatch {
                     Fault::InvalidParams(wrong)
                 })?;
                 let origin = Origin { era: Era::Sessions, ttl, rounds: None };
-                self.call_as_task(caller, tool, call, origin).await
+                Box::pin(self.call_as_task(caller, tool, call, origin)).await
             }
             (None, _) => self.call_plainly(caller, tool, call).await,
         }
@@ -180,7 +181,7 @@ impl Dispatch {
         (run.trace, run.recording) = self.trace(call.params.trace, &tool);
         run.observation = call.observation;
         let run = Arc::new(run);
-        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
+        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room()).boxed();
         let end = self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped);
         // C-1: who cancelled is answered no more, even if the guest took the hint and
         // returned before it was stopped.
@@ -200,9 +201,8 @@ impl Dispatch {
         self: &Arc<Self>,
         run: &Arc<Run>,
         slot: Slot,
-        drive: impl Future<Output = T> + Send + 'static,
+        mut drive: BoxFuture<'static, T>,
     ) -> Option<T> {
-        let mut drive = Box::pin(drive);
         if run.work.is_quick()
             && let Some(end) = (&mut drive).now_or_never()
         {

@@ -11,6 +11,7 @@ use crate::runs::{RunGuard, Runs};
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
@@ -256,10 +257,9 @@ impl Dispatch {
         self: &Arc<Self>,
         course: Course<'_>,
         slot: Slot,
-        drive: impl Future<Output = RunEnd> + Send + 'static,
+        mut drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
         let run = course.run;
-        let mut drive = Box::pin(drive);
         if run.work.is_quick()
             && let Some(end) = (&mut drive).now_or_never()
         {
@@ -268,17 +268,16 @@ impl Dispatch {
             }
             // It became a task and ended in its first poll; the end is written like
             // any other.
-            let drive = std::future::ready(end);
-            return self.to_end_elsewhere(course, slot, drive).await;
+            drive = std::future::ready(end).boxed();
         }
-        self.to_end_elsewhere(course, slot, drive).await
+        Box::pin(self.to_end_elsewhere(course, slot, drive)).await
     }
 
     async fn to_end_elsewhere(
         self: &Arc<Self>,
         course: Course<'_>,
         slot: Slot,
-        drive: impl Future<Output = RunEnd> + Send + 'static,
+        drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
         let Course { run, mut became, stop, inline_for } = course;
         let (tell, mut told) = oneshot::channel();

@@ -12,6 +12,7 @@ use crate::run::{Driven, Run};
 use crate::runs::Work;
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
+use futures_util::FutureExt as _;
 use std::sync::Arc;
 use toolyard_protocol::completion::{CompleteParams, Reference, has_variable};
 use toolyard_protocol::page::page;
@@ -344,7 +345,7 @@ impl Dispatch {
         run.rounds = rounds;
         let run = Arc::new(run);
         let work = provider.clone().serve(retrieval, slot.room(), run.clone());
-        match self.to_end(&run, slot, run.clone().drive(work)).await {
+        match self.to_end(&run, slot, run.clone().drive(work).boxed()).await {
             Some(Driven::Done(RetrievalEnd::Done(retrieved))) => Ok(Served::Done(retrieved)),
             Some(Driven::Suspended) if !request.stop.is_set() => match &run.rounds {
                 Some(rounds) => Ok(Served::InputRequired(rounds.outcome(self).await?)),

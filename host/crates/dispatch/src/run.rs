@@ -249,7 +249,7 @@ impl Run {
                     );
                 }
                 // Nothing is lost when this one loses: what is held stays held.
-                () = self.report_due() => self.flush().await,
+                () = self.report_due() => Box::pin(self.flush()).await,
             }
         }
     }

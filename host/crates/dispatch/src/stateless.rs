@@ -11,6 +11,7 @@ use crate::run::Run;
 use crate::runs::Work;
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
+use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::stateless::input::Retry;
@@ -37,7 +38,7 @@ impl Dispatch {
         }
         let CallParams { name, arguments, .. } = &call.params;
         let about = About::of(caller, "tools/call", name.clone(), arguments.clone());
-        let rounds = Rounds::begin(self, about, retry).await?;
+        let rounds = Box::pin(Rounds::begin(self, about, retry)).await?;
         let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
         let inline_for = tool.spec().inline_for.unwrap_or(match support {
             TaskSupport::Required => Duration::ZERO,
@@ -45,7 +46,7 @@ impl Dispatch {
         });
         if may_be_task && inline_for.is_zero() {
             let origin = Origin { era: Era::Stateless, ttl: RequestedTtl::Absent, rounds: Some(rounds) };
-            return self.call_as_task(caller, tool, call, origin).await;
+            return Box::pin(self.call_as_task(caller, tool, call, origin)).await;
         }
         let work = Work::Tool(tool.clone());
         let share = self.share(caller);
@@ -64,7 +65,7 @@ impl Dispatch {
             became
         });
         let run = Arc::new(run);
-        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room());
+        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room()).boxed();
         let end = match became {
             None => self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped),
             Some(became) => {
@@ -82,7 +83,7 @@ impl Dispatch {
             (RunEnd::Result { result, .. }, _) => Ok(CallReply::Result(result)),
             (RunEnd::Error(error), _) => Ok(CallReply::Error(error)),
             (RunEnd::Stopped, Some(rounds)) if rounds.are_suspended() => {
-                Ok(CallReply::InputRequired(rounds.outcome(self).await?))
+                Ok(CallReply::InputRequired(Box::pin(rounds.outcome(self)).await?))
             }
             (RunEnd::Stopped, _) if self.closing.is_set() => Err(Fault::Closing),
             (RunEnd::Stopped, _) => Err(Fault::Cancelled),

@@ -206,7 +206,7 @@ pub(crate) async fn invoke<C: Call>(
         Ok(state) => state,
         Err(failure) => return Ended::Failed(failure),
     };
-    let call = guest(engine, &base.code.pre, limits, &meter, state, call);
+    let call = pin!(guest(engine, &base.code.pre, limits, &meter, state, call));
     match drive(engine, (&meter, pace), limits.wall, context, call).await {
         Driven::Stopped => Ended::Stopped,
         Driven::OutOfTime => Ended::Failed(Failure::Wall),
@@ -274,7 +274,7 @@ where
 {
     let (limits, meter, state, context) = ungranted(engine, plugin, function)?;
     let call = Contract::<(), R>::new(export, ());
-    let call = guest(engine, pre, &limits, &meter, state, call);
+    let call = pin!(guest(engine, pre, &limits, &meter, state, call));
     match drive(engine, (&meter, &Pace::default()), limits.wall, &context, call).await {
         Driven::Done(Ok((value, _))) => Ok(value),
         Driven::Done(Err(broken)) if !meter.is_over() => Err(unlisted(function, &broken, &limits)),
@@ -293,7 +293,7 @@ async fn check_types(
     const FUNCTION: &str = "(instantiation)";
     let (limits, meter, state, context) = ungranted(engine, plugin, FUNCTION)?;
     let mut store = store(engine, &limits, &meter, state);
-    let checked = async {
+    let checked = pin!(async {
         let instance = pre.instantiate_async(&mut store).await;
         let growth = store.data().limiter.denied;
         let broken = |entered| {
@@ -301,7 +301,7 @@ async fn check_types(
         };
         let instance = instance.map_err(broken(false))?;
         exports.check(&mut store, instance).map_err(broken(true))
-    };
+    });
     match drive(engine, (&meter, &Pace::default()), limits.wall, &context, checked).await {
         Driven::Done(Ok(())) => Ok(()),
         Driven::Done(Err(broken)) if broken.entered => Err(Refusal::Contract(format!("{:#}", broken.error))),
@@ -394,9 +394,8 @@ async fn drive<T>(
     (meter, pace): (&Meter, &Pace),
     wall: Duration,
     context: &Arc<dyn RunContext>,
-    guest: impl Future<Output = T>,
+    mut guest: Pin<&mut impl Future<Output = T>>,
 ) -> Driven<T> {
-    let mut guest = pin!(guest);
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|cx| {
         // From the second poll on: what ends the run comes before the guest, or

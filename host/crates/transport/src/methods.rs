@@ -103,10 +103,10 @@ pub(crate) fn answer(
     conversation: Arc<Conversation>,
     request: Request,
     outlet: Arc<dyn Outlet>,
-) -> Result<impl Future<Output = Answer> + Send + 'static, Box<Refusal>> {
+) -> Result<BoxFuture<'static, Answer>, Box<Refusal>> {
     server.metrics.asked(&request.method);
     match operation(&request.method).map_or(Ok(()), |kind| server.dispatch.pace(&request.key, kind)) {
-        Ok(()) => Ok(answer_now(server, conversation, request, outlet)),
+        Ok(()) => Ok(answer_now(server, conversation, request, outlet).boxed()),
         Err(fault) => {
             server.metrics.faulted(&fault);
             Err(Box::new(Refusal::of(&request.id, fault)))
@@ -146,18 +146,19 @@ async fn answer_now(
     let asked = Asked { server: of, conversation: within, caller, key, outlet, stop, trace };
     let outcome = match method.as_str() {
         "ping" => Ok(RawJson::empty_object()),
-        "tools/list" => list_tools(&asked, params).await,
         "tools/call" => call_tool(&asked, params).await,
-        "logging/setLevel" => set_level(&server, &conversation, params).await,
+        // Apart, here and below: what a call does not need is not part of each call's state.
+        "tools/list" => Box::pin(list_tools(&asked, params)).await,
+        "logging/setLevel" => Box::pin(set_level(&server, &conversation, params)).await,
         method if method.starts_with("tasks/") && conversation.revision.has_tasks() => {
             // C-4: a cancelled wait ends; the task goes on.
             tokio::select! {
                 biased;
                 () = taken.stop.wait() => return Answer::Silence,
-                outcome = task_method(&asked, method, params) => outcome,
+                outcome = Box::pin(task_method(&asked, method, params)) => outcome,
             }
         }
-        method => asked.offered(method, params).await,
+        method => Box::pin(asked.offered(method, params)).await,
     };
     let outcome = match outcome {
         Ok(result) => Ok(result),

@@ -102,8 +102,8 @@ impl Endpoint {
         };
         let answered = match *request.method() {
             Method::POST => self.post(request, &visitor).await,
-            Method::GET => self.get(&request, &visitor).await,
-            Method::DELETE => self.delete(&request, &visitor).await,
+            Method::GET => Box::pin(self.get(&request, &visitor)).await,
+            Method::DELETE => Box::pin(self.delete(&request, &visitor)).await,
             _ => Err(reply::not_allowed(reply::METHODS).into()),
         };
         let reply = answered.unwrap_or_else(|refusal| *refusal);

@@ -53,7 +53,7 @@ impl Endpoint {
                     }
                     claim => {
                         let received = Received { id, method, params, trace };
-                        Ok(self.stateless(&headers, received, &claim, by).await)
+                        Ok(Box::pin(self.stateless(&headers, received, &claim, by)).await)
                     }
                 }
             }
@@ -72,14 +72,9 @@ impl Endpoint {
                 spoken?;
                 let session = self.session(&headers, by).await?;
                 // Accepted only once it is kept.
-                methods::responded(
-                    &self.server,
-                    &session.conversation.caller_now(&by.principal),
-                    id,
-                    outcome,
-                )
-                .await
-                .map_err(|fault| broken(&fault))?;
+                let caller = session.conversation.caller_now(&by.principal);
+                let taken_in = methods::responded(&self.server, &caller, id, outcome);
+                Box::pin(taken_in).await.map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             Incoming::Batch(members) if is_among(&members) => {
@@ -88,7 +83,7 @@ impl Endpoint {
             Incoming::Batch(members) => {
                 spoken?;
                 let session = self.session(&headers, by).await?;
-                self.batch(session, by, members).await
+                Box::pin(self.batch(session, by, members)).await
             }
         }
     }
@@ -102,7 +97,7 @@ impl Endpoint {
         trace: Option<TraceContext>,
     ) -> Result<Reply, Refused> {
         if method == "initialize" {
-            return Ok(self.initialize(&id, params.as_ref(), by).await);
+            return Ok(Box::pin(self.initialize(&id, params.as_ref(), by)).await);
         }
         let session = self.session(headers, by).await?;
         let caller = session.conversation.caller_now(&by.principal);
@@ -169,7 +164,7 @@ impl Endpoint {
         let outlet = CallOutlet::new(&stream, &session.conversation);
         let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
         let mut answering = match answering {
-            Ok(answering) => Box::pin(answering),
+            Ok(answering) => answering,
             Err(refusal) => return reply::turned_away(*refusal, &self.server.auth),
         };
         let mut reading = None;

@@ -41,7 +41,7 @@ impl Endpoint {
             Ok(request) => request,
             Err(wrong) => return self.whole(wrong.answer(&id)),
         };
-        if request.method == LISTEN { self.listen(request).await } else { self.call(request).await }
+        if request.method == LISTEN { Box::pin(self.listen(request)).await } else { self.call(request).await }
     }
 
     /// Everything that is looked at before a request is done, in this order.

@@ -67,24 +67,33 @@ impl Asked {
         Ok(match method.as_str() {
             "server/discover" => self.listed(&discover(&server.identity, dispatch.offers())),
             "tools/list" => {
-                self.listed(&dispatch.list_tools(caller, ListFor::Stateless, cursor()?.as_deref()).await?)
+                let cursor = cursor()?;
+                let listed = dispatch.list_tools(caller, ListFor::Stateless, cursor.as_deref());
+                self.listed(&Box::pin(listed).await?)
             }
             "resources/list" => {
-                self.listed(&dispatch.list_resources(self.fetch(None)?, cursor()?.as_deref()).await?)
+                let cursor = cursor()?;
+                let listed = dispatch.list_resources(self.fetch(None)?, cursor.as_deref());
+                self.listed(&Box::pin(listed).await?)
             }
             "resources/templates/list" => {
-                self.listed(&dispatch.list_templates(self.fetch(None)?, cursor()?.as_deref()).await?)
+                let cursor = cursor()?;
+                let listed = dispatch.list_templates(self.fetch(None)?, cursor.as_deref());
+                self.listed(&Box::pin(listed).await?)
             }
-            "prompts/list" => self.listed(&dispatch.list_prompts(caller, cursor()?.as_deref()).await?),
+            "prompts/list" => {
+                let cursor = cursor()?;
+                self.listed(&Box::pin(dispatch.list_prompts(caller, cursor.as_deref())).await?)
+            }
             "tools/call" => return self.call().await,
-            "resources/read" => return self.read().await,
-            "prompts/get" => return self.prompt().await,
+            "resources/read" => return Box::pin(self.read()).await,
+            "prompts/get" => return Box::pin(self.prompt()).await,
             "completion/complete" => {
                 let completion =
-                    dispatch.complete(self.fetch(None)?, CompleteParams::decode(params)?).await?;
+                    Box::pin(dispatch.complete(self.fetch(None)?, CompleteParams::decode(params)?)).await?;
                 complete(&completion, server.presented()).into()
             }
-            method if method.starts_with("tasks/") => return self.task_method().await,
+            method if method.starts_with("tasks/") => return Box::pin(self.task_method()).await,
             other => return Err(RpcError::method_not_found(other).into()),
         })
     }
