@@ -52,6 +52,7 @@ clients:
 	./tests/conformance/install.sh
 	./tests/postgres/install.sh
 	./tests/nginx/install.sh
+	./tests/valgrind/install.sh
 
 conformance: build fixtures ## Run the official conformance suites
 	./tests/conformance/run.sh

@@ -16,7 +16,18 @@ const EDGES: [(&str, &[&str]); 9] = [
     ("toolyard-transport", &["toolyard-protocol", "toolyard-dispatch"]),
     ("toolyard", &["toolyard-dispatch", "toolyard-engine", "toolyard-store", "toolyard-transport"]),
     ("toolyard-tests", &[]),
-    ("toolyard-load", &["toolyard-tests", "toolyard-dispatch", "toolyard-engine", "toolyard-store"]),
+    // Counts the instructions of each by itself.
+    (
+        "toolyard-load",
+        &[
+            "toolyard-tests",
+            "toolyard-protocol",
+            "toolyard-task",
+            "toolyard-dispatch",
+            "toolyard-engine",
+            "toolyard-store",
+        ],
+    ),
 ];
 
 /// What the inner crates do without, so that they build and test in seconds.

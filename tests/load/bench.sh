@@ -22,6 +22,7 @@ fi
 
 "$cargo" build --release --locked -p toolyard
 "$cargo" build --release --locked -p toolyard-load
+CARGO=$cargo ./tests/load/peers/install.sh
 
 packages=()
 benches=()

@@ -8,50 +8,31 @@
 //! instances confirms that the store was gone by then.
 
 use crate::Effort;
+use crate::inside;
 use crate::report::{Aim, Section};
 use crate::stats::{Latencies, shown};
 use anyhow::Context as _;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use toolyard_dispatch::{
-    Bounds, CallParams, CallReply, Caller, Clock, Dispatch, Ids, Line, NoOutlet, Notice, Outlet, Place,
-    RawJson, Settings, Stop, Stores, TaskId, Terms, Timestamp, ToolCall,
+    CallParams, CallReply, Caller, Dispatch, Line, NoOutlet, Notice, Outlet, Place, RawJson, Stop, TaskId,
+    Terms, ToolCall,
 };
 use toolyard_engine::{Engine, Plugins};
-use toolyard_store::MemoryStore;
 use toolyard_tests::guests;
 
 /// Other guests that compute meanwhile.
 const OTHERS: [u32; 3] = [0, 20, 100];
 /// For the 99th percentile, beside so many others.
-const AIMS_MS: [(u32, f64); 2] = [(0, 5.0), (20, 25.0)];
+const AIMS_MS: [(u32, f64); 2] = [(0, 2.0), (20, 20.0)];
 /// However slow the machine, a guest starts and ends within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// An hour: longer than anybody waits.
 const SPIN: &str = r#"{"name":"spin","arguments":{"ms":3600000},"task":{"ttl":3600000}}"#;
-
-struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        Timestamp(std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64))
-    }
-}
-
-/// Nobody has to guess at these ids.
-#[derive(Default)]
-struct CountedIds(AtomicU64);
-
-impl Ids for CountedIds {
-    fn uuid(&self) -> uuid::Uuid {
-        uuid::Uuid::from_u128(self.0.fetch_add(1, Ordering::Relaxed).into())
-    }
-}
 
 /// Tells when it is dropped.
 struct Witness(Option<oneshot::Sender<Instant>>);
@@ -117,18 +98,7 @@ impl Bench {
     async fn start(work: &Path, guests: tokio::runtime::Handle) -> anyhow::Result<Self> {
         let folder = crate::server::folder(work, "cancel", &[guests::plugin("probe")])?;
         let engine = Engine::start(&toolyard_engine::Settings::default())?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Arc::new(MemoryStore::new(clock.clone()));
-        let stores = Stores {
-            tasks: store.clone(),
-            nodes: store.clone(),
-            sessions: store.clone(),
-            keys: store.clone(),
-            grants: store.clone(),
-            gossip: store.clone(),
-            audit: store,
-        };
-        let dispatch = Dispatch::new(settings(), stores, clock, Arc::<CountedIds>::default(), guests);
+        let dispatch = inside::dispatch(guests);
         let snapshot = Plugins::open(engine.clone(), folder.join("plugins")).load().await;
         dispatch.publish(snapshot.catalog);
         let (stop, stopped) = watch::channel(false);
@@ -186,32 +156,6 @@ impl Bench {
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
         Ok(())
-    }
-}
-
-/// The defaults of the host, as far as they matter here.
-fn settings() -> Settings {
-    Settings {
-        tasks: true,
-        ttl_default_ms: 3_600_000,
-        ttl_cap_ms: 86_400_000,
-        poll_interval_ms: 1_000,
-        admission: Bounds { running: 1_000, running_per_principal: 1_000, waiting_per_principal: 1_000 },
-        live_tasks: 20_000,
-        question_ms: 60_000,
-        question_settle_ms: 0,
-        state_ms: 3_600_000,
-        inline_for_ms: 2_000,
-        attempts: 3,
-        rerun_after_ms: 10,
-        adopts: true,
-        shares: false,
-        related_task: true,
-        retry_after_ms: 1_000,
-        page: 200,
-        sessions: 10_000,
-        permissions: 100,
-        session_idle_ms: 172_800_000,
     }
 }
 

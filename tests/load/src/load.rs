@@ -1,5 +1,7 @@
-//! A closed loop: so many clients, each of which asks again as soon as it has its
-//! answer, for so long.
+//! Two ways to put a load on a server. The closed loop: so many clients, each of which asks
+//! again as soon as it has its answer, for so long; it shows what a server can do. The open
+//! loop: requests are due at times that were fixed before; it shows how long they take at a
+//! rate, and whoever stalls is charged for all that came due meanwhile.
 
 use crate::Effort;
 use crate::server::Server;
@@ -8,7 +10,12 @@ use anyhow::Context as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+/// Requests of the open loop come due at multiples of this time, several at once if need be:
+/// no finer than this process can wake up, which its own timers (1 ms) are too coarse for.
+const GRID: Duration = Duration::from_micros(250);
 
 /// One client.
 pub trait Client: Send + 'static {
@@ -108,4 +115,76 @@ async fn repeat<C: Client>(
             whole.record(took);
         }
     }
+}
+
+/// Asks so many times a second in the open loop, the clients in turn. Each answer counts from
+/// the time when its request was due, also where its client was still waiting for another.
+pub async fn drive_open<C: Client>(
+    server: &Server,
+    clients: Vec<C>,
+    per_second: f64,
+    effort: Effort,
+) -> anyhow::Result<Measured> {
+    let each = Duration::from_secs_f64(1.0 / per_second);
+    let count = |time: Duration| (time.as_secs_f64() * per_second) as u32;
+    let all = count(effort.warm_up + effort.measure);
+    let mut running = JoinSet::new();
+    let mut queues = Vec::new();
+    let from = Instant::now() + effort.warm_up;
+    let share = all as usize / clients.len() + 1;
+    for client in clients {
+        let (queue, due) = mpsc::channel(share);
+        queues.push(queue);
+        running.spawn(keep_up(client, due, from));
+    }
+    let began = from - effort.warm_up;
+    // A thread, as it has to wake up on time.
+    let pacer = tokio::task::spawn_blocking(move || {
+        for (number, queue) in (0..all).zip(queues.iter().cycle()) {
+            let due = began + on_grid(each * number);
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            // Full it cannot be; closed it is when an answer was wrong, which is told there.
+            if queue.try_send(due).is_err() {
+                return;
+            }
+        }
+    });
+    tokio::time::sleep_until(from.into()).await;
+    let cpu_before = server.cpu()?;
+    let mut whole = Latencies::new();
+    while let Some(done) = running.join_next().await {
+        whole.add(&done?.with_context(|| server.last_words())?);
+    }
+    let (cpu, took) = (server.cpu()?.since(cpu_before), from.elapsed());
+    pacer.await?;
+    let done = whole.count() as f64;
+    anyhow::ensure!(done > 0.0, "nothing was due in {:?}", effort.measure);
+    Ok(Measured {
+        per_second: done / took.as_secs_f64(),
+        first: whole.clone(),
+        whole,
+        user_us: cpu.user.as_secs_f64() * 1e6 / done,
+        system_us: cpu.system.as_secs_f64() * 1e6 / done,
+    })
+}
+
+/// The next time of the grid.
+fn on_grid(time: Duration) -> Duration {
+    let steps = time.as_nanos().div_ceil(GRID.as_nanos());
+    GRID * u32::try_from(steps).unwrap_or(u32::MAX)
+}
+
+async fn keep_up<C: Client>(
+    mut client: C,
+    mut queue: mpsc::Receiver<Instant>,
+    from: Instant,
+) -> anyhow::Result<Latencies> {
+    let mut latencies = Latencies::new();
+    while let Some(due) = queue.recv().await {
+        client.once().await?;
+        if due >= from {
+            latencies.record(due.elapsed());
+        }
+    }
+    Ok(latencies)
 }

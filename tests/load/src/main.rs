@@ -8,18 +8,27 @@ mod cancel;
 mod cluster;
 mod crowd;
 mod disk;
+mod inside;
+mod instructions;
 mod languages;
 mod load;
 mod machine;
 mod overload;
 mod parts;
+mod peers;
 mod pipe;
+mod plot;
+mod polls;
+mod reload;
 mod report;
 mod server;
+mod shapes;
 mod start;
 mod stats;
+mod stored;
 mod suspended;
 mod tasks;
+mod variants;
 mod wire;
 
 use anyhow::Context as _;
@@ -43,6 +52,14 @@ enum Command {
     Run(Options),
     /// Serves the comparison: hyper without wasm, until stdin ends.
     Baseline,
+    /// Does one thing so many times, for whoever counts its instructions.
+    Work {
+        /// What.
+        #[arg(value_enum)]
+        what: instructions::Work,
+        /// How many times.
+        times: u32,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -68,8 +85,14 @@ struct Options {
 enum Scenario {
     /// Plain `tools/call` over HTTP.
     Calls,
+    /// Calls of other sizes and forms.
+    Shapes,
     /// Tasks, from their creation to their result.
     Tasks,
+    /// Ten thousand clients that poll.
+    Polls,
+    /// The same among a million stored tasks as among none.
+    Stored,
     /// From a cancellation to the end of the guest.
     Cancel,
     /// Fast calls and polling beside guests that compute.
@@ -80,7 +103,9 @@ enum Scenario {
     Suspended,
     /// A hundred thousand tasks in line, and five thousand connections.
     Overload,
-    /// Starting with a hundred plugins.
+    /// A component that is replaced while it is called.
+    Reload,
+    /// Starting with one plugin, a hundred and a thousand.
     Start,
     /// Plain `tools/call` over a pipe.
     Stdio,
@@ -90,14 +115,18 @@ enum Scenario {
     Parts,
 }
 
-const ALL: [Scenario; 11] = [
+const ALL: [Scenario; 15] = [
     Scenario::Calls,
+    Scenario::Shapes,
     Scenario::Tasks,
+    Scenario::Polls,
+    Scenario::Stored,
     Scenario::Cancel,
     Scenario::Crowd,
     Scenario::Cluster,
     Scenario::Suspended,
     Scenario::Overload,
+    Scenario::Reload,
     Scenario::Start,
     Scenario::Stdio,
     Scenario::Languages,
@@ -143,6 +172,7 @@ impl Effort {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Baseline => baseline::serve(),
+        Command::Work { what, times } => instructions::run(what, times),
         Command::Run(options) => {
             // The host is measured here, not checked.
             toolyard_tests::tap::stand_aside();
@@ -198,8 +228,11 @@ async fn measure(
     options: &Options,
 ) -> anyhow::Result<Vec<report::Section>> {
     Ok(match scenario {
-        Scenario::Calls => vec![calls::measure(effort, work).await?],
+        Scenario::Calls => calls::measure(effort, work).await?,
+        Scenario::Shapes => vec![shapes::measure(effort, work).await?],
         Scenario::Tasks => tasks::measure(effort, work).await?,
+        Scenario::Polls => vec![polls::measure(effort, work).await?],
+        Scenario::Stored => vec![stored::measure(effort, work).await?],
         Scenario::Cancel => {
             let work = work.to_owned();
             vec![tokio::task::spawn_blocking(move || cancel::measure(effort, &work)).await??]
@@ -208,7 +241,8 @@ async fn measure(
         Scenario::Cluster => cluster::measure(effort, work).await?,
         Scenario::Suspended => vec![suspended::measure(work).await?],
         Scenario::Overload => overload::measure(effort, work).await?,
-        Scenario::Start => vec![start::measure(effort, work).await?],
+        Scenario::Reload => vec![reload::measure(effort, work).await?],
+        Scenario::Start => start::measure(effort, work).await?,
         Scenario::Stdio => vec![pipe::measure(effort, work).await?],
         Scenario::Languages => vec![languages::measure(effort, work).await?],
         Scenario::Parts => parts::collect(&options.out, options.parts_since)?.into_iter().collect(),

@@ -58,7 +58,7 @@ struct Crowded {
 
 /// Measures it.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
-    raise_descriptor_limit()?;
+    raise_descriptor_limit(0)?;
     let mut queues = Vec::new();
     for tasks in QUEUED {
         queues.push(queue(effort, &work.join(tasks.to_string()), tasks).await?);
@@ -259,11 +259,17 @@ async fn crowded(effort: Effort, work: &Path, bound: usize) -> anyhow::Result<Cr
     })
 }
 
-fn raise_descriptor_limit() -> anyhow::Result<()> {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    Ok(setrlimit(Resource::Nofile, limit)?)
+/// As many descriptors as this process may have, or `wanted` where it may say so itself. Says
+/// how many that are.
+pub fn raise_descriptor_limit(wanted: u64) -> anyhow::Result<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let more = maximum.map(|maximum| maximum.max(wanted));
+    // Only root may have more than the maximum.
+    let raised = [more, maximum]
+        .into_iter()
+        .find(|limit| setrlimit(Resource::Nofile, Rlimit { current: *limit, maximum: *limit }).is_ok());
+    Ok(raised.context("the limit of descriptors cannot be set")?.unwrap_or(u64::MAX))
 }
 
 fn queue_section(rows: &[Queue]) -> Section {

@@ -1,6 +1,7 @@
 //! The report: tables for people, the same figures for programs.
 
 use crate::machine::Machine;
+use crate::plot::Bars;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -16,6 +17,8 @@ pub struct Section {
     pub data: Value,
     /// What was to be reached.
     pub aims: Vec<Aim>,
+    /// Plots, by the names of their files.
+    pub plots: Vec<(&'static str, Bars)>,
 }
 
 /// Something that was to be reached, and whether it was.
@@ -43,7 +46,7 @@ impl Section {
     /// A section without rows.
     #[must_use]
     pub fn new(title: &'static str, note: &'static str, columns: &'static [&'static str]) -> Self {
-        Self { title, note, columns, rows: Vec::new(), data: json!({}), aims: Vec::new() }
+        Self { title, note, columns, rows: Vec::new(), data: json!({}), aims: Vec::new(), plots: Vec::new() }
     }
 
     /// Adds a row.
@@ -90,7 +93,7 @@ impl Report {
         format!("\n## Aims\n\n{}\n", table(&["what", "aim", "reached", "met"].map(str::to_owned), &rows))
     }
 
-    /// Writes `report.md` and `report.json` into this folder.
+    /// Writes `report.md`, `report.json` and the plots into this folder.
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let mut text = self.head();
         for section in &self.sections {
@@ -98,6 +101,9 @@ impl Report {
         }
         text.push_str(&self.aims());
         std::fs::write(folder.join("report.md"), text)?;
+        for (name, plot) in self.sections.iter().flat_map(|section| &section.plots) {
+            plot.write(&folder.join(format!("{name}.svg")))?;
+        }
         let mut all = serde_json::Map::from_iter([("machine".to_owned(), self.machine.json())]);
         for section in &self.sections {
             all.extend(section.data.as_object().cloned().unwrap_or_default());

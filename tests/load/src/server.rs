@@ -80,7 +80,8 @@ impl Server {
         Self::start(command, folder).await
     }
 
-    async fn start(mut command: Command, folder: &Path) -> anyhow::Result<Self> {
+    /// A server that says `serves http://127.0.0.1:PORT/mcp`.
+    pub async fn start(mut command: Command, folder: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
         // A file, not a pipe: reading what a server logs would cost this process
         // time that belongs to the load.
@@ -148,6 +149,13 @@ impl Server {
             page_tables_kib: field("VmPTE")?,
             mappings: file("maps")?.lines().count() as u64,
         })
+    }
+
+    /// How many bytes it has given to the disk so far.
+    pub fn written(&self) -> anyhow::Result<u64> {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
+        let figure = io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok());
+        figure.context("/proc/PID/io has write_bytes")
     }
 
     /// How many descriptors it has open.

@@ -1,132 +1,198 @@
-//! Starting with a hundred plugins: from the start of the process to the first
-//! call answered, once the listing shows them all.
+//! Starting with one plugin, a hundred and a thousand: from the start of the process to the
+//! first call answered, once the listing shows them all; what the process has in memory then;
+//! and whether a call among many plugins costs more than one among few.
 
 use crate::Effort;
+use crate::calls::{Caller, template};
+use crate::load::{Measured, drive};
+use crate::peers::{self, Mode};
 use crate::report::{Aim, Section};
 use crate::server::Server;
 use crate::stats::{median, shown};
-use serde_json::json;
+use crate::variants;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
 
-const PLUGINS: usize = 100;
-/// With a warm cache, in milliseconds.
-const AIM_MS: f64 = 500.0;
+const PLUGINS: [usize; 3] = [1, 100, 1_000];
+/// With a warm cache, in milliseconds, for so many plugins.
+const AIMS_MS: [(usize, f64); 2] = [(100, 100.0), (1_000, 1_000.0)];
+const CONNECTIONS: usize = 64;
+/// Of the CPU time of a call among one plugin, that of one among the most.
+const AIM_FLAT: f64 = 1.1;
 
-/// Milliseconds since the start of the process.
+/// Milliseconds since the start of the process, but for the memory.
 struct Start {
+    plugins: usize,
+    cache: &'static str,
     listening: f64,
     listed: f64,
     called: f64,
     cpu: f64,
+    resident_mb: f64,
 }
 
 /// Measures it.
-pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
-    let folder = work.join("start");
-    plugins(&folder.join("plugins"))?;
-    let (warm, cold) = effort.starts;
-    let mut rows = Vec::new();
-    for _ in 0..cold {
-        let data = folder.join("data");
-        if data.exists() {
-            std::fs::remove_dir_all(&data)?;
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>> {
+    let (mut starts, mut calls) = (Vec::new(), Vec::new());
+    for plugins in PLUGINS {
+        let folder = work.join(format!("start-{plugins}"));
+        variants::plugins(&folder.join("plugins"), &guests::fixture("add"), plugins)?;
+        let (warm, cold) = effort.starts;
+        // A thousand take a minute or more.
+        for _ in 0..if plugins > 100 { 1 } else { cold } {
+            let data = folder.join("data");
+            if data.exists() {
+                std::fs::remove_dir_all(&data)?;
+            }
+            starts.push(start(&folder, plugins, "cold").await?);
         }
-        rows.push(("cold", start(&folder).await?));
+        for _ in 0..warm {
+            starts.push(start(&folder, plugins, "warm").await?);
+        }
     }
-    for _ in 0..warm {
-        rows.push(("warm", start(&folder).await?));
+    let mut servers = Vec::new();
+    for plugins in PLUGINS {
+        servers.push((plugins, Server::toolyard(&work.join(format!("start-{plugins}"))).await?));
     }
-    Ok(section(&rows))
+    for _ in 0..effort.rounds {
+        for (plugins, server) in &servers {
+            let headers = peers::headers(server.port(), Mode::Session).await?;
+            let params = json!({"name": format!("p{}_add", plugins - 1), "arguments": {"a": 19, "b": 23}});
+            let template = template(&headers, "tools/call", &params);
+            let callers = Caller::some(server.port(), &template, b"\"text\":\"42\"", CONNECTIONS).await?;
+            calls.push((*plugins, drive(server, callers, effort).await?));
+        }
+    }
+    for (_, server) in servers {
+        server.stop().await?;
+    }
+    let binary = std::fs::metadata(guests::binary())?.len() as f64 / 1e6;
+    Ok(vec![start_section(&starts, binary), calls_section(&calls)])
 }
 
-/// The same component a hundred times, each with a digest and a name of its own.
-fn plugins(folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let component = std::fs::read(guests::fixture("add"))?;
-    for number in 0..PLUGINS {
-        let mut component = component.clone();
-        component.extend(custom_section("toolyard-load", format!("{number:04}").as_bytes()));
-        std::fs::write(folder.join(format!("add{number}.wasm")), component)?;
-        std::fs::write(folder.join(format!("add{number}.toml")), format!("prefix = \"p{number}\"\n"))?;
-    }
-    Ok(())
-}
-
-/// A section that is ignored but counts for the digest. Lengths here are below
-/// 128, so that one byte of LEB128 holds each.
-fn custom_section(name: &str, payload: &[u8]) -> Vec<u8> {
-    let length = |bytes: usize| u8::try_from(bytes).ok().filter(|byte| *byte < 128).expect("a short section");
-    let mut section = vec![0, length(1 + name.len() + payload.len()), length(name.len())];
-    section.extend_from_slice(name.as_bytes());
-    section.extend_from_slice(payload);
-    section
-}
-
-async fn start(folder: &Path) -> anyhow::Result<Start> {
+async fn start(folder: &Path, plugins: usize, cache: &'static str) -> anyhow::Result<Start> {
     let began = Instant::now();
     let since = || began.elapsed().as_secs_f64() * 1e3;
     let server = Server::toolyard(folder).await?;
     let listening = since();
     let session = Session::open(server.port()).await;
-    let tools = session.result("tools/list", json!({})).await;
-    let shown = tools["tools"].as_array().map_or(0, Vec::len);
-    anyhow::ensure!(shown == PLUGINS, "{shown} tools are listed:\n{}", server.last_words());
+    let listed_tools = count(&session).await;
+    anyhow::ensure!(listed_tools == plugins, "{listed_tools} tools are listed:\n{}", server.last_words());
     let listed = since();
-    let result = session.call(&format!("p{}_add", PLUGINS - 1), json!({"a": 19, "b": 23})).await;
+    let result = session.call(&format!("p{}_add", plugins - 1), json!({"a": 19, "b": 23})).await;
     let called = since();
     anyhow::ensure!(result["content"][0]["text"] == "42", "not what was expected: {result}");
-    let cpu = server.cpu()?;
+    let (cpu, memory) = (server.cpu()?, server.memory()?);
     server.stop().await?;
-    Ok(Start { listening, listed, called, cpu: (cpu.user + cpu.system + cpu.children).as_secs_f64() * 1e3 })
+    Ok(Start {
+        plugins,
+        cache,
+        listening,
+        listed,
+        called,
+        cpu: (cpu.user + cpu.system + cpu.children).as_secs_f64() * 1e3,
+        resident_mb: memory.resident_kib as f64 * 1_024.0 / 1e6,
+    })
 }
 
-fn section(rows: &[(&str, Start)]) -> Section {
+/// How many tools are listed, on all pages.
+async fn count(session: &Session) -> usize {
+    let (mut count, mut params) = (0, json!({}));
+    loop {
+        let page = session.result("tools/list", params).await;
+        count += page["tools"].as_array().map_or(0, Vec::len);
+        match &page["nextCursor"] {
+            Value::String(cursor) => params = json!({"cursor": cursor}),
+            _ => return count,
+        }
+    }
+}
+
+fn start_section(starts: &[Start], binary_mb: f64) -> Section {
     let mut section = Section::new(
-        "Start with 100 plugins",
+        "Start",
         "From the start of the process; the folders' files are in the page cache. Median of the starts. \
-         CPU includes the children that compile.",
-        &["compile cache", "starts", "listening ms", "all listed ms", "first call answered ms", "CPU ms"],
+         CPU includes the children that compile; memory is that after the first call.",
+        &[
+            "plugins",
+            "compile cache",
+            "starts",
+            "listening ms",
+            "all listed ms",
+            "first call answered ms",
+            "CPU ms",
+            "resident MB",
+        ],
     );
     let mut data = Vec::new();
-    for cache in ["cold", "warm"] {
-        let these = || rows.iter().filter(|(of, _)| *of == cache).map(|(_, start)| start);
+    for (plugins, cache) in PLUGINS.into_iter().flat_map(|plugins| [(plugins, "cold"), (plugins, "warm")]) {
+        let these = || starts.iter().filter(|start| start.plugins == plugins && start.cache == cache);
         let of = |figure: &dyn Fn(&Start) -> f64| median(these().map(figure));
         let figures = [
             of(&|start| start.listening),
             of(&|start| start.listed),
             of(&|start| start.called),
             of(&|start| start.cpu),
+            of(&|start| start.resident_mb),
         ];
-        let mut row = vec![cache.to_owned(), these().count().to_string()];
+        let mut row = vec![plugins.to_string(), cache.to_owned(), these().count().to_string()];
         row.extend(figures.map(shown));
         section.row(row);
         data.push(json!({
-            "cache": cache, "starts": these().count(), "listening_ms": figures[0], "listed_ms": figures[1],
-            "called_ms": figures[2], "cpu_ms": figures[3],
+            "plugins": plugins, "cache": cache, "starts": these().count(), "listening_ms": figures[0],
+            "listed_ms": figures[1], "called_ms": figures[2], "cpu_ms": figures[3], "resident_mb": figures[4],
             "each_called_ms": these().map(|start| start.called).collect::<Vec<_>>(),
         }));
-        if cache == "warm" {
+        for (_, most) in AIMS_MS.into_iter().filter(|(of, _)| cache == "warm" && *of == plugins) {
             section.aims.push(Aim {
-                what: format!("warm start of {PLUGINS} plugins"),
-                aim: format!("under {AIM_MS:.0} ms"),
+                what: format!("warm start of {plugins} plugins"),
+                aim: format!("at most {most:.0} ms"),
                 reached: format!("{} ms", shown(figures[2])),
-                met: figures[2] < AIM_MS,
+                met: figures[2] <= most,
             });
         }
     }
-    section.data = json!({ "start": data });
+    let mut row = vec![format!("the binary: {} MB", shown(binary_mb))];
+    row.resize(8, "—".to_owned());
+    section.row(row);
+    section.data = json!({ "start": data, "binary_mb": binary_mb });
     section
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_custom_section_has_its_lengths() {
-        assert_eq!(custom_section("ab", b"cde"), [0, 6, 2, b'a', b'b', b'c', b'd', b'e']);
+fn calls_section(calls: &[(usize, Measured)]) -> Section {
+    let mut section = Section::new(
+        "Calls among many plugins",
+        "The last of so many plugins, 64 connections in the closed loop, the hosts taking turns. Median of the rounds.",
+        &["plugins", "per s", "p50 ms", "p99 ms", "CPU µs a call"],
+    );
+    let mut data = Vec::new();
+    for plugins in PLUGINS {
+        let these = || calls.iter().filter(|(of, _)| *of == plugins).map(|(_, measured)| measured);
+        let of = |figure: &dyn Fn(&Measured) -> f64| median(these().map(figure));
+        let figures = [
+            of(&|measured| measured.per_second),
+            of(&|measured| measured.whole.ms(0.5)),
+            of(&|measured| measured.whole.ms(0.99)),
+            of(&Measured::cpu_us),
+        ];
+        let mut row = vec![plugins.to_string()];
+        row.extend(figures.map(shown));
+        section.row(row);
+        data.push(json!({
+            "plugins": plugins, "per_second": figures[0], "p50_ms": figures[1], "p99_ms": figures[2], "cpu_us": figures[3],
+        }));
     }
+    let cpu = |row: Option<&Value>| row.and_then(|row| row["cpu_us"].as_f64()).unwrap_or(f64::NAN);
+    let times = cpu(data.last()) / cpu(data.first());
+    section.aims.push(Aim {
+        what: "CPU of a call among 1,000 plugins, of one among 1".to_owned(),
+        aim: format!("at most {AIM_FLAT} times"),
+        reached: format!("{times:.2}"),
+        met: times <= AIM_FLAT,
+    });
+    section.data = json!({ "calls_among_plugins": data });
+    section
 }

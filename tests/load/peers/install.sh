@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Builds and installs the servers that `make bench` measures beside the host: one of the
+# Rust SDK, and one of the TypeScript SDK into typescript/node_modules/. A second run does
+# nothing. Without Node.js the latter is left out, loudly.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$here/../../.."
+. tests/pins.sh
+
+readonly NODE_AT_LEAST=20
+# What tells an installation that is complete, and from what it was made.
+readonly STAMP=node_modules/.installed
+
+"${CARGO:-cargo}" build --release --locked --manifest-path "$here/rmcp/Cargo.toml" --target-dir target/peers
+
+cd "$here/typescript"
+version=$(node --version 2>/dev/null || true)
+major=${version#v}
+major=${major%%.*}
+if [ "${major:-0}" -lt "$NODE_AT_LEAST" ] || ! command -v npm >/dev/null; then
+  rm -f "$STAMP"
+  echo "The server of the TypeScript SDK is not measured: it needs Node.js $NODE_AT_LEAST or newer, with npm; found ${version:-none}." >&2
+  exit 0
+fi
+# The major version alone: nothing that is installed is compiled.
+print=$(fingerprint "$major" package.json package-lock.json)
+if is_current "$STAMP" "$print"; then exit 0; fi
+echo "Installing the server of the TypeScript SDK into tests/load/peers/typescript/node_modules"
+npm ci --ignore-scripts --loglevel=error
+echo "$print" >"$STAMP"

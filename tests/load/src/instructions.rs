@@ -1,0 +1,241 @@
+//! Work of a fixed amount, so many times over, for whoever counts its instructions: two runs
+//! of different lengths under `valgrind --tool=callgrind` tell what one time costs, and
+//! what begins and ends a process drops out (`tests/budget.rs`).
+
+use crate::inside;
+use anyhow::Context as _;
+use async_trait::async_trait;
+use bytes::Bytes;
+use clap::ValueEnum;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
+use std::hint::black_box;
+use std::sync::Arc;
+use tokio::runtime::Builder;
+use toolyard_dispatch::{CallReply, Caller, NoOutlet, Stop, Terms, ToolCall};
+use toolyard_engine::{Engine, Plugins};
+use toolyard_protocol::message::decode;
+use toolyard_protocol::response::result;
+use toolyard_protocol::stateless::envelope::{Envelope, claim};
+use toolyard_protocol::tools::CallParams;
+use toolyard_protocol::{Id, Incoming, Message, RawJson};
+use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
+use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_task::tool::{
+    AskError, AskedQuestion, CallInfo, GivenAnswer, Report, ReportBounds, Spent, ToolSpec,
+};
+use toolyard_task::wire::{TaskSupport, ToolDescription};
+use toolyard_task::{
+    Catalog, Digest, Durability, Event, Room, RunContext, RunEnd, Task, TaskStore as _, Tool, apply,
+};
+use toolyard_tests::guests;
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"idle","arguments":{"a":19,"b":23},"_meta":{"progressToken":17}}}"#;
+const STATELESS: &str = r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"idle","arguments":{"a":19,"b":23},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}"#;
+const RESULT: &str = r#"{"content":[{"type":"text","text":"42"}],"isError":false}"#;
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Work {
+    /// A `tools/call` of 2025-11-25 is read.
+    Decode,
+    /// The same of 2026-07-28, with its envelope.
+    DecodeStateless,
+    /// A result is put into its answer.
+    Encode,
+    /// A task ends, in memory.
+    Apply,
+    /// The dispatcher takes a plain call of a tool that does nothing.
+    Dispatch,
+    /// The same as a task, from its creation to its result, in the memory store.
+    DispatchTask,
+    /// A task is created and ends in the store in SQLite.
+    Commit,
+    /// The engine calls the tool `add` in a fresh store.
+    Invoke,
+}
+
+/// Does it so many times.
+pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
+    // One thread, and one client, so that the same happens in the same order each time.
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        match work {
+            Work::Decode => (0..times).try_for_each(|_| decoded(CALL).map(drop)),
+            Work::DecodeStateless => (0..times).try_for_each(|_| {
+                let params = decoded(STATELESS)?;
+                black_box((
+                    claim(Some(&params)),
+                    Envelope::decode(Some(&params)).ok().context("an envelope")?,
+                ));
+                Ok(())
+            }),
+            Work::Encode => {
+                let small = RawJson::trusted(RESULT);
+                (0..times).for_each(|_| drop(black_box(result(&Id::Number(17), black_box(&small)))));
+                Ok(())
+            }
+            Work::Apply => {
+                let task = task(&owner("somebody"));
+                let event = finished(&task);
+                for _ in 0..times {
+                    black_box(apply(black_box(&task), event.clone(), task.created_at))?;
+                }
+                Ok(())
+            }
+            Work::Dispatch => dispatch(times, r#"{"name":"idle","arguments":{"a":19,"b":23}}"#).await,
+            Work::DispatchTask => {
+                dispatch(times, r#"{"name":"idle","arguments":{"a":19,"b":23},"task":{}}"#).await
+            }
+            Work::Commit => commit(times).await,
+            Work::Invoke => invoke(times).await,
+        }
+    })
+}
+
+fn finished(task: &Task) -> Event {
+    Event::Finished { fence: task.fence, outcome: outcome(), message: None }
+}
+
+/// The params of a request, as they come to its method.
+fn decoded(request: &'static str) -> anyhow::Result<RawJson> {
+    let body = Bytes::from_static(request.as_bytes());
+    let Ok(Incoming::One(Message::Request { params: Some(params), .. })) = decode(black_box(&body)) else {
+        anyhow::bail!("a request with params");
+    };
+    black_box(CallParams::decode(Some(&params))?);
+    Ok(params)
+}
+
+async fn dispatch(times: u32, params: &'static str) -> anyhow::Result<()> {
+    let dispatch = inside::dispatch(tokio::runtime::Handle::current());
+    dispatch.publish(Arc::new(Catalog::new([Arc::new(Idle(idle())) as Arc<dyn Tool>])?));
+    let caller = Caller::local(RawJson::empty_object());
+    for _ in 0..times {
+        let call = ToolCall {
+            params: CallParams::decode(Some(&RawJson::trusted(params)))?,
+            terms: Terms::Sessions { has_tasks: true },
+            stop: Arc::new(Stop::default()),
+            outlet: Arc::new(NoOutlet),
+            task_outlet: Arc::new(NoOutlet),
+        };
+        if let CallReply::Created(created) = dispatch.call(&caller, call).await? {
+            let waited = dispatch.task_result(&caller, &created.view.id, Arc::new(NoOutlet)).await?;
+            waited.ok().context("the result of a task")?;
+        }
+    }
+    Ok(())
+}
+
+async fn commit(times: u32) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let store = SqliteStore::open(folder.path(), SqliteOptions::new(ManualClock::at(START)))?;
+    let owner = owner("somebody");
+    for _ in 0..times {
+        let made = store.create(task(&owner), AMPLE, Vec::new()).await?;
+        let ended = apply(&made, finished(&made), made.created_at)?;
+        store.commit(&ended, Vec::new()).await?;
+    }
+    store.shut_down().await;
+    Ok(())
+}
+
+async fn invoke(times: u32) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    std::fs::copy(guests::fixture("add"), folder.path().join("add.wasm"))?;
+    let settings = toolyard_engine::Settings { max_runs: 1, ..toolyard_engine::Settings::default() };
+    let engine = Engine::start(&settings)?;
+    let catalog = Plugins::open(engine, folder.path()).load().await.catalog;
+    let tool = catalog.get("add").context("the tool is loaded")?.clone();
+    let arguments = RawJson::trusted(r#"{"a":19,"b":23}"#);
+    let context: Arc<dyn RunContext> = Arc::new(Nobody);
+    for _ in 0..times {
+        let room = tool.room().ok().context("there is room for one")?;
+        let end = tool.clone().run(arguments.clone(), room, context.clone()).await;
+        anyhow::ensure!(matches!(end, RunEnd::Result { is_error: false, .. }), "not what was expected");
+    }
+    Ok(())
+}
+
+/// Nobody hears the guest.
+struct Nobody;
+
+#[async_trait]
+impl RunContext for Nobody {
+    fn stopped(&self) -> bool {
+        false
+    }
+
+    fn report(&self, _: Report) {}
+
+    fn info(&self) -> CallInfo {
+        CallInfo {
+            task: None,
+            attempt: 1,
+            deadline: None,
+            client_capabilities: RawJson::empty_object(),
+            trace: None,
+        }
+    }
+
+    async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        Err(AskError::TooLate)
+    }
+
+    async fn begin_task(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn effects(&self) -> Result<(), AskError> {
+        Ok(())
+    }
+}
+
+/// Ends in its first poll.
+struct Idle(ToolSpec);
+
+impl Tool for Idle {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn check(&self, _: &RawJson) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
+        // As the engine does.
+        context.report(Report::Spent(Spent { memory: Some(1 << 20), ..Spent::default() }));
+        let end = RunEnd::Result { is_error: false, result: RawJson::trusted(RESULT), message: None };
+        ready(end).boxed()
+    }
+
+    fn interrupt(&self) {}
+}
+
+fn idle() -> ToolSpec {
+    ToolSpec {
+        description: ToolDescription {
+            name: "idle".to_owned(),
+            title: None,
+            description: None,
+            icons: None,
+            input_schema: RawJson::trusted(r#"{"type":"object"}"#),
+            output_schema: None,
+            annotations: None,
+            execution: None,
+            meta: None,
+        },
+        task_support: TaskSupport::Optional,
+        digest: Digest("0".repeat(64)),
+        plugin: "idle.wasm".to_owned(),
+        poll_interval_ms: None,
+        immediate_response: None,
+        durability: Durability::None,
+        inline_for: None,
+        concurrency: None,
+        queue: None,
+        rate: None,
+        reports: ReportBounds::default(),
+    }
+}

@@ -1,0 +1,219 @@
+//! Whether anything costs more where a million tasks are stored: plain calls, tasks, polls;
+//! and pages of their listing, over HTTP.
+
+use crate::Effort;
+use crate::calls::{Caller, template};
+use crate::inside::SystemClock;
+use crate::load::{Client, Measured, drive};
+use crate::peers::{self, Mode};
+use crate::report::{Aim, Section};
+use crate::server::{Server, folder};
+use crate::stats::{median, shown};
+use crate::tasks::creators;
+use crate::wire::{Template, Wire, contains, find, text};
+use anyhow::Context as _;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use toolyard_dispatch::{Clock, Task, TaskId, Timestamp};
+use toolyard_store::archive::Archive as _;
+use toolyard_store::{SqliteOptions, SqliteStore};
+use toolyard_tests::guests;
+use toolyard_tests::session::Session;
+
+const STORED: u32 = 1_000_000;
+/// Tasks that are written in one transaction.
+const BATCH: u32 = 2_000;
+/// They were made over the last hours, so many milliseconds apart.
+const APART_MS: i64 = 10;
+/// How long they are kept (milliseconds): a day.
+const TTL_MS: u64 = 24 * 60 * 60 * 1_000;
+const CALLERS: usize = 64;
+/// Of the CPU time where nothing is stored.
+const AIM_FLAT: f64 = 1.1;
+
+/// What is measured, before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Call,
+    Task,
+    Get,
+    List,
+}
+
+impl What {
+    const ALL: [Self; 4] = [Self::Call, Self::Task, Self::Get, Self::List];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Call => "plain `tools/call`, 64 clients",
+            Self::Task => "task, created to result, 64 clients",
+            Self::Get => "`tasks/get`, 64 clients",
+            Self::List => "`tasks/list`, page after page, 1 client",
+        }
+    }
+}
+
+/// Measures it.
+pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
+    let folder = folder(work, "stored", &[guests::fixture("add")])?;
+    let toolyard = Server::toolyard(&folder).await?;
+    let session = Session::open(toolyard.port()).await;
+    // The pattern of all others: they are its session's.
+    let pattern = session.create("add", json!({"a": 19, "b": 23})).await;
+    session.result("tasks/result", json!({"taskId": pattern})).await;
+    let few = all(&toolyard, &session, &pattern, effort).await?;
+    let began = Instant::now();
+    fill(&folder.join("data"), &pattern).await?;
+    let filled = began.elapsed();
+    let many = all(&toolyard, &session, &pattern, effort).await?;
+    toolyard.stop().await?;
+    Ok(section(&few, &many, filled))
+}
+
+/// A million copies of this task, beside the host that goes on.
+async fn fill(data: &Path, pattern: &str) -> anyhow::Result<()> {
+    let store = SqliteStore::open(data, SqliteOptions::new(Arc::new(SystemClock)))?;
+    let mut export = store.export().await?;
+    let mut found = None;
+    while found.is_none() {
+        let tasks = export.next().await?;
+        anyhow::ensure!(!tasks.is_empty(), "the pattern is stored");
+        found = tasks.into_iter().flatten().find(|task| task.id.to_string() == pattern);
+    }
+    drop(export);
+    let pattern = found.context("the pattern is stored")?;
+    let now = SystemClock.now().0;
+    for first in (0..STORED).step_by(BATCH as usize) {
+        let tasks = (first..first + BATCH).map(|number| {
+            let created = Timestamp(now - i64::from(STORED - number) * APART_MS);
+            // Random to whoever orders by them, and no two the same.
+            let id = uuid::Uuid::from_u128(
+                u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835),
+            );
+            Task {
+                id: TaskId(uuid::Builder::from_random_bytes(id.into_bytes()).into_uuid()),
+                created_at: created,
+                updated_at: Timestamp(created.0 + 5),
+                ttl_ms: TTL_MS,
+                ..pattern.clone()
+            }
+        });
+        let new = store.import(tasks.collect()).await?;
+        anyhow::ensure!(new == BATCH, "{new} of {BATCH} tasks were new");
+    }
+    store.shut_down().await;
+    Ok(())
+}
+
+type Figures = Vec<(What, Measured)>;
+
+async fn all(server: &Server, session: &Session, pattern: &str, effort: Effort) -> anyhow::Result<Figures> {
+    let mut figures = Vec::new();
+    for _ in 0..effort.rounds {
+        for what in What::ALL {
+            figures.push((what, one(server, session, pattern, effort, what).await?));
+        }
+    }
+    Ok(figures)
+}
+
+async fn one(
+    server: &Server,
+    session: &Session,
+    pattern: &str,
+    effort: Effort,
+    what: What,
+) -> anyhow::Result<Measured> {
+    let port = server.port();
+    match what {
+        What::Call => {
+            let add = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
+            let template = template(&peers::headers(port, Mode::Session).await?, "tools/call", &add);
+            drive(server, Caller::some(port, &template, b"\"text\":\"42\"", CALLERS).await?, effort).await
+        }
+        What::Task => {
+            let session = Session::open(port).await;
+            drive(server, creators(&[(port, None)], &session, CALLERS).await?, effort).await
+        }
+        What::Get => {
+            let mut template = Template::about_task(&session.headers(), "tasks/get");
+            template.set_task(pattern.as_bytes())?;
+            let callers = Caller::some(port, &template, b"\"status\":\"completed\"", CALLERS).await?;
+            drive(server, callers, effort).await
+        }
+        What::List => {
+            let (wire, cursor) = (Wire::open(port).await?, None);
+            drive(server, vec![Lister { wire, session: session.at(port), cursor }], effort).await
+        }
+    }
+}
+
+/// Asks for one page after the other, and begins again at the end.
+struct Lister {
+    wire: Wire,
+    session: Session,
+    cursor: Option<String>,
+}
+
+impl Client for Lister {
+    async fn once(&mut self) -> anyhow::Result<Duration> {
+        const NEXT: &[u8] = b"\"nextCursor\":\"";
+        let params = self.cursor.take().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+        let mut request = Template::new(&self.session.headers(), "tasks/list", &params.to_string());
+        let began = Instant::now();
+        let body = self.wire.ask(&mut request).await?;
+        let took = began.elapsed();
+        anyhow::ensure!(contains(body, b"\"tasks\":["), "not what was expected: {}", text(body));
+        self.cursor = find(body, NEXT).and_then(|at| {
+            let rest = &body[at + NEXT.len()..];
+            let end = find(rest, b"\"")?;
+            String::from_utf8(rest[..end].to_vec()).ok()
+        });
+        Ok(took)
+    }
+}
+
+fn section(few: &Figures, many: &Figures, filled: Duration) -> Section {
+    let mut section = Section::new(
+        "Among a million stored tasks",
+        "One host, before and after 1,000,000 finished tasks of one session were written beside it. Median of the rounds.",
+        &["what", "stored", "per s", "p50 ms", "p99 ms", "CPU µs each"],
+    );
+    let mut data = Vec::new();
+    for what in What::ALL {
+        let mut cpu = Vec::new();
+        for (stored, figures) in [(0, few), (STORED, many)] {
+            let of = |figure: &dyn Fn(&Measured) -> f64| {
+                median(figures.iter().filter(|(of, _)| *of == what).map(|(_, measured)| figure(measured)))
+            };
+            let shown_of = [
+                of(&|measured| measured.per_second),
+                of(&|measured| measured.whole.ms(0.5)),
+                of(&|measured| measured.whole.ms(0.99)),
+                of(&Measured::cpu_us),
+            ];
+            let mut row = vec![what.name().to_owned(), stored.to_string()];
+            row.extend(shown_of.map(shown));
+            section.row(row);
+            cpu.push(shown_of[3]);
+            data.push(json!({
+                "what": what.name(), "stored": stored, "per_second": shown_of[0], "p50_ms": shown_of[1],
+                "p99_ms": shown_of[2], "cpu_us": shown_of[3],
+            }));
+        }
+        // With nothing stored a page of the listing has nothing on it.
+        if what != What::List {
+            let times = cpu[1] / cpu[0];
+            section.aims.push(Aim {
+                what: format!("{}, CPU among 1,000,000 stored tasks, of that among none", what.name()),
+                aim: format!("at most {AIM_FLAT} times"),
+                reached: format!("{times:.2}"),
+                met: times <= AIM_FLAT,
+            });
+        }
+    }
+    section.data = json!({ "among_stored_tasks": data, "stored_in_seconds": filled.as_secs_f64() });
+    section
+}

@@ -1,0 +1,96 @@
+//! What the parts of a call cost in instructions, which are the same however fast or busy
+//! the machine is: none may cost more than `budget.toml` allows.
+//!
+//! `UPDATE_BUDGET=1` writes the file anew. Counts depend on the compiler, so the file names
+//! the one that they were counted with; with another one nothing is compared.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What is counted, and how often it is done: fewer times and more times.
+const WORK: [(&str, u32, u32); 8] = [
+    ("decode", 200, 1_200),
+    ("decode-stateless", 200, 1_200),
+    ("encode", 200, 1_200),
+    ("apply", 200, 1_200),
+    ("dispatch", 200, 1_200),
+    ("dispatch-task", 100, 600),
+    ("commit", 50, 250),
+    ("invoke", 50, 250),
+];
+
+/// Of what is allowed, before it is too much: threads meet in another order, ids have other
+/// digits, and what is dynamically linked is chosen by the processor.
+const TOLERANCE: f64 = 0.05;
+
+fn file() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("budget.toml")
+}
+
+/// Instructions of a process that does this so many times.
+fn instructions(what: &str, times: u32) -> i64 {
+    let output = Command::new("valgrind")
+        // What copies bytes would else depend on the processor, and each byte count.
+        .env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", env!("CARGO_BIN_EXE_toolyard-load")])
+        .args(["work", what, &times.to_string()])
+        .output()
+        .expect("valgrind starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}:\n{said}");
+    let line =
+        said.lines().find_map(|line| line.split_once("Collected : ")).expect("callgrind says a number");
+    line.1.trim().parse().expect("a number")
+}
+
+fn each(what: &str, few: u32, many: u32) -> i64 {
+    (instructions(what, many) - instructions(what, few)) / i64::from(many - few)
+}
+
+fn compiler() -> String {
+    let output = Command::new("rustc").arg("--version").output().expect("rustc starts");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+fn is_there(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn no_part_of_a_call_takes_more_instructions_than_its_budget() {
+    if !is_there("valgrind") {
+        assert!(std::env::var_os("CI").is_none(), "CI counts instructions, and valgrind is missing");
+        eprintln!("SKIPPED: valgrind is missing");
+        return;
+    }
+    let counted: BTreeMap<&str, i64> =
+        WORK.into_iter().map(|(what, few, many)| (what, each(what, few, many))).collect();
+    if std::env::var_os("UPDATE_BUDGET").is_some() {
+        let mut text = format!(
+            "# Instructions of each; tests/budget.rs says how they are counted.\ncompiler = {:?}\n\n[instructions]\n",
+            compiler()
+        );
+        counted.iter().for_each(|(what, count)| text.push_str(&format!("{what} = {count}\n")));
+        std::fs::write(file(), text).expect("writes");
+        return;
+    }
+    let budget: toml::Table = std::fs::read_to_string(file()).expect("is there").parse().expect("TOML");
+    eprintln!("counted: {counted:?}");
+    if budget["compiler"].as_str() != Some(&compiler()) {
+        eprintln!("SKIPPED: the budget was counted with {}, this is {}", budget["compiler"], compiler());
+        return;
+    }
+    let over: Vec<String> = counted
+        .iter()
+        .filter_map(|(what, count)| {
+            let allowed = budget["instructions"][*what].as_integer().expect("a number");
+            let most = allowed as f64 * (1.0 + TOLERANCE);
+            (*count as f64 > most).then(|| format!("{what}: {count}, allowed are {allowed}"))
+        })
+        .collect();
+    assert!(
+        over.is_empty(),
+        "{over:#?}\nIf that is what it has to cost, UPDATE_BUDGET=1 cargo test --release --workspace --test budget"
+    );
+}

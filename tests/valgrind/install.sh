@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Sees to it that valgrind is there, by which tests/load/tests/budget.rs counts instructions.
+# A second run does nothing.
+#
+# Where it is missing it is installed, on Debian and its relatives, by root. A person's
+# machine goes without it, loudly; CI does not get away with it.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. tests/pins.sh
+
+there() {
+  command -v valgrind >/dev/null
+}
+
+there && exit
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "Installing valgrind"
+  apt-get -q update && DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+    apt-get -q install -y --no-install-recommends valgrind libc6-dbg || true
+fi
+mkdir -p target
+there || without target/.valgrind "valgrind" "It is not on the PATH (Debian: apt-get install valgrind)."
