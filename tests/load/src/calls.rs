@@ -228,7 +228,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Vec<Section>
         for target in ALL {
             let Some(rate) = closed.rate(target, MANY) else { continue };
             if let Some((server, callers)) = servers.callers(target, MANY).await? {
-                let measured = drive_open(server, callers, HALF * rate, effort).await?;
+                let (measured, _) = drive_open(server, callers, HALF * rate, effort).await?;
                 open.0.push(Row { target, connections: MANY, measured });
             }
         }

@@ -119,12 +119,13 @@ async fn repeat<C: Client>(
 
 /// Asks so many times a second in the open loop, the clients in turn. Each answer counts from
 /// the time when its request was due, also where its client was still waiting for another.
+/// Gives the clients back.
 pub async fn drive_open<C: Client>(
     server: &Server,
     clients: Vec<C>,
     per_second: f64,
     effort: Effort,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<(Measured, Vec<C>)> {
     let each = Duration::from_secs_f64(1.0 / per_second);
     let count = |time: Duration| (time.as_secs_f64() * per_second) as u32;
     let all = count(effort.warm_up + effort.measure);
@@ -151,21 +152,24 @@ pub async fn drive_open<C: Client>(
     });
     tokio::time::sleep_until(from.into()).await;
     let cpu_before = server.cpu()?;
-    let mut whole = Latencies::new();
+    let (mut whole, mut clients) = (Latencies::new(), Vec::new());
     while let Some(done) = running.join_next().await {
-        whole.add(&done?.with_context(|| server.last_words())?);
+        let (client, latencies) = done?.with_context(|| server.last_words())?;
+        whole.add(&latencies);
+        clients.push(client);
     }
     let (cpu, took) = (server.cpu()?.since(cpu_before), from.elapsed());
     pacer.await?;
     let done = whole.count() as f64;
     anyhow::ensure!(done > 0.0, "nothing was due in {:?}", effort.measure);
-    Ok(Measured {
+    let measured = Measured {
         per_second: done / took.as_secs_f64(),
         first: whole.clone(),
         whole,
         user_us: cpu.user.as_secs_f64() * 1e6 / done,
         system_us: cpu.system.as_secs_f64() * 1e6 / done,
-    })
+    };
+    Ok((measured, clients))
 }
 
 /// The next time of the grid.
@@ -178,7 +182,7 @@ async fn keep_up<C: Client>(
     mut client: C,
     mut queue: mpsc::Receiver<Instant>,
     from: Instant,
-) -> anyhow::Result<Latencies> {
+) -> anyhow::Result<(C, Latencies)> {
     let mut latencies = Latencies::new();
     while let Some(due) = queue.recv().await {
         client.once().await?;
@@ -186,5 +190,5 @@ async fn keep_up<C: Client>(
             latencies.record(due.elapsed());
         }
     }
-    Ok(latencies)
+    Ok((client, latencies))
 }

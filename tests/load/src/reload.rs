@@ -36,14 +36,15 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let headers = peers::headers(toolyard.port(), Mode::Session).await?;
     let template = template(&headers, "tools/call", &json!({"name": "version", "arguments": {}}));
     let callers = || Caller::some(toolyard.port(), &template, b"\"text\":\"v", CONNECTIONS);
-    let calm = drive_open(&toolyard, callers().await?, PER_SECOND, effort).await?;
+    let (calm, _) = drive_open(&toolyard, callers().await?, PER_SECOND, effort).await?;
     // One piece after the other until all replacements are made.
     let done = Arc::<AtomicBool>::default();
     let replacing = tokio::spawn(replace(plugin, toolyard.port(), done.clone()));
     let mut beside = Latencies::new();
     while !done.load(Ordering::Relaxed) && !replacing.is_finished() {
         let piece = Effort { warm_up: Duration::ZERO, ..effort };
-        beside.add(&drive_open(&toolyard, callers().await?, PER_SECOND, piece).await?.whole);
+        let (measured, _) = drive_open(&toolyard, callers().await?, PER_SECOND, piece).await?;
+        beside.add(&measured.whole);
     }
     let took = replacing.await?.with_context(|| toolyard.last_words())?;
     toolyard.stop().await?;
