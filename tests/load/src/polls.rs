@@ -3,7 +3,7 @@
 
 use crate::Effort;
 use crate::calls::Caller;
-use crate::load::{Measured, drive_open};
+use crate::load::{Client as _, Measured, drive_open};
 use crate::overload::raise_descriptor_limit;
 use crate::report::{Aim, Section};
 use crate::server::{Server, folder};
@@ -47,7 +47,11 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let mut callers = Vec::new();
     for (number, template) in (0..clients).zip(templates.iter().cycle()) {
         let template = template.for_client(number);
-        callers.push(Caller::new(toolyard.port(), template, b"\"status\":\"working\"").await?);
+        let mut caller = Caller::new(toolyard.port(), template, b"\"status\":\"working\"").await?;
+        // One after the other: those that come faster than they are accepted are put off by the
+        // kernel for a second, and those that say nothing for a while are let go.
+        caller.once().await?;
+        callers.push(caller);
     }
     let (mut rounds, mut written) = (Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
