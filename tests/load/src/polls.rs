@@ -32,6 +32,8 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
         format!("wire.connections={}", clients as u64 + SPARE / 2),
         format!("calls.running={TASKS}"),
         format!("calls.running-per-principal={TASKS}"),
+        // All are clients of one session.
+        format!("wire.requests-per-session={clients}"),
         "rates.local=false".to_owned(),
     ];
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
