@@ -13,8 +13,6 @@ use crate::variants::variant;
 use anyhow::Context as _;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
@@ -38,10 +36,9 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let callers = || Caller::some(toolyard.port(), &template, b"\"text\":\"v", CONNECTIONS);
     let (calm, _) = drive_open(&toolyard, callers().await?, PER_SECOND, effort).await?;
     // One piece after the other until all replacements are made.
-    let done = Arc::<AtomicBool>::default();
-    let replacing = tokio::spawn(replace(plugin, toolyard.port(), done.clone()));
+    let replacing = tokio::spawn(replace(plugin, toolyard.port()));
     let mut beside = Latencies::new();
-    while !done.load(Ordering::Relaxed) && !replacing.is_finished() {
+    while !replacing.is_finished() {
         let piece = Effort { warm_up: Duration::ZERO, ..effort };
         let (measured, _) = drive_open(&toolyard, callers().await?, PER_SECOND, piece).await?;
         beside.add(&measured.whole);
@@ -52,7 +49,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
 }
 
 /// Replaces the component, and waits each time until a call runs the new version.
-async fn replace(plugin: PathBuf, port: u16, done: Arc<AtomicBool>) -> anyhow::Result<Latencies> {
+async fn replace(plugin: PathBuf, port: u16) -> anyhow::Result<Latencies> {
     let session = Session::open(port).await;
     let mut took = Latencies::new();
     for number in 0..RELOADS {
@@ -68,7 +65,6 @@ async fn replace(plugin: PathBuf, port: u16, done: Arc<AtomicBool>) -> anyhow::R
         }
         took.record(began.elapsed());
     }
-    done.store(true, Ordering::Relaxed);
     Ok(took)
 }
 
