@@ -12,13 +12,14 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toolyard_protocol::question::Kind;
-use toolyard_protocol::stateless::envelope::{Claim, Envelope, claim};
+use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope, claim};
 use toolyard_protocol::stateless::error::{HEADER_MISMATCH, shown};
-use toolyard_protocol::stateless::input::{Retry, input_requests, update_params};
+use toolyard_protocol::stateless::input::{Retry, call_params, input_requests, update_params};
 use toolyard_protocol::stateless::listen::{self, Filter};
 use toolyard_protocol::stateless::param_headers::param_headers;
 use toolyard_protocol::stateless::result::{Cache, complete, complete_cached, inner_complete};
 use toolyard_protocol::stateless::{META_SERVER_INFO, META_VERSION, headers};
+use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, RawJson, RpcError};
 
 const SERVER: &str = r#"{"name":"s","version":"1"}"#;
@@ -71,7 +72,13 @@ fn params(params: &RawJson) {
             None => {}
         }
     }
-    match Envelope::decode(Some(params)) {
+    let opened = Envelope::open(Some(params), &Claimed::by(Some(params)));
+    assert_eq!(
+        opened.as_ref().err(),
+        Envelope::decode(Some(params)).err().as_ref(),
+        "what is known of the claim decides nothing"
+    );
+    match opened {
         Ok(envelope) => {
             assert!(matches!(claimed, Claim::Version(_)), "an envelope without a claim: {claimed:?}");
             well_formed(&envelope.capabilities);
@@ -82,7 +89,13 @@ fn params(params: &RawJson) {
     for method in ["tools/call", "resources/read", "tasks/get", "tools/list"] {
         let _ = headers::name_of(method, Some(params));
     }
-    if let Ok(retry) = Retry::decode("tools/call", Some(params)) {
+    let retry = Retry::decode("tools/call", Some(params));
+    match (call_params(Some(params)), CallParams::decode(Some(params)), &retry) {
+        (Ok(both), Ok(call), Ok(retry)) => assert_eq!(both, (call, retry.clone())),
+        (Err(_), Err(_), _) | (Err(_), _, Err(_)) => {}
+        (both, call, retry) => panic!("read at once {both:?}, one by one {call:?} and {retry:?}"),
+    }
+    if let Ok(retry) = retry {
         retry.responses.values().for_each(well_formed);
     }
     if let Ok((_, responses)) = update_params(Some(params)) {

@@ -16,7 +16,8 @@ use toolyard_dispatch::{CallReply, Caller, NoOutlet, Stop, Terms, ToolCall};
 use toolyard_engine::{Engine, Plugins};
 use toolyard_protocol::message::decode;
 use toolyard_protocol::response::result;
-use toolyard_protocol::stateless::envelope::{Envelope, claim};
+use toolyard_protocol::stateless::envelope::{Claimed, Envelope};
+use toolyard_protocol::stateless::input::call_params;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, Incoming, Message, RawJson};
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
@@ -61,13 +62,12 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         match work {
-            Work::Decode => (0..times).try_for_each(|_| decoded(CALL).map(drop)),
+            Work::Decode => (0..times).try_for_each(|_| decoded(CALL).map(|call| drop(black_box(call)))),
             Work::DecodeStateless => (0..times).try_for_each(|_| {
-                let params = decoded(STATELESS)?;
-                black_box((
-                    claim(Some(&params)),
-                    Envelope::decode(Some(&params)).ok().context("an envelope")?,
-                ));
+                let params = params_of(STATELESS)?;
+                let claimed = Claimed::by(Some(&params));
+                let envelope = Envelope::open(Some(&params), &claimed)?;
+                black_box((claimed, envelope, call_params(Some(&params))?));
                 Ok(())
             }),
             Work::Encode => {
@@ -97,13 +97,17 @@ fn finished(task: &Task) -> Event {
     Event::Finished { fence: task.fence, outcome: outcome(), message: None }
 }
 
-/// The params of a request, as they come to its method.
-fn decoded(request: &'static str) -> anyhow::Result<RawJson> {
+/// A call of a session, as it comes to its method.
+fn decoded(request: &'static str) -> anyhow::Result<CallParams> {
+    Ok(CallParams::decode(Some(&params_of(request)?))?)
+}
+
+/// The params of a request.
+fn params_of(request: &'static str) -> anyhow::Result<RawJson> {
     let body = Bytes::from_static(request.as_bytes());
     let Ok(Incoming::One(Message::Request { params: Some(params), .. })) = decode(black_box(&body)) else {
         anyhow::bail!("a request with params");
     };
-    black_box(CallParams::decode(Some(&params))?);
     Ok(params)
 }
 

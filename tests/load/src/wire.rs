@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// Ids of requests have this many digits, so that a request keeps its length.
-const ID_DIGITS: usize = 12;
-const FIRST_ID: u64 = 100_000_000_000;
+const ID_DIGITS: usize = 15;
+const FIRST_ID: u64 = 100_000_000_000_000;
 /// Ids of one connection; no two requests of a session have the same.
 const IDS_PER_CONNECTION: u64 = 1_000_000_000;
 /// Ids of one of many clients, of which each asks a few times.

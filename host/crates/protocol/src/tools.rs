@@ -129,14 +129,26 @@ impl CallParams {
         let params = params.ok_or_else(|| RpcError::invalid_params("tools/call needs params"))?;
         let wire: CallWire<'_> =
             params.decode().map_err(|error| RpcError::invalid_params(format!("tools/call: {error}")))?;
+        let CallWire { name, arguments, task, meta } = wire;
+        Self::of(params, name, arguments, task, meta)
+    }
+
+    /// From its members, which are within `params`.
+    pub(crate) fn of(
+        params: &RawJson,
+        name: String,
+        arguments: Option<&RawValue>,
+        task: Option<&RawValue>,
+        meta: Option<Meta<'_>>,
+    ) -> Result<Self, RpcError> {
         let owner = params.bytes();
-        let arguments = wire.arguments.map_or_else(RawJson::empty_object, |raw| RawJson::within(&owner, raw));
+        let arguments = arguments.map_or_else(RawJson::empty_object, |raw| RawJson::within(&owner, raw));
         if !arguments.is_object() {
             return Err(RpcError::invalid_params("tools/call: `arguments` must be an object"));
         }
-        let progress_token = token_of(wire.meta, &owner)?;
-        let trace = wire.meta.and_then(|meta| meta.trace());
-        Ok(Self { name: wire.name, arguments, task: wire.task.map(requested_ttl), progress_token, trace })
+        let progress_token = token_of(meta, &owner)?;
+        let trace = meta.and_then(|meta| meta.trace());
+        Ok(Self { name, arguments, task: task.map(requested_ttl), progress_token, trace })
     }
 }
 

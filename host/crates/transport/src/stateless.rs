@@ -17,12 +17,16 @@ pub(crate) use methods::answer;
 pub(crate) use outlet::OwnOutlet;
 
 use crate::Server;
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use toolyard_dispatch::{Caller, Principal, RateKey};
 use toolyard_protocol::stateless::VERSION;
-use toolyard_protocol::stateless::envelope::{self, Claim, Envelope};
+use toolyard_protocol::stateless::envelope::{self, Claim, Claimed, Envelope};
 use toolyard_protocol::stateless::error::{tasks_required, unsupported_version};
+use toolyard_protocol::stateless::headers::name_of;
+use toolyard_protocol::stateless::input::{Retry, call_params};
+use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{DecodeError, Id, Message, RawJson, RpcError, TraceContext};
 
 /// The method whose answer is a stream of its own.
@@ -42,21 +46,21 @@ impl Server {
 /// What a request claims to be (26B). `initialize` opens a session unless it has a
 /// whole envelope of this revision; any other request that names a version means
 /// this revision, even if it means it wrongly.
-pub(crate) fn claim_of(method: &str, params: Option<&RawJson>) -> Claim {
-    let claim = envelope::claim(params);
+pub(crate) fn claim_of(method: &str, params: Option<&RawJson>) -> Claimed {
+    let claimed = Claimed::by(params);
     if method != "initialize" {
-        return claim;
+        return claimed;
     }
-    match &claim {
-        Claim::Version(version) if version == VERSION && Envelope::decode(params).is_ok() => claim,
-        _ => Claim::None,
+    match &claimed.claim {
+        Claim::Version(version) if version == VERSION && Envelope::open(params, &claimed).is_ok() => claimed,
+        _ => Claimed::NONE,
     }
 }
 
 /// Whether a member of a batch claims to be of this revision, which has none.
 pub(crate) fn is_among(members: &[Result<Message, DecodeError>]) -> bool {
     members.iter().any(|member| match member {
-        Ok(Message::Request { method, params, .. }) => claim_of(method, params.as_ref()) != Claim::None,
+        Ok(Message::Request { method, params, .. }) => claim_of(method, params.as_ref()).claim != Claim::None,
         Ok(Message::Notification { params, .. }) => envelope::claim(params.as_ref()) != Claim::None,
         Ok(Message::Response { .. }) | Err(_) => false,
     })
@@ -95,6 +99,8 @@ pub(crate) struct Request {
     pub params: Option<RawJson>,
     pub envelope: Envelope,
     pub trace: Option<TraceContext>,
+    /// The params of `tools/call`, if it is that: they are looked at before it is done.
+    pub call: Option<Result<(CallParams, Retry), RpcError>>,
 }
 
 impl Request {
@@ -102,9 +108,9 @@ impl Request {
     ///
     /// # Errors
     /// `-32602`, `-32022`.
-    pub fn open(server: &Arc<Server>, received: &Received, claim: &Claim) -> Result<Envelope, Wrong> {
+    pub fn open(server: &Arc<Server>, received: &Received, claimed: &Claimed) -> Result<Envelope, Wrong> {
         let params = received.params.as_ref();
-        let opened = Envelope::decode(params).and_then(|envelope| match claim {
+        let opened = Envelope::open(params, claimed).and_then(|envelope| match &claimed.claim {
             Claim::Version(version) if version == VERSION => Ok(envelope),
             Claim::Version(version) => Err(unsupported_version(version)),
             Claim::None | Claim::Malformed => Err(RpcError::invalid_params("`_meta` names no version")),
@@ -115,9 +121,9 @@ impl Request {
     /// The request of this sender.
     pub fn new(server: &Arc<Server>, received: Received, envelope: Envelope, sender: &Sender) -> Self {
         let Received { id, method, params, trace } = received;
-        let client = envelope.client.as_ref().map(|client| client.name.as_str());
         // For the log alone: a name never decides anything (26R-5).
-        tracing::trace!(method, client, "a request that stands alone");
+        tracing::trace!(method, client = ?envelope.client(), "a request that stands alone");
+        let call = (method == "tools/call").then(|| call_params(params.as_ref()));
         let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
         Self {
             server: server.clone(),
@@ -128,6 +134,16 @@ impl Request {
             params,
             envelope,
             trace,
+            call,
+        }
+    }
+
+    /// What `Mcp-Name` has to say for it; `None` where the body does not say it either
+    /// (26H-7).
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        match &self.call {
+            Some(Ok((call, _))) => Some(Cow::Borrowed(&call.name)),
+            _ => name_of(&self.method, self.params.as_ref()).map(Cow::Owned),
         }
     }
 
@@ -160,7 +176,7 @@ mod tests {
     const WHOLE: &str = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
 
     fn claim(method: &str, params: &str) -> Claim {
-        claim_of(method, Some(&RawJson::parse(params.to_owned()).expect("test JSON")))
+        claim_of(method, Some(&RawJson::parse(params.to_owned()).expect("test JSON"))).claim
     }
 
     #[test]
@@ -178,6 +194,6 @@ mod tests {
         assert_eq!(claim("initialize", &number), Claim::None);
         assert_eq!(claim("tools/list", &number), Claim::Malformed);
         assert_eq!(claim("tools/list", "{}"), Claim::None);
-        assert_eq!(claim_of("ping", None), Claim::None);
+        assert_eq!(claim_of("ping", None).claim, Claim::None);
     }
 }

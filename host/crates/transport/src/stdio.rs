@@ -225,11 +225,12 @@ impl Client {
         match message {
             Message::Request { id, method, params } => {
                 // Which generation a line is of, it says itself (26B-5).
-                match claim_of(&method, params.as_ref()) {
+                let claimed = claim_of(&method, params.as_ref());
+                match claimed.claim {
                     Claim::None => {}
-                    claim => {
+                    Claim::Version(_) | Claim::Malformed => {
                         let received = Received { id, method, params, trace: None };
-                        return self.stateless.take(received, &claim, line);
+                        return self.stateless.take(received, &claimed, line);
                     }
                 }
                 if method == "initialize" {

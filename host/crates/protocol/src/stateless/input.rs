@@ -3,7 +3,9 @@
 
 use super::META_SERVER_INFO;
 use super::members::each;
+use crate::progress::Meta;
 use crate::question::Kind;
+use crate::tools::CallParams;
 use crate::{RawJson, RpcError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -39,12 +41,44 @@ impl Retry {
         let Some(params) = params else { return Ok(Self::default()) };
         let wrong = |what: &str| RpcError::invalid_params(format!("{method}: {what}"));
         let wire: RetryWire<'_> = params.decode().map_err(|error| wrong(&error.to_string()))?;
-        let responses =
-            wire.responses.map(|raw| responses(params, raw)).transpose().map_err(|e| wrong(&e))?;
-        let state = wire.state.map(|raw| serde_json::from_str(raw.get())).transpose();
-        let state = state.map_err(|_| wrong("`requestState` must be a string"))?;
+        Self::of(params, wire.responses, wire.state).map_err(|what| wrong(&what))
+    }
+
+    fn of(params: &RawJson, given: Option<&RawValue>, state: Option<&RawValue>) -> Result<Self, String> {
+        let responses = given.map(|raw| responses(params, raw)).transpose()?;
+        let state = state.map(|raw| serde_json::from_str(raw.get())).transpose();
+        let state = state.map_err(|_| "`requestState` must be a string".to_owned())?;
         Ok(Self { responses: responses.unwrap_or_default(), state })
     }
+}
+
+#[derive(Deserialize)]
+struct CallWire<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "crate::raw::present")]
+    task: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<Meta<'a>>,
+    #[serde(borrow, default, rename = "inputResponses", deserialize_with = "crate::raw::present")]
+    responses: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "requestState", deserialize_with = "crate::raw::present")]
+    state: Option<&'a RawValue>,
+}
+
+/// The params of `tools/call` with what they bring from the round before, which are
+/// read once for both.
+///
+/// # Errors
+/// As those of [`CallParams::decode`] and [`Retry::decode`].
+pub fn call_params(params: Option<&RawJson>) -> Result<(CallParams, Retry), RpcError> {
+    let wrong = |what: &str| RpcError::invalid_params(format!("tools/call: {what}"));
+    let params = params.ok_or_else(|| RpcError::invalid_params("tools/call needs params"))?;
+    let wire: CallWire<'_> = params.decode().map_err(|error| wrong(&error.to_string()))?;
+    let retry = Retry::of(params, wire.responses, wire.state).map_err(|what| wrong(&what))?;
+    let CallWire { name, arguments, task, meta, .. } = wire;
+    Ok((CallParams::of(params, name, arguments, task, meta)?, retry))
 }
 
 fn responses(params: &RawJson, raw: &RawValue) -> Result<HashMap<String, RawJson>, String> {

@@ -18,11 +18,16 @@ pub(super) struct Member<'a> {
 impl<'a> Member<'a> {
     /// Whether it has this name.
     pub fn is(&self, name: &str) -> bool {
-        if self.name.contains('\\') {
+        if self.is_escaped() {
             // Half a surrogate pair is JSON, but the name of nothing that we know.
             return serde_json::from_str::<String>(self.name).is_ok_and(|text| text == name);
         }
         self.name.len() == name.len() + 2 && &self.name[1..self.name.len() - 1] == name
+    }
+
+    /// Whether something in its name is escaped.
+    pub fn is_escaped(&self) -> bool {
+        self.name.contains('\\')
     }
 
     /// Its value if that is an object.

@@ -2,9 +2,9 @@
 //! looks at it (H-7).
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::Request;
 use hyper::body::Incoming;
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ pub(crate) enum BodyError {
 }
 
 pub(crate) async fn read(
-    request: Request<Incoming>,
+    headers: &HeaderMap,
+    body: Incoming,
     most: usize,
     time: Duration,
 ) -> Result<Bytes, BodyError> {
-    let announced =
-        request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > most as u64) {
         return Err(BodyError::TooLarge);
     }
-    let collected = Limited::new(request.into_body(), most).collect();
+    let collected = Limited::new(body, most).collect();
     match tokio::time::timeout(time, collected).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(BodyError::TooLarge),

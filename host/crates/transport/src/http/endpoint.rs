@@ -2,6 +2,7 @@
 
 use super::cors;
 use super::hub::{Hub, LiveSession};
+use super::mirrored::PROTOCOL_VERSION;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
 use crate::methods::Refusal;
@@ -207,7 +208,7 @@ impl Endpoint {
 /// H-5: a version that is not spoken here is refused; a missing one is that of the
 /// session.
 pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
-    let Some(version) = headers.get("mcp-protocol-version") else { return Ok(()) };
+    let Some(version) = headers.get(&PROTOCOL_VERSION) else { return Ok(()) };
     let spoken =
         version.to_str().ok().and_then(Revision::parse).filter(|known| known.spoken_over(Transport::Http));
     if spoken.is_some() {
@@ -221,8 +222,15 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
     Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into())
 }
 
-/// H-6: `406` unless every one of these media types is accepted.
+/// What nearly every client sends, as the specification writes it.
+const BOTH: &str = "application/json, text/event-stream";
+
+/// H-6: `406` unless every one of these media types, of which there are two, is accepted.
 pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Result<(), Refused> {
+    let mut all = headers.get_all(ACCEPT).iter();
+    if all.next().is_some_and(|value| value == BOTH) && all.next().is_none() {
+        return Ok(());
+    }
     let values = || headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     if wanted.iter().all(|(kind, sub)| super::accepts(values(), kind, sub)) {
         return Ok(());

@@ -35,7 +35,11 @@ pub fn accepts<'a>(values: impl Iterator<Item = &'a str>, kind: &str, sub: &str)
 /// Whether a `Content-Type` is `application/json`, parameters aside.
 #[must_use]
 pub fn is_json(content_type: &str) -> bool {
-    content_type.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
+    content_type == "application/json"
+        || content_type
+            .split(';')
+            .next()
+            .is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
 }
 
 #[cfg(test)]

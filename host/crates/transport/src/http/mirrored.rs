@@ -5,24 +5,25 @@
 //! we at the other.
 
 use http::{HeaderMap, HeaderName};
+use std::borrow::Cow;
 use toolyard_protocol::stateless::error::header_mismatch;
-use toolyard_protocol::stateless::headers::{name_member, name_of, value};
+use toolyard_protocol::stateless::headers::{name_member, value};
 use toolyard_protocol::stateless::param_headers::ParamHeader;
 use toolyard_protocol::stateless::{VERSION, envelope::Claim};
 use toolyard_protocol::{RawJson, RpcError};
 
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
+pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const PARAM: &str = "mcp-param-";
 
 /// Whether the version header means this generation (26B).
 pub(super) fn names_stateless(headers: &HeaderMap) -> bool {
-    matches!(sole(headers, PROTOCOL_VERSION), Ok(Some(version)) if version == VERSION)
+    matches!(sole(headers, &PROTOCOL_VERSION), Ok(Some(version)) if version == VERSION)
 }
 
 /// The one value of a header, without the spaces and tabs around it.
-fn sole<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
+fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else { return Ok(None) };
     let text = first.to_str().map_err(|_| header_mismatch(format!("the header {name} is malformed")))?;
@@ -32,14 +33,14 @@ fn sole<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcEr
     }
 }
 
-fn same(name: &str, header: &str, body: &str) -> Result<(), RpcError> {
+fn same(name: &HeaderName, header: &str, body: &str) -> Result<(), RpcError> {
     if header == body {
         return Ok(());
     }
     Err(header_mismatch(format!("the header {name} differs from the body")))
 }
 
-fn missing(name: &str) -> RpcError {
+fn missing(name: &HeaderName) -> RpcError {
     header_mismatch(format!("the header {name} is missing"))
 }
 
@@ -49,30 +50,30 @@ fn missing(name: &str) -> RpcError {
 /// # Errors
 /// `-32020`.
 pub(super) fn check_version(headers: &HeaderMap, claim: &Claim) -> Result<(), RpcError> {
-    let header = sole(headers, PROTOCOL_VERSION)?.ok_or_else(|| missing(PROTOCOL_VERSION))?;
+    let header = sole(headers, &PROTOCOL_VERSION)?.ok_or_else(|| missing(&PROTOCOL_VERSION))?;
     match claim {
-        Claim::Version(version) => same(PROTOCOL_VERSION, header, version),
+        Claim::Version(version) => same(&PROTOCOL_VERSION, header, version),
         Claim::None | Claim::Malformed => Ok(()),
     }
 }
 
 /// Whether `Mcp-Method`, and `Mcp-Name` where the method has it, say what the body
-/// says (26H-3).
+/// says (26H-3); `name` is what `Mcp-Name` has to say.
 ///
 /// # Errors
 /// `-32020`.
-pub(super) fn check_method(
+pub(super) fn check_method<'a>(
     headers: &HeaderMap,
     method: &str,
-    params: Option<&RawJson>,
+    name: impl FnOnce() -> Option<Cow<'a, str>>,
 ) -> Result<(), RpcError> {
-    same(METHOD, sole(headers, METHOD)?.ok_or_else(|| missing(METHOD))?, method)?;
+    same(&METHOD, sole(headers, &METHOD)?.ok_or_else(|| missing(&METHOD))?, method)?;
     if name_member(method).is_none() {
         return Ok(());
     }
-    match (sole(headers, NAME)?, name_of(method, params)) {
-        (Some(header), Some(body)) => same(NAME, &value(header)?, &body),
-        (None, Some(_)) => Err(missing(NAME)),
+    match (sole(headers, &NAME)?, name()) {
+        (Some(header), Some(body)) => same(&NAME, &value(header)?, &body),
+        (None, Some(_)) => Err(missing(&NAME)),
         (Some(_), None) => Err(header_mismatch("the header mcp-name names what the body does not")),
         // 26H-7: the params are what is wrong.
         (None, None) => Ok(()),
@@ -85,11 +86,11 @@ pub(super) fn check_method(
 /// # Errors
 /// `-32020`.
 pub(super) fn check_notification(headers: &HeaderMap, method: &str, claim: &Claim) -> Result<(), RpcError> {
-    if let (Some(header), Claim::Version(version)) = (sole(headers, PROTOCOL_VERSION)?, claim) {
-        same(PROTOCOL_VERSION, header, version)?;
+    if let (Some(header), Claim::Version(version)) = (sole(headers, &PROTOCOL_VERSION)?, claim) {
+        same(&PROTOCOL_VERSION, header, version)?;
     }
-    match sole(headers, METHOD)? {
-        Some(header) => same(METHOD, header, method),
+    match sole(headers, &METHOD)? {
+        Some(header) => same(&METHOD, header, method),
         None => Ok(()),
     }
 }
@@ -107,7 +108,7 @@ pub(super) fn check_params(
     for param in wanted {
         // A name that HTTP cannot carry is in no request.
         let name = HeaderName::try_from(format!("{PARAM}{}", param.name)).ok();
-        let header = name.map(|name| sole(headers, name.as_str())).transpose()?.flatten();
+        let header = name.map(|name| sole(headers, &name)).transpose()?.flatten();
         param.check(arguments, header)?;
     }
     Ok(())
@@ -117,6 +118,7 @@ pub(super) fn check_params(
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use toolyard_protocol::stateless::headers::name_of;
     use toolyard_protocol::stateless::param_headers::param_headers;
 
     fn headers(given: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -162,7 +164,8 @@ mod tests {
     fn t_26h_3_26h_5_26h_7_method_and_name_say_what_the_body_says() {
         let call = json(r#"{"name":"gr\u00fc\u00dfe"}"#);
         let check = |given: &[(&'static str, &'static str)], params| {
-            check_method(&headers(given), "tools/call", Some(params)).map_err(|error| error.code)
+            let name = || name_of("tools/call", Some(params)).map(Cow::Owned);
+            check_method(&headers(given), "tools/call", name).map_err(|error| error.code)
         };
         let encoded = ("mcp-name", "=?base64?Z3LDvMOfZQ==?=");
         assert_eq!(check(&[("mcp-method", "tools/call"), encoded], &call), Ok(()));
@@ -175,7 +178,7 @@ mod tests {
         let nameless = json("{}");
         assert_eq!(check(&[("mcp-method", "tools/call")], &nameless), Ok(()), "26H-7");
         assert_eq!(check(&[("mcp-method", "tools/call"), encoded], &nameless), Err(-32020));
-        let list = check_method(&headers(&[("mcp-method", "tools/list"), encoded]), "tools/list", None);
+        let list = check_method(&headers(&[("mcp-method", "tools/list"), encoded]), "tools/list", || None);
         assert_eq!(list, Ok(()), "a list has no name");
     }
 

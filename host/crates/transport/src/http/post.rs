@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use http::header::{CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use hyper::Request;
 use hyper::body::Incoming as HttpBody;
@@ -31,13 +32,13 @@ const STATES: usize = 8;
 
 impl Endpoint {
     pub(super) async fn post(&self, request: Request<HttpBody>, by: &Visitor) -> Result<Reply, Refused> {
-        check_kind(request.headers())?;
-        let headers = request.headers().clone();
+        let (Parts { headers, .. }, body) = request.into_parts();
+        check_kind(&headers)?;
         // What is wrong with the version header matters to sessions only, and whether
         // the request belongs to one is said by its body (26B).
         let spoken = check_version(&headers);
         let stateless = mirrored::names_stateless(&headers);
-        let message = match self.read(request).await {
+        let message = match self.read(&headers, body).await {
             Ok(message) => message,
             // A body that says nothing leaves it to the header.
             Err(refused) => return Err(if stateless { refused } else { spoken.err().unwrap_or(refused) }),
@@ -45,15 +46,16 @@ impl Endpoint {
         let trace = trace_of(&headers);
         match message {
             Incoming::One(Message::Request { id, method, params }) => {
-                match claim_of(&method, params.as_ref()) {
+                let claimed = claim_of(&method, params.as_ref());
+                match claimed.claim {
                     Claim::None if stateless => Ok(self.without_envelope(&id, &method, params.as_ref())),
                     Claim::None => {
                         spoken?;
                         self.of_session(&headers, by, (id, method, params), trace).await
                     }
-                    claim => {
+                    Claim::Version(_) | Claim::Malformed => {
                         let received = Received { id, method, params, trace };
-                        Ok(Box::pin(self.stateless(&headers, received, &claim, by)).await)
+                        Ok(Box::pin(self.stateless(&headers, received, &claimed, by)).await)
                     }
                 }
             }
@@ -106,9 +108,9 @@ impl Endpoint {
     }
 
     /// The decoded body.
-    async fn read(&self, request: Request<HttpBody>) -> Result<Incoming, Refused> {
+    async fn read(&self, headers: &HeaderMap, body: HttpBody) -> Result<Incoming, Refused> {
         let settings = &self.server.settings;
-        let body = body::read(request, settings.message_bytes, settings.body_time)
+        let body = body::read(headers, body, settings.message_bytes, settings.body_time)
             .await
             .map_err(|why| reply::bad_body(why, settings.message_bytes))?;
         Ok(decode(&body).map_err(|fault| malformed(&fault))?)

@@ -21,8 +21,8 @@ use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use toolyard_dispatch::{CallParams, Handover, Stop};
-use toolyard_protocol::stateless::envelope::{Claim, Envelope};
+use toolyard_dispatch::{Handover, Stop};
+use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope};
 use toolyard_protocol::stateless::error::header_mismatch;
 use toolyard_protocol::{Id, RawJson, RpcError};
 
@@ -32,12 +32,12 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         received: Received,
-        claim: &Claim,
+        claimed: &Claimed,
         by: &Visitor,
     ) -> Reply {
         self.server.metrics.asked(&received.method);
         let id = received.id.clone();
-        let request = match self.taken_in(headers, received, claim, by) {
+        let request = match self.taken_in(headers, received, claimed, by) {
             Ok(request) => request,
             Err(wrong) => return self.whole(wrong.answer(&id)),
         };
@@ -49,22 +49,20 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         received: Received,
-        claim: &Claim,
+        claimed: &Claimed,
         by: &Visitor,
     ) -> Result<Request, Wrong> {
         let server = &self.server;
         let bad = |error| Wrong::bad_request(server, error);
-        mirrored::check_version(headers, claim).map_err(bad)?;
-        let envelope = Request::open(server, &received, claim)?;
-        mirrored::check_method(headers, &received.method, received.params.as_ref()).map_err(bad)?;
+        mirrored::check_version(headers, &claimed.claim).map_err(bad)?;
+        let envelope = Request::open(server, &received, claimed)?;
         let principal = by.principal.clone();
         let sender = Sender { principal, peer: Some(by.peer), key: by.key.clone() };
         let request = Request::new(server, received, envelope, &sender);
+        mirrored::check_method(headers, &request.method, || request.name()).map_err(bad)?;
         request.admit()?;
         // Arguments that cannot be read are left to whoever reads them.
-        if request.method == "tools/call"
-            && let Ok(call) = CallParams::decode(request.params.as_ref())
-        {
+        if let Some(Ok((call, _))) = &request.call {
             let has_tasks = request.envelope.tasks;
             let wanted = server.dispatch.param_headers(&request.caller, &call.name, has_tasks);
             mirrored::check_params(headers, &wanted, &call.arguments).map_err(bad)?;

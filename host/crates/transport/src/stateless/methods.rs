@@ -42,9 +42,10 @@ fn operation(method: &str) -> Option<Operation> {
 
 /// The answer to a request that was admitted; none if its sender takes no answer any
 /// more, which `stop` says. Notices leave by `outlet` while it is under way.
-pub(crate) async fn answer(request: Request, outlet: Arc<dyn Outlet>, stop: Arc<Stop>) -> Option<Answer> {
+pub(crate) async fn answer(mut request: Request, outlet: Arc<dyn Outlet>, stop: Arc<Stop>) -> Option<Answer> {
+    let call = request.call.take();
     let asked = Asked { request, outlet, stop };
-    let outcome = asked.outcome().await;
+    let outcome = asked.outcome(call).await;
     asked.request.answered(outcome, &asked.stop)
 }
 
@@ -56,11 +57,14 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    async fn outcome(&self) -> Result<Given, Failure> {
+    async fn outcome(&self, call: Option<Result<(CallParams, Retry), RpcError>>) -> Result<Given, Failure> {
         let Request { server, caller, key, method, params, .. } = &self.request;
         let dispatch = &server.dispatch;
         if let Some(operation) = operation(method) {
             dispatch.pace(key, operation)?;
+        }
+        if let Some(call) = call {
+            return self.call(call?).await;
         }
         let params = params.as_ref();
         let cursor = || page::cursor(params);
@@ -85,7 +89,6 @@ impl Asked {
                 let cursor = cursor()?;
                 self.listed(&Box::pin(dispatch.list_prompts(caller, cursor.as_deref())).await?)
             }
-            "tools/call" => return self.call().await,
             "resources/read" => return Box::pin(self.read()).await,
             "prompts/get" => return Box::pin(self.prompt()).await,
             "completion/complete" => {
@@ -118,10 +121,8 @@ impl Asked {
         })
     }
 
-    async fn call(&self) -> Result<Given, Failure> {
-        let Request { server, caller, method, params, envelope, trace, .. } = &self.request;
-        let retry = Retry::decode(method, params.as_ref())?;
-        let mut params = CallParams::decode(params.as_ref())?;
+    async fn call(&self, (mut params, retry): (CallParams, Retry)) -> Result<Given, Failure> {
+        let Request { server, caller, envelope, trace, .. } = &self.request;
         params.trace = params.trace.or_else(|| trace.clone());
         let call = ToolCall {
             params,

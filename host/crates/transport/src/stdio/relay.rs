@@ -166,12 +166,8 @@ pub(super) fn asks_for_task(dispatch: &Dispatch, params: Option<&RawJson>) -> bo
         .is_ok_and(|call| matches!(call.task, Some(Ok(_))) && may_be_task(dispatch, &call.name))
 }
 
-/// Whether this call, of a client that has the tasks extension, may become a task.
-pub(super) fn may_become_task(dispatch: &Dispatch, params: Option<&RawJson>) -> bool {
-    CallParams::decode(params).is_ok_and(|call| may_be_task(dispatch, &call.name))
-}
-
-fn may_be_task(dispatch: &Dispatch, tool: &str) -> bool {
+/// Whether a call of this tool may become a task.
+pub(super) fn may_be_task(dispatch: &Dispatch, tool: &str) -> bool {
     let catalog = dispatch.catalog();
     let tool = catalog.get(tool);
     dispatch.settings().tasks && tool.is_some_and(|tool| tool.spec().task_support != TaskSupport::Forbidden)

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Fault, Principal, RateKey};
-use toolyard_protocol::stateless::envelope::Claim;
+use toolyard_protocol::stateless::envelope::Claimed;
 use toolyard_protocol::{Id, RpcError, response};
 
 /// The requests of one pipe that stand alone.
@@ -47,11 +47,11 @@ impl Stateless {
 
     /// Takes a request in. What can be answered at once is given back; what cannot is
     /// answered when it is done.
-    pub fn take(&self, received: Received, claim: &Claim, line: Bytes) -> Option<Bytes> {
+    pub fn take(&self, received: Received, claimed: &Claimed, line: Bytes) -> Option<Bytes> {
         let server = &self.server;
         server.metrics.asked(&received.method);
         let id = received.id.clone();
-        let (request, taken) = match self.taken_in(received, claim) {
+        let (request, taken) = match self.taken_in(received, claimed) {
             Ok(both) => both,
             Err(wrong) => return Some(wrong.answer(&id).message),
         };
@@ -92,8 +92,8 @@ impl Stateless {
         None
     }
 
-    fn taken_in(&self, received: Received, claim: &Claim) -> Result<(Request, Taken), Wrong> {
-        let envelope = Request::open(&self.server, &received, claim)?;
+    fn taken_in(&self, received: Received, claimed: &Claimed) -> Result<(Request, Taken), Wrong> {
+        let envelope = Request::open(&self.server, &received, claimed)?;
         let request = Request::new(&self.server, received, envelope, &self.sender);
         request.admit()?;
         match self.outstanding.take(&request.id) {
@@ -140,9 +140,8 @@ impl Stateless {
 
 /// Whether this is a call that may become a task.
 fn may_become_task(request: &Request) -> bool {
-    request.method == "tools/call"
-        && request.envelope.tasks
-        && relay::may_become_task(&request.server.dispatch, request.params.as_ref())
+    matches!(&request.call, Some(Ok((call, _)))
+        if request.envelope.tasks && relay::may_be_task(&request.server.dispatch, &call.name))
 }
 
 /// Has the background host answer a call.

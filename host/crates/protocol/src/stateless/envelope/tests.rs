@@ -9,8 +9,13 @@ fn claim_of(params: &str) -> Claim {
     claim(Some(&RawJson::trusted(params.to_owned())))
 }
 
+/// Both ways, which come to the same.
 fn decode(params: &str) -> Result<Envelope, RpcError> {
-    Envelope::decode(Some(&RawJson::trusted(params.to_owned())))
+    let params = RawJson::trusted(params.to_owned());
+    let decoded = Envelope::decode(Some(&params));
+    let opened = Envelope::open(Some(&params), &Claimed::by(Some(&params)));
+    assert_eq!(format!("{opened:?}"), format!("{decoded:?}"), "{params:?}");
+    opened
 }
 
 /// With these members of `_meta` besides the two that are required.
@@ -124,7 +129,7 @@ fn an_envelope_without_what_it_needs_names_it() {
 /// 26R-1, 26R-5: who the client is need not be said, and may be said badly.
 #[test]
 fn the_name_of_the_client_is_optional() {
-    let client = |more: &str| decode(&with(more)).expect(more).client;
+    let client = |more: &str| decode(&with(more)).expect(more).client();
     assert_eq!(client(""), None);
     let named = client(&format!(r#",{CI}:{{"name":"c","version":"1","websiteUrl":"x"}}"#)).expect("named");
     assert_eq!((named.name.as_str(), named.version.as_str()), ("c", "1"));
@@ -212,4 +217,21 @@ proptest::proptest! {
         let other = format!(r#"{{"arguments":{{"text":{text}}},"_meta":{{"other":{text}}}}}"#);
         proptest::prop_assert_eq!(claim_of(&other), Claim::None);
     }
+}
+
+/// Whatever else is there, what is known of the claim changes nothing.
+#[test]
+fn an_envelope_is_read_the_same_with_its_claim_known() {
+    for params in [
+        format!(r#"{{"_meta":5,"_meta":{{{PV}:"a",{CC}:{{}}}}}}"#),
+        format!(r#"{{"_meta":{{{PV}:"a",{CC}:{{}}}},"_meta":5}}"#),
+        format!(r#"{{"\u005fmeta":{{}},"_meta":{{{PV}:"a",{CC}:{{}}}}}}"#),
+        format!(r#"{{"\ud800":1,"_meta":{{{PV}:"a",{CC}:{{}}}}}}"#),
+        format!(r#"{{"_meta":{{{PV}:"a",{CC}:{{}},"\ud800":1}}}}"#),
+        format!(r#"{{"_meta":{{{PV}:"a\u0062",{CC}:{{}}}}}}"#),
+    ] {
+        drop(decode(&params));
+    }
+    let params = format!(r#"{{"_meta":5,"_meta":{{{PV}:"a",{CC}:{{}}}}}}"#);
+    assert_eq!(decode(&params).expect_err("two of them").code, -32602);
 }
