@@ -37,6 +37,8 @@ pub struct Cpu {
 pub struct Memory {
     /// What of it is in memory, in KiB.
     pub resident_kib: u64,
+    /// Resident, and of no file: what it shares with nobody, itself included.
+    pub anonymous_kib: u64,
     /// The tables of its pages, in KiB.
     pub page_tables_kib: u64,
     /// How many mappings it has.
@@ -146,6 +148,7 @@ impl Server {
         };
         Ok(Memory {
             resident_kib: field("VmRSS")?,
+            anonymous_kib: field("RssAnon")?,
             page_tables_kib: field("VmPTE")?,
             mappings: file("maps")?.lines().count() as u64,
         })

@@ -25,6 +25,8 @@ struct Row {
     asleep: usize,
     seconds: f64,
     resident_mb: f64,
+    /// Of that, what is of no file.
+    own_mb: f64,
     tables_mb: f64,
     mappings: f64,
     /// What a plain call is told on top.
@@ -33,7 +35,7 @@ struct Row {
 
 impl Row {
     fn kib_each(&self) -> f64 {
-        (self.resident_mb + self.tables_mb) * 1e6 / 1_024.0 / self.asleep.max(1) as f64
+        (self.own_mb + self.tables_mb) * 1e6 / 1_024.0 / self.asleep.max(1) as f64
     }
 }
 
@@ -74,6 +76,7 @@ async fn row(work: &Path, tasks: usize) -> anyhow::Result<Row> {
         tasks,
         asleep,
         seconds,
+        own_mb: (after.anonymous_kib.saturating_sub(before.anonymous_kib)) as f64 * 1_024.0 / 1e6,
         resident_mb: (after.resident_kib.saturating_sub(before.resident_kib)) as f64 * 1_024.0 / 1e6,
         tables_mb: (after.page_tables_kib.saturating_sub(before.page_tables_kib)) as f64 * 1_024.0 / 1e6,
         mappings: after.mappings.saturating_sub(before.mappings) as f64 / asleep.max(1) as f64,
@@ -100,12 +103,15 @@ fn section(rows: &[Row]) -> Section {
     let mut section = Section::new(
         "Suspended tasks",
         "Tasks of `wait`, created one after the other by one client. Each that has room is a guest that sleeps in \
-         the host; the others wait for room. Memory is what the process has beyond what it had before.",
+         the host; the others wait for room. Memory is what the process has beyond what it had before; what a guest has is that \
+         of no file, and its page tables: pages of the component's image are there once for all guests, though the process \
+         counts them once for each.",
         &[
             "tasks",
             "asleep",
             "seconds",
             "resident MB",
+            "of it of no file",
             "page tables MB",
             "KiB a guest",
             "mappings a guest",
@@ -119,13 +125,14 @@ fn section(rows: &[Row]) -> Section {
             row.asleep.to_string(),
             shown(row.seconds),
             shown(row.resident_mb),
+            shown(row.own_mb),
             shown(row.tables_mb),
             shown(row.kib_each()),
             shown(row.mappings),
             row.refusal.clone().map_or_else(|| "—".to_owned(), |limit| format!("busy: {limit}")),
         ]);
         data.push(json!({
-            "tasks": row.tasks, "asleep": row.asleep, "seconds": row.seconds, "resident_mb": row.resident_mb,
+            "tasks": row.tasks, "asleep": row.asleep, "seconds": row.seconds, "resident_mb": row.resident_mb, "anonymous_mb": row.own_mb,
             "page_tables_mb": row.tables_mb, "mappings": row.mappings, "refusal": row.refusal,
         }));
     }

@@ -261,6 +261,10 @@ impl Dispatch {
         (run.trace, run.recording) = self.trace(call.params.trace, &tool);
         run.observation = call.observation.clone();
         run.rounds = rounds;
+        if era == Era::Stateless {
+            // Those of a session are the session's.
+            run.capabilities = run.capabilities.detached();
+        }
         run.is_task(&task);
         let run = Arc::new(run);
         // Registered before it is stored, so that a cancel which finds the record
@@ -350,14 +354,14 @@ impl Dispatch {
         let as_task = run.as_task().expect("it was made one before it was spawned");
         let AsTask { id, fence, expires_at, .. } = as_task;
         let (arguments, mut slot) = match place {
-            Place::Slot(slot) => (task.arguments, slot),
+            Place::Slot(slot) => (arguments_of(task), slot),
             Place::InLine(_) | Place::After(..) => {
                 // What it was given may be large, and is in the store until its turn.
                 drop(task);
                 let slot = tokio::select! {
                     biased;
                     () = run.stop.wait() => return,
-                    slot = self.slot_in_turn(place) => slot,
+                    slot = Box::pin(self.slot_in_turn(place)) => slot,
                 };
                 let Some(slot) = slot else { return };
                 if !guard.started() {
@@ -365,11 +369,11 @@ impl Dispatch {
                 }
                 // Durable before the guest begins: a later reader must know that
                 // it may have had effects.
-                match self.change_at_last(id, Event::Started { fence }, expires_at).await {
-                    Some(Changed::Done(task)) => (task.arguments, slot),
+                match Box::pin(self.change_at_last(id, Event::Started { fence }, expires_at)).await {
+                    Some(Changed::Done(task)) => (arguments_of(task), slot),
                     // By this run itself: the store had failed, and had written all the same.
                     Some(Changed::Refused(task, Refusal::AlreadyStarted)) if task.fence == fence => {
-                        (task.arguments, slot)
+                        (arguments_of(task), slot)
                     }
                     _ => return,
                 }
@@ -377,7 +381,7 @@ impl Dispatch {
         };
         // Apart, so that those who wait in line are small.
         let end = Box::pin(run.drive_tool(tool, arguments, slot.room())).await;
-        self.finish_task(as_task, end).await;
+        Box::pin(self.finish_task(as_task, end)).await;
         drop(slot);
     }
 
@@ -519,6 +523,12 @@ pub(crate) fn client(
         // For as long as it runs or waits; what it was cut from is not kept for it.
         progress_token: progress_token.map(|token| token.detached()),
     }
+}
+
+/// The arguments of a task that runs now, which may wait for hours: neither the rest of
+/// the task nor the request that they were cut from is kept for them.
+fn arguments_of(task: Task) -> RawJson {
+    task.arguments.detached()
 }
 
 fn log_store_failure(id: TaskId, error: &StoreError) {
