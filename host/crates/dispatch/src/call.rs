@@ -7,7 +7,7 @@ use crate::metrics::Measured;
 use crate::observe::Observation;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
-use crate::promote::Created;
+use crate::promote::{Created, Prospect};
 use crate::query::Caller;
 use crate::rounds::{InputRequired, Rounds};
 use crate::run::{AsTask, Client, Run};
@@ -81,14 +81,42 @@ pub(crate) struct Permitted {
     pub outlet: Arc<dyn Outlet>,
     pub task_outlet: Arc<dyn Outlet>,
     pub observation: Option<Arc<Observation>>,
-    _permit: Permit,
+    /// Held until it is answered.
+    pub permit: Permit,
+}
+
+/// A call that has begun. What most calls do without is apart, so that it is not part of
+/// each one's state.
+enum Begun<'a> {
+    Replied(CallReply),
+    Plain(Plain),
+    Apart(BoxFuture<'a, Result<CallReply, Fault>>),
+}
+
+/// How the client of a plain call is asked by the answer to its request.
+pub(crate) struct Asking {
+    pub rounds: Box<Rounds>,
+    pub may_be_task: bool,
+}
+
+/// A plain call under way.
+pub(crate) struct Plain {
+    pub run: Arc<Run>,
+    pub slot: Slot,
+    pub drive: BoxFuture<'static, RunEnd>,
+    /// The news that it has become a task, if it may.
+    pub became: Option<oneshot::Receiver<Task>>,
+    /// Set when the request is cancelled.
+    pub cancelled: Arc<Stop>,
+    /// Held until it is answered.
+    pub permit: Permit,
 }
 
 /// How a call is a task from its beginning.
 pub(crate) struct Origin {
     pub era: Era,
     pub ttl: RequestedTtl,
-    pub rounds: Option<Rounds>,
+    pub rounds: Option<Box<Rounds>>,
 }
 
 /// How a task comes by its slot.
@@ -107,19 +135,25 @@ impl Dispatch {
     /// [`Fault`]; nothing ran, no task exists.
     pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
         let observation = self.observe(caller, &call.params);
-        let reply = self.take_call(caller, call, observation.clone()).await;
+        let reply = match self.begin_call(caller, call, observation.clone()) {
+            Ok(Begun::Replied(reply)) => Ok(reply),
+            Ok(Begun::Plain(plain)) => self.end_of(plain).await,
+            Ok(Begun::Apart(reply)) => reply.await,
+            Err(fault) => Err(fault),
+        };
         if let Some(observation) = observation {
             observation.replied(&reply);
         }
         reply
     }
 
-    async fn take_call(
-        self: &Arc<Self>,
-        caller: &Caller,
+    /// All of a call that waits for nothing.
+    fn begin_call<'a>(
+        self: &'a Arc<Self>,
+        caller: &'a Caller,
         call: ToolCall,
         observation: Option<Arc<Observation>>,
-    ) -> Result<CallReply, Fault> {
+    ) -> Result<Begun<'a>, Fault> {
         if self.closing.is_set() {
             return Err(Fault::Closing);
         }
@@ -133,11 +167,11 @@ impl Dispatch {
         offer.pace(name)?;
         drop(offer);
         let ToolCall { params, terms, stop, outlet, task_outlet } = call;
-        let call = Permitted { params, stop, outlet, task_outlet, observation, _permit: permit };
+        let call = Permitted { params, stop, outlet, task_outlet, observation, permit };
         let has_tasks = match terms {
             Terms::Sessions { has_tasks } => has_tasks,
             Terms::Stateless { tasks, retry } => {
-                return Box::pin(self.call_statelessly(caller, tool, call, (tasks, retry))).await;
+                return Ok(Begun::Apart(self.call_statelessly(caller, tool, call, (tasks, retry)).boxed()));
             }
         };
         let name = || call.params.name.clone();
@@ -155,33 +189,60 @@ impl Dispatch {
                     Fault::InvalidParams(wrong)
                 })?;
                 let origin = Origin { era: Era::Sessions, ttl, rounds: None };
-                Box::pin(self.call_as_task(caller, tool, call, origin)).await
+                Ok(Begun::Apart(self.call_as_task(caller, tool, call, origin).boxed()))
             }
-            (None, _) => self.call_plainly(caller, tool, call).await,
+            (None, _) => self.begin_plainly(caller, tool, call),
         }
     }
 
-    async fn call_plainly(
+    fn begin_plainly(
         self: &Arc<Self>,
         caller: &Caller,
         tool: Arc<Measured>,
         call: Permitted,
-    ) -> Result<CallReply, Fault> {
+    ) -> Result<Begun<'static>, Fault> {
         if let Err(wrong) = tool.check(&call.params.arguments) {
             tool.misfit();
             // The model can mend this, so it is a result (TL-9).
-            return Ok(CallReply::Result(text_result(&wrong, true)));
+            return Ok(Begun::Replied(CallReply::Result(text_result(&wrong, true))));
         }
+        Ok(Begun::Plain(self.begin_run(caller, tool, call, None)?))
+    }
+
+    /// Sets up the run of a plain call; with what was asked and answered before where the
+    /// client is asked by answers.
+    pub(crate) fn begin_run(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<Measured>,
+        call: Permitted,
+        asking: Option<Asking>,
+    ) -> Result<Plain, Fault> {
+        let Permitted { params, stop: cancelled, outlet, observation, permit, .. } = call;
         let work = Work::Tool(tool.clone());
         let share = self.share(caller);
         let claim = Claim { owner: share.account.clone(), work: work.clone() };
         let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
-        let client = client(caller, share, call.outlet, call.params.progress_token);
-        let mut run = Run::new(self.clone(), work, call.stop, client);
-        (run.trace, run.recording) = self.trace(call.params.trace, &tool);
-        run.observation = call.observation;
+        let may_be_task = asking.as_ref().is_some_and(|asking| asking.may_be_task);
+        // What cancels the request must not stop the task that it may become (26H-13).
+        let stop = if may_be_task { Arc::default() } else { cancelled.clone() };
+        let client = client(caller, share, outlet, params.progress_token.clone());
+        let mut run = Run::new(self.clone(), work, stop, client);
+        (run.trace, run.recording) = self.trace(params.trace.clone(), &tool);
+        run.observation = observation;
+        run.rounds = asking.map(|asking| asking.rounds);
+        let became = may_be_task.then(|| {
+            let (prospect, became) = Prospect::new(caller, &tool, &params);
+            run.prospect = Some(Box::new(prospect));
+            became
+        });
         let run = Arc::new(run);
-        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room()).boxed();
+        let drive = run.clone().drive_tool(tool, params.arguments, slot.room()).boxed();
+        Ok(Plain { run, slot, drive, became, cancelled, permit })
+    }
+
+    async fn end_of(self: &Arc<Self>, plain: Plain) -> Result<CallReply, Fault> {
+        let Plain { run, slot, drive, permit: _permit, .. } = plain;
         let end = self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped);
         // C-1: who cancelled is answered no more, even if the guest took the hint and
         // returned before it was stopped.

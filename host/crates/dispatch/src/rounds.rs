@@ -109,37 +109,43 @@ struct Kept {
     answer: RawJson,
 }
 
+impl State {
+    /// What a client brings back, if it is ours, for this request, and not too old.
+    async fn brought(dispatch: &Dispatch, about: &About, text: &str, now: Timestamp) -> Result<Self, Fault> {
+        let keys = dispatch.stores.keys.keys(KeyUse::RequestState).await?;
+        let state: Option<Self> =
+            open(&keys, &about.scope(), text).and_then(|text| serde_json::from_str(&text).ok());
+        let state =
+            state.ok_or(Fault::RequestState("it is not one that this server gave for this request"))?;
+        if state.until <= now {
+            return Err(Fault::RequestState("it has expired; make the request again without it"));
+        }
+        Ok(state)
+    }
+}
+
 impl Rounds {
     /// Takes up a request of a stateless client.
     ///
     /// # Errors
     /// [`Fault::RequestState`] if what it brings is not what this host gave for this
     /// request, or is too old.
-    pub async fn begin(dispatch: &Dispatch, about: About, retry: Retry) -> Result<Self, Fault> {
+    pub async fn begin(dispatch: &Dispatch, about: About, retry: Retry) -> Result<Box<Self>, Fault> {
         let now = dispatch.clock.now();
-        let state = match retry.state {
-            Some(text) => {
-                let keys = dispatch.stores.keys.keys(KeyUse::RequestState).await?;
-                let state =
-                    open(&keys, &about.scope(), &text).and_then(|text| serde_json::from_str(&text).ok());
-                let state: State = state
-                    .ok_or(Fault::RequestState("it is not one that this server gave for this request"))?;
-                if state.until <= now {
-                    return Err(Fault::RequestState("it has expired; make the request again without it"));
-                }
-                Some(state)
-            }
+        let state = match &retry.state {
+            // Apart: most requests bring none.
+            Some(text) => Some(Box::pin(State::brought(dispatch, &about, text, now)).await?),
             None => None,
         };
         let answers = state.as_ref().map(|state| state.answers.clone()).unwrap_or_default();
-        Ok(Self {
+        Ok(Box::new(Self {
             about,
             responses: retry.responses,
             until: state.as_ref().map_or_else(|| now.plus(dispatch.settings.state_ms), |state| state.until),
             state,
             given: Mutex::new(Progress { answers, ..Progress::default() }),
             asked: Stop::default(),
-        })
+        }))
     }
 
     /// The answer to this question, if it was given, in this request or before.

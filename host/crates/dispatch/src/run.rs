@@ -78,13 +78,13 @@ pub(crate) struct Run {
     /// The trace that the guest's own requests belong to.
     pub trace: Option<TraceContext>,
     /// The record of the call, if it is traced.
-    pub recording: Option<Recording>,
+    pub recording: Option<Box<Recording>>,
     /// The call, if somebody looks on.
     pub observation: Option<Arc<Observation>>,
     /// How a stateless client is asked while this is a plain call.
-    pub rounds: Option<Rounds>,
+    pub rounds: Option<Box<Rounds>>,
     /// What it takes to become a task, if it may.
-    pub prospect: Option<Prospect>,
+    pub prospect: Option<Box<Prospect>>,
     /// Whether the guest has said that effects begin.
     affected: AtomicBool,
     asked: Mutex<Asked>,
@@ -200,7 +200,7 @@ impl Run {
 
     /// Whether it has to wait for its client's next request.
     pub fn is_suspended(&self) -> bool {
-        self.rounds.as_ref().is_some_and(Rounds::are_suspended)
+        self.rounds.as_ref().is_some_and(|rounds| rounds.are_suspended())
     }
 
     /// Notes what the guest took.

@@ -1,17 +1,13 @@
 //! `tools/call` by the rules of a stateless revision: the host decides what becomes a
 //! task, and the client is asked by the answer to its request.
 
-use crate::admit::Claim;
-use crate::call::{CallReply, Origin, Permitted, client};
+use crate::call::{Asking, CallReply, Origin, Permitted, Plain};
 use crate::metrics::Measured;
-use crate::promote::{Course, Created, EndOrTask, Handover, Prospect};
+use crate::promote::{Course, Created, EndOrTask, Handover};
 use crate::query::Caller;
 use crate::rounds::{About, Rounds};
-use crate::run::Run;
-use crate::runs::Work;
 use crate::stop::Stop;
 use crate::{Dispatch, Fault};
-use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::stateless::input::Retry;
@@ -38,7 +34,7 @@ impl Dispatch {
         }
         let CallParams { name, arguments, .. } = &call.params;
         let about = About::of(caller, "tools/call", name.clone(), arguments.clone());
-        let rounds = Box::pin(Rounds::begin(self, about, retry)).await?;
+        let rounds = Rounds::begin(self, about, retry).await?;
         let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
         let inline_for = tool.spec().inline_for.unwrap_or(match support {
             TaskSupport::Required => Duration::ZERO,
@@ -48,35 +44,19 @@ impl Dispatch {
             let origin = Origin { era: Era::Stateless, ttl: RequestedTtl::Absent, rounds: Some(rounds) };
             return Box::pin(self.call_as_task(caller, tool, call, origin)).await;
         }
-        let work = Work::Tool(tool.clone());
-        let share = self.share(caller);
-        let claim = Claim { owner: share.account.clone(), work: work.clone() };
-        let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
-        let client = client(caller, share, call.outlet, call.params.progress_token.clone());
-        // What cancels the request must not stop the task that it may become (26H-13).
-        let stop = if may_be_task { Arc::new(Stop::default()) } else { call.stop.clone() };
-        let mut run = Run::new(self.clone(), work, stop, client);
-        (run.trace, run.recording) = self.trace(call.params.trace.clone(), &tool);
-        run.observation = call.observation;
-        run.rounds = Some(rounds);
-        let became = may_be_task.then(|| {
-            let (prospect, became) = Prospect::new(caller, &tool, &call.params);
-            run.prospect = Some(prospect);
-            became
-        });
-        let run = Arc::new(run);
-        let drive = run.clone().drive_tool(tool, call.params.arguments, slot.room()).boxed();
+        let plain = self.begin_run(caller, tool, call, Some(Asking { rounds, may_be_task }))?;
+        let Plain { run, slot, drive, became, cancelled, permit: _permit } = plain;
         let end = match became {
             None => self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped),
             Some(became) => {
-                let course = Course { run: &run, became, stop: &call.stop, inline_for };
+                let course = Course { run: &run, became, stop: &cancelled, inline_for };
                 match self.to_end_or_task(course, slot, drive).await {
                     EndOrTask::End(end) => end,
-                    EndOrTask::Task(task) => return self.created(&task, &call.stop),
+                    EndOrTask::Task(task) => return self.created(&task, &cancelled),
                 }
             }
         };
-        if call.stop.is_set() {
+        if cancelled.is_set() {
             return Err(if self.closing.is_set() { Fault::Closing } else { Fault::Cancelled });
         }
         match (end, &run.rounds) {

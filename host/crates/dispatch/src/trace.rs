@@ -83,17 +83,19 @@ impl Dispatch {
         &self,
         parent: Option<TraceContext>,
         tool: &Arc<Measured>,
-    ) -> (Option<TraceContext>, Option<Recording>) {
+    ) -> (Option<TraceContext>, Option<Box<Recording>>) {
         let Some(traces) = self.traces.get() else { return (parent, None) };
         let context = traces.begin(parent.as_ref());
-        let recording = context.sampled.then(|| Recording {
-            context: context.clone(),
-            parent,
-            tool: tool.clone(),
-            task: OnceLock::new(),
-            began: traces.now(),
-            course: Mutex::default(),
-            traces: traces.clone(),
+        let recording = context.sampled.then(|| {
+            Box::new(Recording {
+                context: context.clone(),
+                parent,
+                tool: tool.clone(),
+                task: OnceLock::new(),
+                began: traces.now(),
+                course: Mutex::default(),
+                traces: traces.clone(),
+            })
         });
         (Some(context), recording)
     }

@@ -130,7 +130,8 @@ impl Auth {
         if !self.is_required() {
             return Ok(self.anonymous.clone());
         }
-        let found = self.found(headers, tracker).await;
+        // Apart: a host that asks for no token does without.
+        let found = Box::pin(self.found(headers, tracker)).await;
         if let Err(why) = &found
             && *why != Denied::Missing
         {

@@ -118,14 +118,14 @@ impl Request {
         opened.map_err(|error| Wrong::bad_request(server, error))
     }
 
-    /// The request of this sender.
-    pub fn new(server: &Arc<Server>, received: Received, envelope: Envelope, sender: &Sender) -> Self {
+    /// The request of this sender. In a box: it is handed from future to future.
+    pub fn new(server: &Arc<Server>, received: Received, envelope: Envelope, sender: &Sender) -> Box<Self> {
         let Received { id, method, params, trace } = received;
         // For the log alone: a name never decides anything (26R-5).
         tracing::trace!(method, client = ?envelope.client(), "a request that stands alone");
         let call = (method == "tools/call").then(|| call_params(params.as_ref()));
         let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
-        Self {
+        Box::new(Self {
             server: server.clone(),
             caller: Arc::new(caller),
             key: sender.key.clone(),
@@ -135,7 +135,7 @@ impl Request {
             envelope,
             trace,
             call,
-        }
+        })
     }
 
     /// What `Mcp-Name` has to say for it; `None` where the body does not say it either

@@ -113,6 +113,19 @@ impl Stream {
         self.changed.notify_waiters();
     }
 
+    /// Ends the stream if nothing was written to it, so that what would have been its only
+    /// message can go another way. False if there is something.
+    pub fn end_unwritten(&self) -> bool {
+        let mut state = self.lock();
+        if state.next > 1 {
+            return false;
+        }
+        state.ended.get_or_insert_with(Instant::now);
+        drop(state);
+        self.changed.notify_waiters();
+        true
+    }
+
     /// Bytes that its log holds.
     pub fn bytes(&self) -> usize {
         self.lock().log_bytes

@@ -9,7 +9,8 @@ use crate::methods::Refusal;
 use crate::metrics::Counted;
 use crate::tidings::Tidings;
 use http::header::{ACCEPT, ORIGIN};
-use http::{HeaderMap, Method, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, Uri};
 use hyper::Request;
 use hyper::body::Incoming;
 use std::net::IpAddr;
@@ -51,35 +52,41 @@ impl Endpoint {
 
     /// Answers a request, and counts it.
     pub async fn handle(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Reply {
-        let method = request.method().clone();
-        let mut reply = self.answer(request, peer).await;
+        let (Parts { method, uri, headers, .. }, body) = request.into_parts();
+        let of = method.clone();
+        let mut reply = match self.at_the_door(&method, &uri, &headers) {
+            Some(reply) => reply,
+            None => {
+                let origin = headers.get(ORIGIN).cloned();
+                // In a box, so that it is handed on as a pointer, and is not part of the state
+                // of a connection that asks nothing.
+                let mut reply = Box::pin(self.known((method, uri), headers, body, peer)).await;
+                if let Some(origin) = origin {
+                    cors::allow(&mut reply, origin);
+                }
+                reply
+            }
+        };
         let metrics = &self.server.metrics;
-        metrics.answered(&method, reply.status(), reply.extensions().get::<Counted>().is_some());
+        metrics.answered(&of, reply.status(), reply.extensions().get::<Counted>().is_some());
         reply.body_mut().count(&metrics.streams);
         reply
     }
 
-    async fn answer(&self, request: Request<Incoming>, peer: IpAddr) -> Reply {
-        if let Err(why) = self.server.door.check(request.uri().authority(), request.headers()) {
-            return why.into();
+    /// The answer to what is turned away at the door, or does not have to pass it.
+    fn at_the_door(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
+        if let Err(why) = self.server.door.check(uri.authority(), headers) {
+            return Some(why.into());
         }
-        let origin = request.headers().get(ORIGIN).cloned();
-        if let Some(reply) = self.metadata(&request) {
-            return reply;
-        }
-        let mut reply = self.known(request, peer).await;
-        if let Some(origin) = origin {
-            cors::allow(&mut reply, origin);
-        }
-        reply
+        self.metadata(method, uri, headers)
     }
 
     /// who issues tokens for this server, which needs no token to be read.
-    fn metadata(&self, request: &Request<Incoming>) -> Option<Reply> {
-        let document = self.server.auth.metadata_at(request.uri().path())?;
-        let mut reply = match *request.method() {
+    fn metadata(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
+        let document = self.server.auth.metadata_at(uri.path())?;
+        let mut reply = match *method {
             Method::GET | Method::HEAD => reply::json(document),
-            Method::OPTIONS => cors::preflight(reply::METADATA_METHODS, request.headers()),
+            Method::OPTIONS => cors::preflight(reply::METADATA_METHODS, headers),
             _ => reply::not_allowed(reply::METADATA_METHODS),
         };
         cors::allow_all(&mut reply);
@@ -88,23 +95,29 @@ impl Endpoint {
 
     /// A request that came in by the door: who makes it is found out before
     /// anything else of it is looked at.
-    async fn known(&self, request: Request<Incoming>, peer: IpAddr) -> Reply {
-        if request.uri().path() != PATH {
+    async fn known(
+        &self,
+        (method, uri): (Method, Uri),
+        headers: HeaderMap,
+        body: Incoming,
+        peer: IpAddr,
+    ) -> Reply {
+        if uri.path() != PATH {
             let error =
                 RpcError::invalid_request(format!("Not found: the MCP endpoint of this server is {PATH}"));
             return reply::refuse(StatusCode::NOT_FOUND, &error);
         }
-        if cors::is_preflight(request.method(), request.headers()) {
-            return cors::preflight(reply::METHODS, request.headers());
+        if cors::is_preflight(&method, &headers) {
+            return cors::preflight(reply::METHODS, &headers);
         }
-        let visitor = match self.visitor(&request, peer).await {
+        let visitor = match self.visitor(&headers, peer).await {
             Ok(visitor) => visitor,
             Err(refusal) => return *refusal,
         };
-        let answered = match *request.method() {
-            Method::POST => self.post(request, &visitor).await,
-            Method::GET => Box::pin(self.get(&request, &visitor)).await,
-            Method::DELETE => Box::pin(self.delete(&request, &visitor)).await,
+        let answered = match method {
+            Method::POST => self.post(headers, body, &visitor).await,
+            Method::GET => Box::pin(self.get(&headers, &visitor)).await,
+            Method::DELETE => Box::pin(self.delete(&headers, &visitor)).await,
             _ => Err(reply::not_allowed(reply::METHODS).into()),
         };
         let reply = answered.unwrap_or_else(|refusal| *refusal);
@@ -145,10 +158,10 @@ impl Endpoint {
 
     /// Who makes a request, unless that cannot be said or the visitor comes too
     /// often. Those who are turned away are counted by their address.
-    async fn visitor(&self, request: &Request<Incoming>, peer: IpAddr) -> Result<Visitor, Refused> {
+    async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Visitor, Refused> {
         let auth = &self.server.auth;
         let pace = |key: &RateKey| self.pace(key, Operation::Request);
-        match auth.principal(request.headers(), &self.requests).await {
+        match auth.principal(headers, &self.requests).await {
             Ok(principal) => {
                 let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal, peer };
                 pace(&visitor.key)?;
@@ -170,8 +183,8 @@ impl Endpoint {
         })
     }
 
-    async fn delete(&self, request: &Request<Incoming>, by: &Visitor) -> Result<Reply, Refused> {
-        let session = self.session(request.headers(), by).await?;
+    async fn delete(&self, headers: &HeaderMap, by: &Visitor) -> Result<Reply, Refused> {
+        let session = self.session(headers, by).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
         self.hub.close(&session.session.id);
         match closed {

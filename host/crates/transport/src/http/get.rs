@@ -6,18 +6,16 @@ use super::hub::{LiveSession, Purpose};
 use super::reply::{self, Refused, Reply};
 use super::sse::{self, EventId, Manner};
 use crate::Server;
-use http::StatusCode;
-use hyper::Request;
-use hyper::body::Incoming;
+use http::{HeaderMap, StatusCode};
 use toolyard_dispatch::Operation;
 use toolyard_protocol::RpcError;
 
 impl Endpoint {
-    pub(super) async fn get(&self, request: &Request<Incoming>, by: &Visitor) -> Result<Reply, Refused> {
-        check_accept(request.headers(), &[("text", "event-stream")])?;
-        let session = self.session(request.headers(), by).await?;
+    pub(super) async fn get(&self, headers: &HeaderMap, by: &Visitor) -> Result<Reply, Refused> {
+        check_accept(headers, &[("text", "event-stream")])?;
+        let session = self.session(headers, by).await?;
         let manner = manner(&self.server, &session);
-        let Some(last) = request.headers().get("last-event-id") else {
+        let Some(last) = headers.get("last-event-id") else {
             let stream = self.hub.stream(&session);
             session.keep(&stream, Purpose::Standalone);
             return Ok(reply::events(sse::events(&stream, 0, manner)));

@@ -123,28 +123,35 @@ impl Hub {
     ) -> Result<Option<Arc<LiveSession>>, Fault> {
         let id = SessionId(id.to_owned());
         let live = match self.in_memory(&id) {
-            Some(live) if principal.has(&live.session.owner) => match self.look(&live).await {
-                Looked::Open | Looked::Unknown => live,
-                Looked::Closed => return Ok(None),
-            },
+            Some(live) if principal.has(&live.session.owner) => {
+                // Apart, as all that few requests come to.
+                if self.has_to_look(&live)
+                    && let Looked::Closed = Box::pin(self.look(&live)).await
+                {
+                    return Ok(None);
+                }
+                live
+            }
             Some(_) => return Ok(None),
-            None => match self.server.dispatch.session(&id).await? {
+            None => match Box::pin(self.server.dispatch.session(&id)).await? {
                 Some(session) if principal.has(&session.owner) => self.hold(session, principal, true),
                 _ => return Ok(None),
             },
         };
         if live.needs_touch() {
-            self.server.dispatch.touch_session(&id).await?;
+            Box::pin(self.server.dispatch.touch_session(&id)).await?;
         }
         Ok(Some(live))
     }
 
-    /// Looks whether another host has closed a session that is held here, once in a while.
+    /// Whether it is time to look again whether another host has closed a session.
+    fn has_to_look(&self, live: &LiveSession) -> bool {
+        self.server.dispatch.has_neighbours() && live.needs_look()
+    }
+
+    /// Looks whether another host has closed a session that is held here.
     async fn look(&self, live: &LiveSession) -> Looked {
         let dispatch = &self.server.dispatch;
-        if !dispatch.has_neighbours() || !live.needs_look() {
-            return Looked::Open;
-        }
         match tokio::time::timeout(LOOK_EVERY, live.conversation.look_again(dispatch)).await {
             Ok(Ok(true)) => Looked::Open,
             Ok(Ok(false)) => {
@@ -164,7 +171,7 @@ impl Hub {
     pub async fn look_at_all(&self) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
-            if matches!(self.look(&session).await, Looked::Unknown) {
+            if self.has_to_look(&session) && matches!(self.look(&session).await, Looked::Unknown) {
                 return;
             }
         }

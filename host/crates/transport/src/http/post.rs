@@ -13,9 +13,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use hyper::Request;
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
 use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet};
@@ -31,8 +29,12 @@ use toolyard_protocol::{
 const STATES: usize = 8;
 
 impl Endpoint {
-    pub(super) async fn post(&self, request: Request<HttpBody>, by: &Visitor) -> Result<Reply, Refused> {
-        let (Parts { headers, .. }, body) = request.into_parts();
+    pub(super) async fn post(
+        &self,
+        headers: HeaderMap,
+        body: HttpBody,
+        by: &Visitor,
+    ) -> Result<Reply, Refused> {
         check_kind(&headers)?;
         // What is wrong with the version header matters to sessions only, and whether
         // the request belongs to one is said by its body (26B).
@@ -55,7 +57,7 @@ impl Endpoint {
                     }
                     Claim::Version(_) | Claim::Malformed => {
                         let received = Received { id, method, params, trace };
-                        Ok(Box::pin(self.stateless(&headers, received, &claimed, by)).await)
+                        Ok(self.stateless(&headers, received, &claimed, by).await)
                     }
                 }
             }
@@ -174,7 +176,10 @@ impl Endpoint {
             match (&mut answering).now_or_never() {
                 // Turned away before anything was done, so no stream has begun.
                 Some(Answer::Refused(refusal)) => return reply::turned_away(*refusal, &self.server.auth),
-                Some(answer) => stream.end(answer.message()),
+                Some(answer) => match answer.message() {
+                    Some(message) if stream.end_unwritten() => return reply::json(message),
+                    message => stream.end(message),
+                },
                 None => {}
             }
         } else {

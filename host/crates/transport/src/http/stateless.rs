@@ -51,7 +51,7 @@ impl Endpoint {
         received: Received,
         claimed: &Claimed,
         by: &Visitor,
-    ) -> Result<Request, Wrong> {
+    ) -> Result<Box<Request>, Wrong> {
         let server = &self.server;
         let bad = |error| Wrong::bad_request(server, error);
         mirrored::check_version(headers, &claimed.claim).map_err(bad)?;
@@ -93,7 +93,7 @@ impl Endpoint {
     }
 
     /// As one object if it is quick and nothing precedes it, else as a stream (26H-11).
-    async fn call(&self, request: Request) -> Reply {
+    async fn call(&self, request: Box<Request>) -> Reply {
         let settings = &self.server.settings;
         let bounds = LogBounds { bytes: settings.replay_bytes, events: settings.replay_events };
         // It has no name: nobody comes back to it (26H-12).
@@ -103,12 +103,16 @@ impl Endpoint {
             move |message| stream.push(message)
         });
         let stop = Arc::new(Stop::default());
+        let mut answering = Box::pin(stateless::answer(request, outlet, stop.clone()));
+        let answer = match (&mut answering).now_or_never() {
+            Some(Some(answer)) if stream.end_unwritten() => return self.whole(answer),
+            answer => answer,
+        };
         let (tell, told) = oneshot::channel();
         // From here on, whoever drops this future cancels the request.
-        let leaving = Leaving { stop: stop.clone(), told, left: false };
+        let leaving = Leaving { stop, told, left: false };
         let ending = Ending { tell, stream: stream.clone() };
-        let mut answering = Box::pin(stateless::answer(request, outlet, stop));
-        match (&mut answering).now_or_never() {
+        match answer {
             Some(answer) => ending.with(answer),
             // Goes on elsewhere, so that hanging up leaves nothing half done: the stop
             // ends it, and it sees to what it has begun.
@@ -123,7 +127,7 @@ impl Endpoint {
     }
 
     /// 26SUB-4: a stream that stays open until the client closes it.
-    async fn listen(&self, request: Request) -> Reply {
+    async fn listen(&self, request: Box<Request>) -> Reply {
         let keep_alive = self.server.settings.keep_alive;
         match Subscription::open(request, self.stopping.clone()).await {
             Ok(subscription) => reply::events(told(subscription, keep_alive)),

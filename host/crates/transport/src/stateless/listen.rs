@@ -22,7 +22,7 @@ use toolyard_protocol::stateless::listen::{self, Filter};
 
 /// What one client hears of.
 pub(crate) struct Subscription {
-    request: Request,
+    request: Box<Request>,
     /// What it can be asked, which decides what it can be shown (26M-3).
     client: ClientCapabilities,
     granted: Filter,
@@ -41,7 +41,7 @@ impl Subscription {
     ///
     /// # Errors
     /// The answer to a request that is not granted anything because of what it asks.
-    pub async fn open(request: Request, ending: watch::Receiver<bool>) -> Result<Self, Option<Answer>> {
+    pub async fn open(request: Box<Request>, ending: watch::Receiver<bool>) -> Result<Self, Option<Answer>> {
         // Before anything is looked at, so that no change falls in between.
         let tidings = Tidings::of(&request.server.dispatch);
         match grant(&request).await {
@@ -51,7 +51,7 @@ impl Subscription {
     }
 
     fn of(
-        request: Request,
+        request: Box<Request>,
         granted: Filter,
         ids: Vec<TaskId>,
         tidings: Tidings,
@@ -90,7 +90,7 @@ impl Subscription {
                 }
                 Some(task) = self.tasks.next() => self.tell_of(&task),
                 news = self.tidings.next() => {
-                    let Request { server, caller, id, .. } = &self.request;
+                    let Request { server, caller, id, .. } = &*self.request;
                     self.ready.extend(news.subscribed(&server.dispatch, caller, id, &self.granted));
                 }
             }

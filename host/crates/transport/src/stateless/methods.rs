@@ -42,7 +42,11 @@ fn operation(method: &str) -> Option<Operation> {
 
 /// The answer to a request that was admitted; none if its sender takes no answer any
 /// more, which `stop` says. Notices leave by `outlet` while it is under way.
-pub(crate) async fn answer(mut request: Request, outlet: Arc<dyn Outlet>, stop: Arc<Stop>) -> Option<Answer> {
+pub(crate) async fn answer(
+    mut request: Box<Request>,
+    outlet: Arc<dyn Outlet>,
+    stop: Arc<Stop>,
+) -> Option<Answer> {
     let call = request.call.take();
     let asked = Asked { request, outlet, stop };
     let outcome = asked.outcome(call).await;
@@ -51,14 +55,14 @@ pub(crate) async fn answer(mut request: Request, outlet: Arc<dyn Outlet>, stop: 
 
 /// A request, and all that its method needs.
 pub(super) struct Asked {
-    pub request: Request,
+    pub request: Box<Request>,
     pub outlet: Arc<dyn Outlet>,
     pub stop: Arc<Stop>,
 }
 
 impl Asked {
     async fn outcome(&self, call: Option<Result<(CallParams, Retry), RpcError>>) -> Result<Given, Failure> {
-        let Request { server, caller, key, method, params, .. } = &self.request;
+        let Request { server, caller, key, method, params, .. } = &*self.request;
         let dispatch = &server.dispatch;
         if let Some(operation) = operation(method) {
             dispatch.pace(key, operation)?;
@@ -122,7 +126,7 @@ impl Asked {
     }
 
     async fn call(&self, (mut params, retry): (CallParams, Retry)) -> Result<Given, Failure> {
-        let Request { server, caller, envelope, trace, .. } = &self.request;
+        let Request { server, caller, envelope, trace, .. } = &*self.request;
         params.trace = params.trace.or_else(|| trace.clone());
         let call = ToolCall {
             params,
@@ -144,7 +148,7 @@ impl Asked {
     }
 
     async fn read(&self) -> Result<Given, Failure> {
-        let Request { server, method, params, .. } = &self.request;
+        let Request { server, method, params, .. } = &*self.request;
         let retry = Retry::decode(method, params.as_ref())?;
         let uri = resources::uri(method, params.as_ref())?;
         Ok(match server.dispatch.read_resource(self.fetch(Some(retry))?, &uri).await? {
@@ -157,7 +161,7 @@ impl Asked {
     }
 
     async fn prompt(&self) -> Result<Given, Failure> {
-        let Request { server, method, params, .. } = &self.request;
+        let Request { server, method, params, .. } = &*self.request;
         let retry = Retry::decode(method, params.as_ref())?;
         let wanted = GetParams::decode(params.as_ref())?;
         Ok(match server.dispatch.get_prompt(self.fetch(Some(retry))?, wanted).await? {

@@ -92,7 +92,7 @@ impl Stateless {
         None
     }
 
-    fn taken_in(&self, received: Received, claimed: &Claimed) -> Result<(Request, Taken), Wrong> {
+    fn taken_in(&self, received: Received, claimed: &Claimed) -> Result<(Box<Request>, Taken), Wrong> {
         let envelope = Request::open(&self.server, &received, claimed)?;
         let request = Request::new(&self.server, received, envelope, &self.sender);
         request.admit()?;
@@ -145,7 +145,7 @@ fn may_become_task(request: &Request) -> bool {
 }
 
 /// Has the background host answer a call.
-async fn pass(relay: Relay, request: Request, taken: Taken, line: Bytes, outbox: Outbox) {
+async fn pass(relay: Relay, request: Box<Request>, taken: Taken, line: Bytes, outbox: Outbox) {
     let (id, stop) = (request.id.clone(), taken.stop.clone());
     let passage = Passage { id: id.clone(), line, taken: Box::new(taken), stop, starts: true };
     if let Some(error) = relay.pass(passage).await.error() {
@@ -181,7 +181,7 @@ async fn place<'a>(outbox: &'a Outbox, taken: &Taken) -> Option<tokio::sync::mps
 }
 
 /// One subscription, until its client cancels it or the server ends (26SUB-4).
-async fn subscribe(request: Request, ending: watch::Receiver<bool>, outbox: Outbox, taken: Taken) {
+async fn subscribe(request: Box<Request>, ending: watch::Receiver<bool>, outbox: Outbox, taken: Taken) {
     let mut subscription = match Subscription::open(request, ending).await {
         Ok(subscription) => subscription,
         Err(answer) => return deliver(&outbox, answer, taken).await,
