@@ -11,6 +11,7 @@ use crate::error::StartError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::hash::{Hash, Hasher};
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,8 @@ use wasmtime::component::Component;
 
 /// Of SHA-256.
 const CHECKSUM_BYTES: usize = 32;
+/// How much of a file is read at once.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// The folder.
 pub(crate) struct Cache {
@@ -30,10 +33,38 @@ pub(crate) struct Cache {
 /// What is kept beside the code.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
-    code: String,
+    code: Check,
     offer: Option<Offer>,
     /// Its checksum: a schema that lost a bit would refuse a good plugin.
     offer_sum: Option<String>,
+}
+
+/// A file as it was when it was written. Shows what a disk or a copy did to it; it is no
+/// defence against people, who cannot write there. Each start looks at all code, which is
+/// three times as large as what it was made of, so this has to be quick.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Check {
+    bytes: u64,
+    crc32: u32,
+}
+
+impl Check {
+    /// Of a file, without having it in memory.
+    fn of(path: &Path) -> std::io::Result<Self> {
+        let mut file = std::fs::File::open(path)?;
+        let mut piece = vec![0; PIECE_BYTES];
+        let (mut bytes, mut sum) = (0, crc32fast::Hasher::new());
+        loop {
+            let read = match file.read(&mut piece) {
+                Ok(0) => return Ok(Self { bytes, crc32: sum.finalize() }),
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            bytes += read as u64;
+            sum.update(&piece[..read]);
+        }
+    }
 }
 
 /// The answers of `list-tools` and `list-prompts`.
@@ -91,7 +122,7 @@ impl Cache {
     /// The name under which code for this component is kept.
     pub fn key(&self, engine: &wasmtime::Engine, digest: &str) -> String {
         let mut hasher = Sha256::new();
-        hasher.update(b"toolyard-2\0");
+        hasher.update(b"toolyard-3\0");
         hasher.update(compatibility(engine));
         hasher.update(digest);
         hex(&hasher.finalize())
@@ -111,8 +142,8 @@ impl Cache {
         let path = self.code_path(key);
         let note = std::fs::read(self.note_path(key)).ok();
         let note = note.and_then(|note| serde_json::from_slice::<Note>(&note).ok());
-        let (Some(note), Ok(code)) = (note, std::fs::read(&path)) else { return Ok(None) };
-        if note.code != hex(&Sha256::digest(&code)) {
+        let (Some(note), Ok(code)) = (note, Check::of(&path)) else { return Ok(None) };
+        if note.code != code {
             return Err("it is damaged".to_owned());
         }
         // SAFETY: the file was written by this program for an engine of this
@@ -132,8 +163,7 @@ impl Cache {
     /// Keeps code under this key and loads it from there.
     pub fn keep(&self, engine: &wasmtime::Engine, key: &str, code: &Scratch) -> Result<Component, String> {
         let failed = |error: std::io::Error| format!("the machine code could not be stored: {error}");
-        let bytes = std::fs::read(&code.0).map_err(failed)?;
-        let note = Note { code: hex(&Sha256::digest(&bytes)), offer: None, offer_sum: None };
+        let note = Note { code: Check::of(&code.0).map_err(failed)?, offer: None, offer_sum: None };
         std::fs::rename(&code.0, self.code_path(key)).map_err(failed)?;
         self.write_note(key, &note).map_err(failed)?;
         let taken = self.take(engine, key).map_err(|why| format!("the machine code is not taken: {why}"))?;
