@@ -10,7 +10,7 @@ BIN := target/release/toolyard
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host plugins fixtures examples serve test lint clients published conformance bench bench-full soak chaos failpoints fuzz simulate mutants fmt clean
+.PHONY: help build host dist profile plugins fixtures examples serve test lint clients published conformance bench bench-full soak chaos failpoints fuzz simulate mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,6 +19,13 @@ build: plugins host ## The binary and the shipped plugins
 
 host:
 	$(CARGO) build --release --locked $(HOST)
+
+dist: ## The binary as it is given out, in target/dist: faster by a third, built in a quarter of an hour
+	./host/profile/build.sh
+
+profile: HOST := --workspace
+profile: build fixtures ## Write down anew what is hot, which `make dist` optimises by
+	./host/profile/record.sh
 
 plugins:
 	./plugins/build.sh
@@ -88,7 +95,7 @@ chaos: build fixtures ## Kill a host under load 1,000 times, 100,000 races, 30 m
 	$(CARGO) build --release --locked --workspace
 	target/release/chaos
 
-bench-full: build fixtures examples ## The benchmarks, longer
+bench-full: build dist fixtures examples ## The benchmarks, longer, of what `make dist` builds
 	BENCH_FULL=1 ./tests/load/bench.sh
 
 fmt:

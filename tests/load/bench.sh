@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # `make bench`: criterion for the parts, the load generator for the whole. The
-# report goes to target/bench/. BENCH_FULL=1 measures longer; further arguments
-# go to the load generator (`--only calls,cancel`).
+# report goes to target/bench/. BENCH_FULL=1 measures longer, and the host that `make dist`
+# builds; TOOLYARD_BIN names any other. Further arguments go to the load generator
+# (`--only calls,cancel`).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,26 +19,24 @@ options=(--out "$out")
 if [[ ${BENCH_FULL:-} == 1 ]]; then
     quick=(--warm-up-time 2 --measurement-time 5)
     options+=(--full)
+    export TOOLYARD_BIN=${TOOLYARD_BIN:-$PWD/target/dist/toolyard}
 fi
 
-"$cargo" build --release --locked -p toolyard
-"$cargo" build --release --locked -p toolyard-load
+# With the features that all share, as for the tests: what those have compiled is not compiled again.
+"$cargo" build --release --locked --workspace
 CARGO=$cargo ./tests/load/peers/install.sh
 
-packages=()
 benches=()
 for source in host/crates/*/benches/*.rs; do
-    crate=${source#host/crates/}
-    packages+=(-p "toolyard-${crate%%/*}")
     benches+=(--bench "$(basename "$source" .rs)")
 done
 
 if [[ " $* " != *" --only "* ]]; then
     # Built first, so that compiling is not taken for something that hangs.
-    "$cargo" bench --locked --no-run "${packages[@]}" "${benches[@]}"
+    "$cargo" bench --locked --workspace --no-run "${benches[@]}"
     options+=(--parts-since "$(date +%s)")
     echo "… criterion (its output: $out/criterion.log)"
-    "$cargo" bench --locked "${packages[@]}" "${benches[@]}" -- --noplot "${quick[@]}" \
+    "$cargo" bench --locked --workspace "${benches[@]}" -- --noplot "${quick[@]}" \
         >"$out/criterion.log" 2>&1 || {
         tail -n 40 "$out/criterion.log" >&2
         exit 1

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 /// Requests of the open loop come due at multiples of this time, several at once if need be:
 /// no finer than this process can wake up, which its own timers (1 ms) are too coarse for.
-const GRID: Duration = Duration::from_micros(250);
+pub const GRID: Duration = Duration::from_micros(250);
 
 /// One client.
 pub trait Client: Send + 'static {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::process::Command;
+use toolyard_tests::guests;
 
 /// What it is.
 #[derive(Debug, Clone)]
@@ -12,6 +13,7 @@ pub struct Machine {
     kernel: String,
     rustc: String,
     commit: String,
+    binary: String,
     load: String,
     seconds: u64,
 }
@@ -33,6 +35,7 @@ pub fn describe() -> Machine {
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
         rustc: output("rustc", &["--version"]),
         commit: output("git", &["describe", "--always", "--dirty"]),
+        binary: binary(),
         load: read("/proc/loadavg").split(' ').take(3).collect::<Vec<_>>().join(" "),
         seconds: std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs()),
     }
@@ -43,8 +46,15 @@ impl Machine {
     #[must_use]
     pub fn lines(&self) -> String {
         format!(
-            "- machine: {} cores, {}, {} MiB memory, Linux {}\n- built with {}, commit {}\n- load average before: {}\n",
-            self.cores, self.processor, self.memory_mib, self.kernel, self.rustc, self.commit, self.load
+            "- machine: {} cores, {}, {} MiB memory, Linux {}\n- built with {}, commit {}\n- the host: {}\n- load average before: {}\n",
+            self.cores,
+            self.processor,
+            self.memory_mib,
+            self.kernel,
+            self.rustc,
+            self.commit,
+            self.binary,
+            self.load
         )
     }
 
@@ -54,9 +64,16 @@ impl Machine {
         json!({
             "cores": self.cores, "processor": self.processor, "memory_mib": self.memory_mib,
             "kernel": self.kernel, "rustc": self.rustc, "commit": self.commit,
-            "load_before": self.load, "unix_seconds": self.seconds,
+            "binary": self.binary, "load_before": self.load, "unix_seconds": self.seconds,
         })
     }
+}
+
+/// The host that is measured, from the folder of the sources if it lies there.
+fn binary() -> String {
+    let binary = guests::binary();
+    let sources = std::env::current_dir().unwrap_or_default();
+    binary.strip_prefix(&sources).unwrap_or(&binary).display().to_string()
 }
 
 fn output(program: &str, arguments: &[&str]) -> String {

@@ -5,6 +5,7 @@
 mod baseline;
 mod calls;
 mod cancel;
+mod clock;
 mod cluster;
 mod crowd;
 mod disk;
@@ -71,6 +72,9 @@ struct Options {
     /// Measures longer.
     #[arg(long)]
     full: bool,
+    /// Measures as briefly as can be: to see that everything runs, or to have it run.
+    #[arg(long, conflicts_with = "full")]
+    brief: bool,
     /// Only these.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Scenario>,
@@ -151,6 +155,14 @@ pub struct Effort {
 }
 
 impl Effort {
+    const BRIEF: Self = Self {
+        rounds: 1,
+        measure: Duration::from_secs(1),
+        warm_up: Duration::from_millis(200),
+        cancels: 50,
+        wakes: (20, 2),
+        starts: (1, 1),
+    };
     const QUICK: Self = Self {
         rounds: 3,
         measure: Duration::from_secs(3),
@@ -199,7 +211,11 @@ async fn until_stopped(work: impl Future<Output = anyhow::Result<()>>) -> anyhow
 }
 
 async fn run(options: &Options) -> anyhow::Result<()> {
-    let effort = if options.full { Effort::FULL } else { Effort::QUICK };
+    let effort = match options {
+        Options { brief: true, .. } => Effort::BRIEF,
+        Options { full: true, .. } => Effort::FULL,
+        _ => Effort::QUICK,
+    };
     std::fs::create_dir_all(&options.out).with_context(|| options.out.display().to_string())?;
     let work = tempfile::Builder::new().prefix("run-").tempdir_in(&options.out)?;
     let mut report = Report::new(machine::describe());

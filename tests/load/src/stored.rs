@@ -13,7 +13,7 @@ use crate::tasks::creators;
 use crate::wire::{Template, Wire, contains, find, text};
 use anyhow::Context as _;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolyard_dispatch::{Clock, Task, TaskId, Timestamp};
@@ -33,7 +33,7 @@ const CALLERS: usize = 64;
 /// Of the CPU time where nothing is stored.
 const AIM_FLAT: f64 = 1.1;
 
-/// What is measured, before and after.
+/// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Call,
@@ -55,21 +55,46 @@ impl What {
     }
 }
 
+/// A host, a session with it, and a finished task of that session.
+struct Host {
+    server: Server,
+    session: Session,
+    task: String,
+    data: PathBuf,
+}
+
+impl Host {
+    async fn start(work: &Path, name: &str) -> anyhow::Result<Self> {
+        let folder = folder(work, name, &[guests::fixture("add")])?;
+        let server = Server::toolyard(&folder).await?;
+        let session = Session::open(server.port()).await;
+        let task = session.create("add", json!({"a": 19, "b": 23})).await;
+        session.result("tasks/result", json!({"taskId": task})).await;
+        Ok(Self { server, session, task, data: folder.join("data") })
+    }
+}
+
+/// What was measured, and how many tasks were stored there.
+type Figures = Vec<(What, u32, Measured)>;
+
 /// Measures it.
 pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
-    let folder = folder(work, "stored", &[guests::fixture("add")])?;
-    let toolyard = Server::toolyard(&folder).await?;
-    let session = Session::open(toolyard.port()).await;
-    // The pattern of all others: they are its session's.
-    let pattern = session.create("add", json!({"a": 19, "b": 23})).await;
-    session.result("tasks/result", json!({"taskId": pattern})).await;
-    let few = all(&toolyard, &session, &pattern, effort).await?;
+    let few = Host::start(work, "stored-none").await?;
+    let many = Host::start(work, "stored-many").await?;
     let began = Instant::now();
-    fill(&folder.join("data"), &pattern).await?;
+    fill(&many.data, &many.task).await?;
     let filled = began.elapsed();
-    let many = all(&toolyard, &session, &pattern, effort).await?;
-    toolyard.stop().await?;
-    Ok(section(&few, &many, filled))
+    let mut figures = Vec::new();
+    for _ in 0..effort.rounds {
+        for what in What::ALL {
+            for (stored, host) in [(0, &few), (STORED, &many)] {
+                figures.push((what, stored, one(host, effort, what).await?));
+            }
+        }
+    }
+    few.server.stop().await?;
+    many.server.stop().await?;
+    Ok(section(&figures, filled))
 }
 
 /// A million copies of this task, beside the host that goes on.
@@ -107,25 +132,8 @@ async fn fill(data: &Path, pattern: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-type Figures = Vec<(What, Measured)>;
-
-async fn all(server: &Server, session: &Session, pattern: &str, effort: Effort) -> anyhow::Result<Figures> {
-    let mut figures = Vec::new();
-    for _ in 0..effort.rounds {
-        for what in What::ALL {
-            figures.push((what, one(server, session, pattern, effort, what).await?));
-        }
-    }
-    Ok(figures)
-}
-
-async fn one(
-    server: &Server,
-    session: &Session,
-    pattern: &str,
-    effort: Effort,
-    what: What,
-) -> anyhow::Result<Measured> {
+async fn one(host: &Host, effort: Effort, what: What) -> anyhow::Result<Measured> {
+    let Host { server, session, task, .. } = host;
     let port = server.port();
     match what {
         What::Call => {
@@ -139,7 +147,7 @@ async fn one(
         }
         What::Get => {
             let mut template = Template::about_task(&session.headers(), "tasks/get");
-            template.set_task(pattern.as_bytes())?;
+            template.set_task(task.as_bytes())?;
             let callers = Caller::some(port, &template, b"\"status\":\"completed\"", CALLERS).await?;
             drive(server, callers, effort).await
         }
@@ -175,18 +183,19 @@ impl Client for Lister {
     }
 }
 
-fn section(few: &Figures, many: &Figures, filled: Duration) -> Section {
+fn section(figures: &Figures, filled: Duration) -> Section {
     let mut section = Section::new(
         "Among a million stored tasks",
-        "One host, before and after 1,000,000 finished tasks of one session were written beside it. Median of the rounds.",
+        "Two hosts that take turns, of which one has 1,000,000 finished tasks of one session stored. Median of the rounds.",
         &["what", "stored", "per s", "p50 ms", "p99 ms", "CPU µs each"],
     );
     let mut data = Vec::new();
     for what in What::ALL {
         let mut cpu = Vec::new();
-        for (stored, figures) in [(0, few), (STORED, many)] {
+        for stored in [0, STORED] {
             let of = |figure: &dyn Fn(&Measured) -> f64| {
-                median(figures.iter().filter(|(of, _)| *of == what).map(|(_, measured)| figure(measured)))
+                let these = figures.iter().filter(|(of, among, _)| *of == what && *among == stored);
+                median(these.map(|(_, _, measured)| figure(measured)))
             };
             let shown_of = [
                 of(&|measured| measured.per_second),

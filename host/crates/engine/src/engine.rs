@@ -119,7 +119,9 @@ pub(crate) fn config() -> Config {
         .epoch_interruption(true)
         .consume_fuel(false)
         .memory_init_cow(true)
-        .async_stack_size(2 << 20)
+        // As much for the host's functions as for the guest's. Of each stack that sleeps a page or
+        // two are in use; two stacks share a page of page tables.
+        .async_stack_size(1 << 20)
         .max_wasm_stack(512 << 10);
     config
 }
