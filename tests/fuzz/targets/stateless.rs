@@ -72,7 +72,13 @@ fn params(params: &RawJson) {
             None => {}
         }
     }
-    let opened = Envelope::open(Some(params), &Claimed::by(Some(params)));
+    let at_once = Claimed::by("tools/call", Some(params));
+    assert_eq!(at_once.claim, claimed, "however it is read");
+    let (opened, call) = match at_once.open(Some(params)) {
+        Ok((envelope, call)) => (Ok(envelope), call),
+        Err(error) => (Err(error), None),
+    };
+    assert!(call.is_none() || call == call_params(Some(params)).ok(), "read with the envelope: {call:?}");
     assert_eq!(
         opened.as_ref().err(),
         Envelope::decode(Some(params)).err().as_ref(),

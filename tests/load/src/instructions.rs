@@ -16,8 +16,7 @@ use toolyard_dispatch::{CallReply, Caller, NoOutlet, Stop, Terms, ToolCall};
 use toolyard_engine::{Engine, Plugins};
 use toolyard_protocol::message::decode;
 use toolyard_protocol::response::result;
-use toolyard_protocol::stateless::envelope::{Claimed, Envelope};
-use toolyard_protocol::stateless::input::call_params;
+use toolyard_protocol::stateless::envelope::Claimed;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, Incoming, Message, RawJson};
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
@@ -65,10 +64,8 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
             Work::Decode => (0..times).try_for_each(|_| decoded(CALL).map(|call| drop(black_box(call)))),
             Work::DecodeStateless => (0..times).try_for_each(|_| {
                 let params = params_of(STATELESS)?;
-                let claimed = Claimed::by(Some(&params));
-                let envelope = Envelope::open(Some(&params), &claimed)?;
-                black_box((claimed, envelope, call_params(Some(&params))?));
-                Ok(())
+                let (_, call) = black_box(Claimed::by("tools/call", Some(&params)).open(Some(&params))?);
+                call.context("the params of a call").map(drop)
             }),
             Work::Encode => {
                 let small = RawJson::trusted(RESULT);

@@ -16,8 +16,8 @@ const WORK: [(&str, u32, u32); 8] = [
     ("apply", 200, 1_200),
     ("dispatch", 200, 1_200),
     ("dispatch-task", 100, 600),
-    ("commit", 50, 250),
-    ("invoke", 50, 250),
+    ("commit", 50, 550),
+    ("invoke", 50, 2_050),
 ];
 
 /// Of what is allowed, before it is too much: threads meet in another order, ids have other

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::page::page;
 use toolyard_protocol::response::{result, with_related_task};
-use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope, claim};
+use toolyard_protocol::stateless::envelope::{Claim, Claimed, claim};
 use toolyard_protocol::stateless::result::complete;
 use toolyard_protocol::tools::{CallParams, Execution, TaskSupport, ToolDescription};
 use toolyard_protocol::{Id, Incoming, Message, RawJson, Revision};
@@ -72,10 +72,10 @@ fn stateless(criterion: &mut Criterion) {
     let call = RawJson::trusted(
         r#"{"name":"echo","arguments":{"text":"42"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#,
     );
-    criterion.bench_function("protocol/claim and envelope of a stateless call", |bencher| {
+    criterion.bench_function("protocol/claim, envelope and params of a stateless call", |bencher| {
         bencher.iter(|| {
-            let claimed = Claimed::by(black_box(Some(&call)));
-            (Envelope::open(Some(&call), &claimed).expect("an envelope"), claimed)
+            let claimed = Claimed::by("tools/call", black_box(Some(&call)));
+            claimed.open(Some(&call)).expect("an envelope")
         });
     });
     let server = RawJson::trusted(r#"{"name":"toolyard","version":"0.1.0"}"#);

@@ -50,11 +50,11 @@ pub fn progress_token(params: &RawJson) -> Result<Option<RawJson>, RpcError> {
 #[derive(Clone, Copy, Deserialize)]
 pub(crate) struct Meta<'a> {
     #[serde(borrow, rename = "progressToken")]
-    progress_token: Option<&'a RawValue>,
+    pub progress_token: Option<&'a RawValue>,
     #[serde(borrow)]
-    traceparent: Option<&'a RawValue>,
+    pub traceparent: Option<&'a RawValue>,
     #[serde(borrow)]
-    tracestate: Option<&'a RawValue>,
+    pub tracestate: Option<&'a RawValue>,
 }
 
 impl Meta<'_> {

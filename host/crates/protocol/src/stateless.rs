@@ -13,6 +13,7 @@ pub mod input;
 pub mod listen;
 mod members;
 pub mod param_headers;
+mod plain;
 pub mod result;
 pub mod task;
 

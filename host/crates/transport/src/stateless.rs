@@ -47,12 +47,12 @@ impl Server {
 /// whole envelope of this revision; any other request that names a version means
 /// this revision, even if it means it wrongly.
 pub(crate) fn claim_of(method: &str, params: Option<&RawJson>) -> Claimed {
-    let claimed = Claimed::by(params);
+    let claimed = Claimed::by(method, params);
     if method != "initialize" {
         return claimed;
     }
     match &claimed.claim {
-        Claim::Version(version) if version == VERSION && Envelope::open(params, &claimed).is_ok() => claimed,
+        Claim::Version(version) if version == VERSION && claimed.is_whole(params) => claimed,
         _ => Claimed::NONE,
     }
 }
@@ -104,28 +104,33 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads the envelope, and then the version in it (26R-2, 26R-3).
+    /// The request of this sender, whose envelope is read, and then the version in it
+    /// (26R-2, 26R-3). In a box: it is handed from future to future.
     ///
     /// # Errors
     /// `-32602`, `-32022`.
-    pub fn open(server: &Arc<Server>, received: &Received, claimed: &Claimed) -> Result<Envelope, Wrong> {
-        let params = received.params.as_ref();
-        let opened = Envelope::open(params, claimed).and_then(|envelope| match &claimed.claim {
-            Claim::Version(version) if version == VERSION => Ok(envelope),
+    pub fn open(
+        server: &Arc<Server>,
+        received: Received,
+        claimed: Claimed,
+        sender: &Sender,
+    ) -> Result<Box<Self>, Wrong> {
+        let Received { id, method, params, trace } = received;
+        let spoken = match &claimed.claim {
+            Claim::Version(version) if version == VERSION => Ok(()),
             Claim::Version(version) => Err(unsupported_version(version)),
             Claim::None | Claim::Malformed => Err(RpcError::invalid_params("`_meta` names no version")),
-        });
-        opened.map_err(|error| Wrong::bad_request(server, error))
-    }
-
-    /// The request of this sender. In a box: it is handed from future to future.
-    pub fn new(server: &Arc<Server>, received: Received, envelope: Envelope, sender: &Sender) -> Box<Self> {
-        let Received { id, method, params, trace } = received;
+        };
+        let opened = claimed.open(params.as_ref()).and_then(|opened| spoken.map(|()| opened));
+        let (envelope, call) = opened.map_err(|error| Wrong::bad_request(server, error))?;
         // For the log alone: a name never decides anything (26R-5).
         tracing::trace!(method, client = ?envelope.client(), "a request that stands alone");
-        let call = (method == "tools/call").then(|| call_params(params.as_ref()));
+        let call = match call {
+            Some(call) => Some(Ok(call)),
+            None => (method == "tools/call").then(|| call_params(params.as_ref())),
+        };
         let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
-        Box::new(Self {
+        Ok(Box::new(Self {
             server: server.clone(),
             caller: Arc::new(caller),
             key: sender.key.clone(),
@@ -135,7 +140,7 @@ impl Request {
             envelope,
             trace,
             call,
-        })
+        }))
     }
 
     /// What `Mcp-Name` has to say for it; `None` where the body does not say it either

@@ -230,7 +230,7 @@ impl Client {
                     Claim::None => {}
                     Claim::Version(_) | Claim::Malformed => {
                         let received = Received { id, method, params, trace: None };
-                        return self.stateless.take(received, &claimed, line);
+                        return self.stateless.take(received, claimed, line);
                     }
                 }
                 if method == "initialize" {

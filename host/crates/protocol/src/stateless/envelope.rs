@@ -1,10 +1,13 @@
 //! The `_meta` of a request: which version it claims, and what the client says of
 //! itself for this request alone (26R, 26B).
 
-use super::members::{Member, each, last};
-use super::{META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION, TASKS};
+use super::input::Retry;
+use super::members::{each, last};
+use super::plain::Plain;
+use super::{META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, TASKS};
 use crate::error::clip;
 use crate::initialize::Implementation;
+use crate::tools::CallParams;
 use crate::{LogLevel, RawJson, RpcError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -21,27 +24,50 @@ pub enum Claim {
     Malformed,
 }
 
-/// What params claim, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What params claim, and what else they say if they say it plainly.
+#[derive(Debug, Clone)]
 pub struct Claimed {
     /// The claim.
     pub claim: Claim,
-    /// What the `_meta` that it is in says, if that is an object, the only one, and all
-    /// is plain enough that reading it again would find nothing else.
-    meta: Option<Said>,
+    read: Option<Box<Plain>>,
 }
 
 impl Claimed {
     /// No claim.
-    pub const NONE: Self = Self { claim: Claim::None, meta: None };
+    pub const NONE: Self = Self { claim: Claim::None, read: None };
 
-    /// What these params claim. Params that cannot claim anything, which are those of
-    /// the other generation, are searched for the key and not read.
+    /// What the params of a request of this method claim. Params that cannot claim
+    /// anything, which are those of the other generation, are searched for the key and
+    /// not read.
     #[must_use]
-    pub fn by(params: Option<&RawJson>) -> Self {
+    pub fn by(method: &str, params: Option<&RawJson>) -> Self {
         match params {
-            Some(params) if may_name_version(params.as_bytes()) => claimed(params),
+            Some(params) if may_name_version(params.as_bytes()) => match Plain::read(method, params) {
+                Some((version, plain)) => {
+                    Self { claim: Claim::Version(version), read: Some(Box::new(plain)) }
+                }
+                None => Self { claim: claimed(params), read: None },
+            },
             _ => Self::NONE,
+        }
+    }
+
+    /// Whether there is a whole envelope.
+    #[must_use]
+    pub fn is_whole(&self, params: Option<&RawJson>) -> bool {
+        self.read.is_some() || Envelope::decode(params).is_ok()
+    }
+
+    /// The envelope in the params that claim this; of `tools/call` also the rest, if it
+    /// was read with it. It may have been read and be of no use: then
+    /// [`call_params`](super::input::call_params) says why.
+    ///
+    /// # Errors
+    /// As those of [`Envelope::decode`].
+    pub fn open(self, params: Option<&RawJson>) -> Result<(Envelope, Option<(CallParams, Retry)>), RpcError> {
+        match self.read {
+            Some(plain) => Ok((plain.envelope, plain.call)),
+            None => Ok((Envelope::decode(params)?, None)),
         }
     }
 }
@@ -49,7 +75,10 @@ impl Claimed {
 /// The claim alone.
 #[must_use]
 pub fn claim(params: Option<&RawJson>) -> Claim {
-    Claimed::by(params).claim
+    match params {
+        Some(params) if may_name_version(params.as_bytes()) => claimed(params),
+        _ => Claim::None,
+    }
 }
 
 /// Whether the key can be anywhere in this text: as it is, or spelled with the only
@@ -69,62 +98,29 @@ const KEY_TO_V: &[u8] = META_VERSION.as_bytes().split_at(META_VERSION.len() - AF
 const KEY_AFTER_V: &[u8] = META_VERSION.as_bytes().split_at(META_VERSION.len() - AFTER).1;
 const AFTER: usize = "ersion".len();
 
-/// What a `_meta` says of its request, unread.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Said {
-    version: Option<RawJson>,
-    capabilities: Option<RawJson>,
-    client: Option<RawJson>,
-    log_level: Option<RawJson>,
-}
-
-impl Said {
-    /// Where the value of this name belongs.
-    fn place(&mut self, member: &Member<'_>) -> Option<&mut Option<RawJson>> {
-        [
-            (META_VERSION, &mut self.version),
-            (META_CAPABILITIES, &mut self.capabilities),
-            (META_CLIENT_INFO, &mut self.client),
-            (META_LOG_LEVEL, &mut self.log_level),
-        ]
-        .into_iter()
-        .find_map(|(name, place)| member.is(name).then_some(place))
-    }
-}
-
-fn claimed(params: &RawJson) -> Claimed {
-    let owner = params.bytes();
+fn claimed(params: &RawJson) -> Claim {
     let mut claim = Claim::None;
-    let mut said = Said::default();
-    let (mut plain, mut metas) = (true, 0_usize);
     // What cannot be read to its end is refused by whoever reads it; what it claimed
     // before decides by which rules.
-    let read = each(params.as_str(), |member| {
-        plain &= !member.is_escaped();
-        if !member.is("_meta") {
-            return;
-        }
-        metas += 1;
-        let Some(object) = member.object() else {
-            plain = false;
-            return;
-        };
-        let read = each(object, |member| {
-            plain &= !member.is_escaped();
+    drop(each(params.as_str(), |member| {
+        let Some(meta) = member.object().filter(|_| member.is("_meta")) else { return };
+        drop(each(meta, |member| {
             if member.is(META_VERSION) {
                 claim = match (&claim, serde_json::from_str::<String>(member.value.get())) {
                     (Claim::None, Ok(version)) => Claim::Version(version),
                     _ => Claim::Malformed,
                 };
             }
-            if let Some(place) = said.place(&member) {
-                plain &= place.replace(RawJson::within(&owner, member.value)).is_none();
-            }
-        });
-        plain &= read.is_ok();
-    });
-    let meta = (plain && metas == 1 && read.is_ok()).then_some(said);
-    Claimed { claim, meta }
+        }));
+    }));
+    claim
+}
+
+/// What a `_meta` says of its request besides the version, unread.
+pub(super) struct Said {
+    pub capabilities: RawJson,
+    pub client: Option<RawJson>,
+    pub log_level: Option<RawJson>,
 }
 
 /// What a request says of its client. It holds for this request only (26R-6).
@@ -161,33 +157,20 @@ impl Envelope {
         let owner = params.bytes();
         let Meta { version, capabilities, client, log_level } = serde_json::from_str(meta.get())
             .map_err(|error| RpcError::invalid_params(format!("`_meta`: {error}")))?;
-        let within = |value: Option<&RawValue>| value.map(|value| RawJson::within(&owner, value));
-        Self::of(&Said {
-            version: within(version),
-            capabilities: within(capabilities),
-            client: within(client),
-            log_level: within(log_level),
+        let version = version.ok_or_else(|| missing(META_VERSION))?;
+        if serde_json::from_str::<String>(version.get()).is_err() {
+            return Err(wrong(META_VERSION, "a string"));
+        }
+        let within = |value| RawJson::within(&owner, value);
+        Self::of(Said {
+            capabilities: within(capabilities.ok_or_else(|| missing(META_CAPABILITIES))?),
+            client: client.map(within),
+            log_level: log_level.map(within),
         })
     }
 
-    /// The same for params whose claim was looked for already.
-    ///
-    /// # Errors
-    /// As those of [`Envelope::decode`].
-    pub fn open(params: Option<&RawJson>, claimed: &Claimed) -> Result<Self, RpcError> {
-        match &claimed.meta {
-            Some(said) => Self::of(said),
-            None => Self::decode(params),
-        }
-    }
-
-    fn of(said: &Said) -> Result<Self, RpcError> {
-        let version = said.version.as_ref().ok_or_else(|| missing(META_VERSION))?;
-        // Unless it has escapes, a text that was read once can be read again.
-        if !is_plain(version.as_str()) && version.decode::<String>().is_err() {
-            return Err(wrong(META_VERSION, "a string"));
-        }
-        let capabilities = said.capabilities.as_ref().ok_or_else(|| missing(META_CAPABILITIES))?;
+    pub(super) fn of(said: Said) -> Result<Self, RpcError> {
+        let Said { capabilities, client, log_level } = said;
         if !capabilities.is_object() {
             return Err(wrong(META_CAPABILITIES, "an object"));
         }
@@ -203,11 +186,11 @@ impl Envelope {
             (extensions, tasks) = (None, None);
         }
         Ok(Self {
-            client: said.client.clone(),
-            log_level: said.log_level.as_ref().map(log_level).transpose()?,
+            log_level: log_level.as_ref().map(level_of).transpose()?,
             tasks: extensions.is_some_and(|extensions| object(extensions, TASKS).is_some()),
             session_tasks: tasks.is_some(),
-            capabilities: capabilities.clone(),
+            client,
+            capabilities,
         })
     }
 
@@ -218,11 +201,6 @@ impl Envelope {
         // From an array the members would be read by their places.
         self.client.as_ref().filter(|client| client.is_object())?.decode().ok()
     }
-}
-
-/// Whether JSON text is a string without escapes.
-fn is_plain(text: &str) -> bool {
-    text.starts_with('"') && !text.contains('\\')
 }
 
 #[derive(Deserialize)]
@@ -268,7 +246,7 @@ fn object<'a>(of: &'a str, name: &str) -> Option<&'a str> {
     last(of, name).map(RawValue::get).filter(|value| value.starts_with('{'))
 }
 
-fn log_level(raw: &RawJson) -> Result<LogLevel, RpcError> {
+fn level_of(raw: &RawJson) -> Result<LogLevel, RpcError> {
     let name: String = raw.decode().map_err(|_| wrong(META_LOG_LEVEL, "a string"))?;
     LogLevel::parse(&name).ok_or_else(|| {
         RpcError::invalid_params(format!("`_meta` names an unknown log level: {}", clip(&name, 40)))

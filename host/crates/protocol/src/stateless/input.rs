@@ -44,7 +44,11 @@ impl Retry {
         Self::of(params, wire.responses, wire.state).map_err(|what| wrong(&what))
     }
 
-    fn of(params: &RawJson, given: Option<&RawValue>, state: Option<&RawValue>) -> Result<Self, String> {
+    pub(super) fn of(
+        params: &RawJson,
+        given: Option<&RawValue>,
+        state: Option<&RawValue>,
+    ) -> Result<Self, String> {
         let responses = given.map(|raw| responses(params, raw)).transpose()?;
         let state = state.map(|raw| serde_json::from_str(raw.get())).transpose();
         let state = state.map_err(|_| "`requestState` must be a string".to_owned())?;

@@ -57,7 +57,7 @@ impl Endpoint {
                     }
                     Claim::Version(_) | Claim::Malformed => {
                         let received = Received { id, method, params, trace };
-                        Ok(self.stateless(&headers, received, &claimed, by).await)
+                        Ok(self.stateless(&headers, received, claimed, by).await)
                     }
                 }
             }

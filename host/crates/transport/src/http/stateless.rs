@@ -32,7 +32,7 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         received: Received,
-        claimed: &Claimed,
+        claimed: Claimed,
         by: &Visitor,
     ) -> Reply {
         self.server.metrics.asked(&received.method);
@@ -49,16 +49,15 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         received: Received,
-        claimed: &Claimed,
+        claimed: Claimed,
         by: &Visitor,
     ) -> Result<Box<Request>, Wrong> {
         let server = &self.server;
         let bad = |error| Wrong::bad_request(server, error);
         mirrored::check_version(headers, &claimed.claim).map_err(bad)?;
-        let envelope = Request::open(server, &received, claimed)?;
         let principal = by.principal.clone();
         let sender = Sender { principal, peer: Some(by.peer), key: by.key.clone() };
-        let request = Request::new(server, received, envelope, &sender);
+        let request = Request::open(server, received, claimed, &sender)?;
         mirrored::check_method(headers, &request.method, || request.name()).map_err(bad)?;
         request.admit()?;
         // Arguments that cannot be read are left to whoever reads them.

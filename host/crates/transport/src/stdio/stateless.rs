@@ -47,7 +47,7 @@ impl Stateless {
 
     /// Takes a request in. What can be answered at once is given back; what cannot is
     /// answered when it is done.
-    pub fn take(&self, received: Received, claimed: &Claimed, line: Bytes) -> Option<Bytes> {
+    pub fn take(&self, received: Received, claimed: Claimed, line: Bytes) -> Option<Bytes> {
         let server = &self.server;
         server.metrics.asked(&received.method);
         let id = received.id.clone();
@@ -92,9 +92,8 @@ impl Stateless {
         None
     }
 
-    fn taken_in(&self, received: Received, claimed: &Claimed) -> Result<(Box<Request>, Taken), Wrong> {
-        let envelope = Request::open(&self.server, &received, claimed)?;
-        let request = Request::new(&self.server, received, envelope, &self.sender);
+    fn taken_in(&self, received: Received, claimed: Claimed) -> Result<(Box<Request>, Taken), Wrong> {
+        let request = Request::open(&self.server, received, claimed, &self.sender)?;
         request.admit()?;
         match self.outstanding.take(&request.id) {
             Ok(taken) => Ok((request, taken)),

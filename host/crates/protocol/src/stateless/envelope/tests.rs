@@ -13,7 +13,9 @@ fn claim_of(params: &str) -> Claim {
 fn decode(params: &str) -> Result<Envelope, RpcError> {
     let params = RawJson::trusted(params.to_owned());
     let decoded = Envelope::decode(Some(&params));
-    let opened = Envelope::open(Some(&params), &Claimed::by(Some(&params)));
+    let claimed = Claimed::by("tools/list", Some(&params));
+    assert_eq!(claimed.claim, claim(Some(&params)), "{params:?}");
+    let opened = claimed.open(Some(&params)).map(|(envelope, _)| envelope);
     assert_eq!(format!("{opened:?}"), format!("{decoded:?}"), "{params:?}");
     opened
 }
@@ -234,4 +236,42 @@ fn an_envelope_is_read_the_same_with_its_claim_known() {
     }
     let params = format!(r#"{{"_meta":5,"_meta":{{{PV}:"a",{CC}:{{}}}}}}"#);
     assert_eq!(decode(&params).expect_err("two of them").code, -32602);
+}
+
+/// What a call says plainly is read at once, and is what the readers of its parts find; of
+/// what is written otherwise, they alone say what it is.
+#[test]
+fn a_plain_call_is_read_with_its_envelope() {
+    let meta = format!(r#""_meta":{{{PV}:"2026-07-28",{CC}:{{}},"progressToken":"p"}}"#);
+    let read = |params: &str| {
+        let params = RawJson::trusted(params.to_owned());
+        let (_, call) = Claimed::by("tools/call", Some(&params)).open(Some(&params)).expect("an envelope");
+        let alone = crate::stateless::input::call_params(Some(&params));
+        (call, alone)
+    };
+    for plain in [
+        format!(r#"{{"name":"x","arguments":{{"a":1}},{meta}}}"#),
+        format!(r#"{{{meta},"task":{{"ttl":null}},"name":"x"}}"#),
+        format!(r#"{{{meta},"\u006eame":"x","requestState":"\u0061","inputResponses":{{"k":[]}}}}"#),
+        format!(r#"{{{meta},"name":"x","arguments":null,"other":[{{}}]}}"#),
+    ] {
+        let (call, alone) = read(&plain);
+        assert_eq!(call.expect(&plain), alone.expect(&plain), "{plain}");
+    }
+    for (otherwise, is_right) in [
+        (format!(r#"{{{meta},"name":"\u0078"}}"#), true),
+        (format!(r#"{{{meta}}}"#), false),
+        (format!(r#"{{{meta},"name":5}}"#), false),
+        (format!(r#"{{{meta},"name":"x","name":"y"}}"#), false),
+        (format!(r#"{{{meta},"name":"x","arguments":[]}}"#), false),
+        (format!(r#"{{{meta},"name":"x","requestState":5}}"#), false),
+        (format!(r#"{{{meta},"name":"x","inputResponses":[]}}"#), false),
+    ] {
+        let (call, alone) = read(&otherwise);
+        assert_eq!((call, alone.is_ok()), (None, is_right), "{otherwise}");
+    }
+    // serde reads a struct from an array, too; who reads the parts does not.
+    let array = RawJson::trusted(r#"{"_meta":["2026-07-28",{}],"name":"x"}"#);
+    assert_eq!(Claimed::by("tools/call", Some(&array)).claim, Claim::None);
+    assert!(Plain::read("tools/call", &array).is_none());
 }
