@@ -38,12 +38,12 @@ impl Endpoint {
         check_kind(&headers)?;
         // What is wrong with the version header matters to sessions only, and whether
         // the request belongs to one is said by its body (26B).
-        let spoken = check_version(&headers);
+        let spoken = || check_version(&headers);
         let stateless = mirrored::names_stateless(&headers);
         let message = match self.read(&headers, body).await {
             Ok(message) => message,
             // A body that says nothing leaves it to the header.
-            Err(refused) => return Err(if stateless { refused } else { spoken.err().unwrap_or(refused) }),
+            Err(refused) => return Err(if stateless { refused } else { spoken().err().unwrap_or(refused) }),
         };
         let trace = trace_of(&headers);
         match message {
@@ -52,7 +52,7 @@ impl Endpoint {
                 match claimed.claim {
                     Claim::None if stateless => Ok(self.without_envelope(&id, &method, params.as_ref())),
                     Claim::None => {
-                        spoken?;
+                        spoken()?;
                         self.of_session(&headers, by, (id, method, params), trace).await
                     }
                     Claim::Version(_) | Claim::Malformed => {
@@ -64,7 +64,7 @@ impl Endpoint {
             Incoming::One(Message::Notification { method, params }) => {
                 match envelope::claim(params.as_ref()) {
                     Claim::None if !stateless => {
-                        spoken?;
+                        spoken()?;
                         let session = self.session(&headers, by).await?;
                         methods::notified(&session.conversation, &method, params.as_ref());
                         Ok(reply::empty(StatusCode::ACCEPTED))
@@ -73,7 +73,7 @@ impl Endpoint {
                 }
             }
             Incoming::One(Message::Response { id, outcome }) => {
-                spoken?;
+                spoken()?;
                 let session = self.session(&headers, by).await?;
                 // Accepted only once it is kept.
                 let caller = session.conversation.caller_now(&by.principal);
@@ -85,7 +85,7 @@ impl Endpoint {
                 Err(reply::refuse(StatusCode::BAD_REQUEST, &batched()).into())
             }
             Incoming::Batch(members) => {
-                spoken?;
+                spoken()?;
                 let session = self.session(&headers, by).await?;
                 Box::pin(self.batch(session, by, members)).await
             }
