@@ -2,8 +2,6 @@
 # it gets by itself; nothing needs root.
 
 CARGO ?= cargo
-# What of the workspace is built for the binary alone.
-HOST := -p toolyard
 PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 # Not --locked: what the crates of the host depend on changes with them, and Cargo.lock there follows.
@@ -17,14 +15,16 @@ help: ## What can be made
 
 build: plugins host ## The binary and the shipped plugins
 
+# One profile for the build and the tests, so that wasmtime is compiled once; and with the
+# features that the tests need of what all share, so that the host is, by a profile of calls
+# that knows its functions by these.
 host:
-	$(CARGO) build --release --locked $(HOST)
+	$(CARGO) build --release --locked --workspace --bin toolyard
 
-dist: ## The binary as it is given out, in target/dist: faster by a third, built in a quarter of an hour
+dist: ## The binary as it is given out, in target/dist: optimised across all crates, in a quarter of an hour
 	./host/profile/build.sh
 
-profile: HOST := --workspace
-profile: build fixtures ## Write down anew what is hot, which `make dist` optimises by
+profile: build fixtures ## Write down anew what is hot, which every build optimises by
 	./host/profile/record.sh
 
 plugins:
@@ -39,9 +39,6 @@ examples: host ## Build the examples of every language, with tools that are fetc
 serve: build ## Build everything, then serve plugins/dist at http://127.0.0.1:7420/mcp
 	exec $(BIN) serve --plugins $(PLUGINS_DIST)
 
-# One profile for the build and the tests, so that wasmtime is compiled once; and with the
-# features that the tests need of what all share, so that the host is.
-test: HOST := --workspace --bin toolyard
 test: build fixtures examples clients published failpoints ## Build everything, then run all tests and the conformance suites
 	cd plugins && $(CARGO) test --locked --release --target-dir ../target/plugins-native
 	cd examples/plugins/rust && $(CARGO) test --locked --release --target-dir ../../../target/plugins-native

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make profile`: writes host/profile/calls.profdata anew, which `make dist` optimises by. An
+# `make profile`: writes host/profile/calls.profdata anew, which every build optimises by. An
 # instrumented host serves the load generator's calls, of both generations and all shapes, tasks,
 # and stdio; what it counted is merged. A quarter of an hour on two cores, most of it for the build.
 #
@@ -31,19 +31,20 @@ find_profdata() {
 }
 profdata=$(find_profdata)
 
-# As build.sh does it but for the flag: functions are found again by names that Cargo's profile
-# and --target go into. Also, with --target, what runs while building is not instrumented.
-RUSTFLAGS="${RUSTFLAGS:-} -Cprofile-generate=$work/children" \
-  "$cargo" build --profile dist --locked -p toolyard --target "$host" --target-dir "$work"
+# With the features of all members, as everything is built: functions are found again by names
+# that those go into.
+TOOLYARD_PROFILE=record "$cargo" build --release --locked --workspace --bin toolyard --target-dir "$work"
 "$cargo" build --release --locked --workspace
 
 rm -rf "$work/counts" "$work/children" "$work/bench"
 mkdir -p "$work/counts"
-TOOLYARD_BIN=$work/$host/dist/toolyard LLVM_PROFILE_FILE=$work/counts/%p-%m.profraw \
+TOOLYARD_BIN=$work/release/toolyard LLVM_PROFILE_FILE=$work/counts/%p-%m.profraw \
   target/release/toolyard-load run --brief --only calls,shapes,tasks,stdio --out "$work/bench"
 
 # Sparse: without the functions that were never called.
 "$profdata" merge --sparse -o "$profile" "$work"/counts/*.profraw
-# By which it can be used.
-sed -n '/^release: /p; /^commit-hash: /p; /^host: /p' <<<"$about" >host/profile/calls.rustc
+# By which it can be used; rustc.sh reads it.
+sed -n '/^commit-hash: /p; /^host: /p' <<<"$about" >host/profile/calls.rustc
 ls -l "$profile"
+# Cargo does not know of the profile.
+echo "record.sh: what is compiled in target/ was so by the profile before; rm -r target/release starts anew"

@@ -11,7 +11,8 @@ readonly NODE_AT_LEAST=20
 # What tells an installation that is complete, and from what it was made.
 readonly STAMP=node_modules/.installed
 
-"${CARGO:-cargo}" build --release --locked --manifest-path "$here/rmcp/Cargo.toml" --target-dir target/peers
+# As anybody would build it: the profile of this host's calls is none of its.
+RUSTC_WRAPPER='' "${CARGO:-cargo}" build --release --locked --manifest-path "$here/rmcp/Cargo.toml" --target-dir target/peers
 
 cd "$here/typescript"
 version=$(node --version 2>/dev/null || true)

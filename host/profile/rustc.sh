@@ -1,0 +1,41 @@
+#!/bin/sh
+# What Cargo calls in place of rustc (.cargo/config.toml), with rustc and its arguments. What is
+# optimised for speed, for this machine, is optimised by calls.profdata; the rest (guests, build
+# scripts, macros, clippy) is left as it is, and all of it with another rustc than the profile's:
+# that could not read it.
+#
+# A profile tells rustc where to optimise for speed and what to keep apart; it changes nothing of
+# what the program does. TOOLYARD_PROFILE=record counts instead, for record.sh, and =dist optimises
+# across all crates besides, for build.sh.
+#
+# Of every argument once, for each crate: so no programs are started that the shell can do without.
+optimised= linked= kind= before=
+for argument; do
+  case $before,$argument in
+    -C,opt-level=3) optimised=yes ;;
+    *,--emit=*link*) linked=yes ;;
+    --crate-type,*) kind=$argument ;;
+    *,--target | *,--target=*) exec "$@" ;;
+  esac
+  before=$argument
+done
+[ "$optimised,$linked" = yes,yes ] || exec "$@"
+
+here=${0%/*}
+if [ "${TOOLYARD_PROFILE:-}" = record ]; then
+  exec "$@" -Cprofile-generate="$here/../../target/profiling/children"
+fi
+{ read -r hash && read -r host; } <"$here/calls.rustc"
+case $("$1" -vV) in
+  # Of functions that have changed since, the profile says nothing; that is no cause for a warning each.
+  *"$hash"*"$host"*) set -- "$@" --cfg=profiled -Cprofile-use="$here/calls.profdata" -Cllvm-args=-no-pgo-warn-mismatch ;;
+esac
+if [ "${TOOLYARD_PROFILE:-}" = dist ]; then
+  set -- "$@" -Cembed-bitcode=yes
+  case $kind in
+    bin) set -- "$@" -Clto=thin ;;
+    # Machine code comes of it in the end only.
+    *) set -- "$@" -Clinker-plugin-lto ;;
+  esac
+fi
+exec "$@"
