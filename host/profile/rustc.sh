@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # What Cargo calls in place of rustc (.cargo/config.toml), with rustc and its arguments. What is
 # optimised for speed, for this machine, is optimised by calls.profdata; the rest (guests, build
 # scripts, macros, clippy) is left as it is, and all of it with another rustc than the profile's:
@@ -8,7 +8,8 @@
 # what the program does. TOOLYARD_PROFILE=record counts instead, for record.sh, and =dist optimises
 # across all crates besides, for build.sh.
 #
-# Of every argument once, for each crate: so no programs are started that the shell can do without.
+# It runs for each crate, so no programs are started that the shell can do without. Not for sh:
+# dash drops from the environment what is no name to it, such as CARGO_BIN_EXE_toolyard-load.
 optimised= linked= kind= before=
 for argument; do
   case $before,$argument in
