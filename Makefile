@@ -8,7 +8,7 @@ BIN := target/release/toolyard
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host dist profile plugins fixtures examples serve test lint clients published conformance bench bench-full soak chaos failpoints fuzz simulate mutants fmt clean
+.PHONY: help build host profile plugins fixtures examples serve test lint clients published conformance bench bench-full soak chaos failpoints fuzz simulate mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,9 +20,6 @@ build: plugins host ## The binary and the shipped plugins
 # that knows its functions by these.
 host:
 	$(CARGO) build --release --locked --workspace --bin toolyard
-
-dist: ## The binary as it is given out, in target/dist: optimised across all crates, in a quarter of an hour
-	./host/profile/build.sh
 
 profile: build fixtures ## Write down anew what is hot, which every build optimises by
 	./host/profile/record.sh
@@ -92,7 +89,7 @@ chaos: build fixtures ## Kill a host under load 1,000 times, 100,000 races, 30 m
 	$(CARGO) build --release --locked --workspace
 	target/release/chaos
 
-bench-full: build dist fixtures examples ## The benchmarks, longer, of what `make dist` builds
+bench-full: build fixtures examples ## The benchmarks, longer
 	BENCH_FULL=1 ./tests/load/bench.sh
 
 fmt:

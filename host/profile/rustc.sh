@@ -5,17 +5,15 @@
 # that could not read it.
 #
 # A profile tells rustc where to optimise for speed and what to keep apart; it changes nothing of
-# what the program does. TOOLYARD_PROFILE=record counts instead, for record.sh, and =dist optimises
-# across all crates besides, for build.sh.
+# what the program does. With TOOLYARD_PROFILE=record the program counts instead, for record.sh.
 #
 # It runs for each crate, so no programs are started that the shell can do without. Not for sh:
 # dash drops from the environment what is no name to it, such as CARGO_BIN_EXE_toolyard-load.
-optimised= linked= kind= before=
+optimised= linked= before=
 for argument; do
   case $before,$argument in
     -C,opt-level=3) optimised=yes ;;
     *,--emit=*link*) linked=yes ;;
-    --crate-type,*) kind=$argument ;;
     *,--target | *,--target=*) exec "$@" ;;
   esac
   before=$argument
@@ -31,12 +29,4 @@ case $("$1" -vV) in
   # Of functions that have changed since, the profile says nothing; that is no cause for a warning each.
   *"$hash"*"$host"*) set -- "$@" --cfg=profiled -Cprofile-use="$here/calls.profdata" -Cllvm-args=-no-pgo-warn-mismatch ;;
 esac
-if [ "${TOOLYARD_PROFILE:-}" = dist ]; then
-  set -- "$@" -Cembed-bitcode=yes
-  case $kind in
-    bin) set -- "$@" -Clto=thin ;;
-    # Machine code comes of it in the end only.
-    *) set -- "$@" -Clinker-plugin-lto ;;
-  esac
-fi
 exec "$@"

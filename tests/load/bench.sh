@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # `make bench`: criterion for the parts, the load generator for the whole. The
-# report goes to target/bench/. BENCH_FULL=1 measures longer, and the host that `make dist`
-# builds; TOOLYARD_BIN names any other. Further arguments go to the load generator
-# (`--only calls,cancel`).
+# report goes to target/bench/. BENCH_FULL=1 measures longer; TOOLYARD_BIN names another host
+# than the one of this build. Further arguments go to the load generator (`--only calls,cancel`).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,7 +18,6 @@ options=(--out "$out")
 if [[ ${BENCH_FULL:-} == 1 ]]; then
     quick=(--warm-up-time 2 --measurement-time 5)
     options+=(--full)
-    export TOOLYARD_BIN=${TOOLYARD_BIN:-$PWD/target/dist/toolyard}
 fi
 
 # With the features that all share, as for the tests: what those have compiled is not compiled again.

@@ -96,6 +96,7 @@ fn no_part_of_a_call_takes_more_instructions_than_its_budget() {
         .collect();
     assert!(
         over.is_empty(),
-        "{over:#?}\nIf that is what it has to cost, UPDATE_BUDGET=1 cargo test --release --workspace --test budget"
+        "{over:#?}\nIf that is what it has to cost, UPDATE_BUDGET=1 cargo test --release --workspace --test budget. \
+         Of what was compiled before the profile of calls changed, Cargo does not know: rm -r target/release"
     );
 }
