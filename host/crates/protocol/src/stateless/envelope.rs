@@ -58,9 +58,9 @@ impl Claimed {
         self.read.is_some() || Envelope::decode(params).is_ok()
     }
 
-    /// The envelope in the params that claim this; of `tools/call` also the rest, if it
-    /// was read with it. It may have been read and be of no use: then
-    /// [`call_params`](super::input::call_params) says why.
+    /// The envelope in the params that claim this, and of `tools/call` the rest where it
+    /// was read with it. Where not, [`call_params`](super::input::call_params) reads it,
+    /// or says what is wrong with it.
     ///
     /// # Errors
     /// As those of [`Envelope::decode`].
