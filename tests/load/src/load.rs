@@ -154,8 +154,10 @@ pub async fn drive_open<C: Client>(
     let cpu_before = server.cpu()?;
     let (mut whole, mut clients) = (Latencies::new(), Vec::new());
     while let Some(done) = running.join_next().await {
-        let (client, took) = done?.with_context(|| server.last_words())?;
-        took.into_iter().for_each(|took| whole.record(took));
+        let (client, times) = done?.with_context(|| server.last_words())?;
+        for time in times {
+            whole.record(time);
+        }
         clients.push(client);
     }
     let (cpu, took) = (server.cpu()?.since(cpu_before), from.elapsed());
@@ -185,12 +187,12 @@ async fn keep_up<C: Client>(
 ) -> anyhow::Result<(C, Vec<Duration>)> {
     // Not a histogram: with one of 200 KiB for each of 10,000 clients, the time to make them all
     // would be charged to the server.
-    let mut took = Vec::new();
+    let mut times = Vec::new();
     while let Some(due) = queue.recv().await {
         client.once().await?;
         if due >= from {
-            took.push(due.elapsed());
+            times.push(due.elapsed());
         }
     }
-    Ok((client, took))
+    Ok((client, times))
 }
