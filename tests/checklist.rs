@@ -188,3 +188,33 @@ fn the_sections_are_those_of_the_checklists() {
         assert_eq!(named.len(), named.iter().collect::<BTreeSet<_>>().len(), "each item stands there once");
     }
 }
+
+/// The rows of the table of places where the host computes on foreign data: the place, and
+/// the tests that hold its bound.
+fn computing_places() -> Vec<(String, Vec<String>)> {
+    let page = std::fs::read_to_string(root().join("host/docs/security.md")).expect("the page");
+    let (_, table) = page.split_once("| place | data of | bound | charged to | test |").expect("the table");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let [place, _, bound, account, tests] = cells[..] else { panic!("five cells: {row}") };
+        assert!(!bound.is_empty() && !account.is_empty(), "{row}");
+        let tests = tests.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        (place.to_owned(), tests)
+    })
+    .collect()
+}
+
+#[test]
+fn every_place_that_computes_on_foreign_data_has_a_bound_that_a_test_holds() {
+    let sources = test_sources();
+    let places = computing_places();
+    assert!(places.len() > 10, "{places:?}");
+    for (place, tests) in places {
+        assert!(!tests.is_empty(), "{place}: no test");
+        for test in tests {
+            let name = format!("fn {test}(");
+            assert!(sources.iter().any(|text| text.contains(&name)), "{place}: there is no test {test}");
+        }
+    }
+}

@@ -41,6 +41,9 @@ async fn loading() {
         huge_tool_name,
         huge_description,
         annotations_that_are_no_object,
+        thousands_of_patterns,
+        metadata_that_not_every_client_reads,
+        metadata_that_does_not_fit_mcp,
     );
     stage.at_rest().await;
 }
@@ -116,6 +119,9 @@ fn components() -> Vec<(&'static str, Vec<u8>)> {
         ("list_annotations", 12),
         ("list_spins", 13),
         ("list_allocates", 14),
+        ("list_patterns", 15),
+        ("list_surrogate", 16),
+        ("list_icons", 17),
     ] {
         made.push((name, chosen(number)));
     }
@@ -328,4 +334,18 @@ async fn huge_description(stage: &Stage) {
 
 async fn annotations_that_are_no_object(stage: &Stage) {
     refused(stage, "list_annotations", &["its annotations is not a JSON object"]).await;
+}
+
+async fn thousands_of_patterns(stage: &Stage) {
+    refused(stage, "list_patterns", &["input schema", "the pattern", "limit"]).await;
+    // A start is as quick as without the file: what it holds is looked at within bounds.
+    assert!(stage.peak_memory() < 1 << 30, "{}", stage.peak_memory());
+}
+
+async fn metadata_that_not_every_client_reads(stage: &Stage) {
+    refused(stage, "list_surrogate", &["its meta is", "surrogate"]).await;
+}
+
+async fn metadata_that_does_not_fit_mcp(stage: &Stage) {
+    refused(stage, "list_icons", &["do not fit MCP"]).await;
 }

@@ -22,7 +22,7 @@ use toolyard_protocol::{Id, Incoming, Message, RawJson};
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_store::{SqliteOptions, SqliteStore};
 use toolyard_task::tool::{
-    AskError, AskedQuestion, CallInfo, GivenAnswer, Report, ReportBounds, Spent, ToolSpec,
+    AskError, AskedQuestion, CallInfo, Checked, GivenAnswer, Report, ReportBounds, Spent, ToolSpec,
 };
 use toolyard_task::wire::{TaskSupport, ToolDescription};
 use toolyard_task::{
@@ -200,8 +200,8 @@ impl Tool for Idle {
         &self.0
     }
 
-    fn check(&self, _: &RawJson) -> Result<(), String> {
-        Ok(())
+    fn check(&self, _: &RawJson) -> Checked {
+        Checked::Fits
     }
 
     fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {

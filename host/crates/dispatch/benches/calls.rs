@@ -11,7 +11,7 @@ use toolyard_dispatch::{
     Stores, Terms, Timestamp, ToolCall,
 };
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{Report, ReportBounds, Spent, ToolSpec};
+use toolyard_task::tool::{Checked, Report, ReportBounds, Spent, ToolSpec};
 use toolyard_task::wire::{TaskSupport, ToolDescription};
 use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
 use uuid::Uuid;
@@ -26,8 +26,8 @@ impl Tool for Idle {
         &self.0
     }
 
-    fn check(&self, _: &RawJson) -> Result<(), String> {
-        Ok(())
+    fn check(&self, _: &RawJson) -> Checked {
+        Checked::Fits
     }
 
     fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {

@@ -25,7 +25,7 @@ use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::audit::{By, Entry, name_of};
 use toolyard_task::store::{CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::Era;
-use toolyard_task::tool::Share;
+use toolyard_task::tool::{CheckOrder, Checked, Share};
 use toolyard_task::{Durability, Event, Fence, Outcome, Owner, Refusal, RunEnd, Task, TaskId, Tool};
 
 /// A call, as a transport hands it over.
@@ -83,6 +83,8 @@ pub(crate) struct Permitted {
     pub observation: Option<Arc<Observation>>,
     /// Held until it is answered.
     pub permit: Permit,
+    /// Whether its arguments are known to fit; else its run checks them first.
+    pub is_checked: bool,
 }
 
 /// A call that has begun. What most calls do without is apart, so that it is not part of
@@ -167,7 +169,7 @@ impl Dispatch {
         offer.pace(name)?;
         drop(offer);
         let ToolCall { params, terms, stop, outlet, task_outlet } = call;
-        let call = Permitted { params, stop, outlet, task_outlet, observation, permit };
+        let call = Permitted { params, stop, outlet, task_outlet, observation, permit, is_checked: true };
         let has_tasks = match terms {
             Terms::Sessions { has_tasks } => has_tasks,
             Terms::Stateless { tasks, retry } => {
@@ -184,12 +186,9 @@ impl Dispatch {
             (Some(ttl), _) => {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
                 // T-14: what is wrong with the call is said before a task exists.
-                tool.check(&call.params.arguments).map_err(|wrong| {
-                    tool.misfit();
-                    Fault::InvalidParams(wrong)
-                })?;
+                let checked = tool.check(&call.params.arguments);
                 let origin = Origin { era: Era::Sessions, ttl, rounds: None };
-                Ok(Begun::Apart(self.call_as_task(caller, tool, call, origin).boxed()))
+                Ok(Begun::Apart(self.call_as_task_once_checked(caller, tool, call, checked, origin).boxed()))
             }
             (None, _) => self.begin_plainly(caller, tool, call),
         }
@@ -199,12 +198,16 @@ impl Dispatch {
         self: &Arc<Self>,
         caller: &Caller,
         tool: Arc<Measured>,
-        call: Permitted,
+        mut call: Permitted,
     ) -> Result<Begun<'static>, Fault> {
-        if let Err(wrong) = tool.check(&call.params.arguments) {
-            tool.misfit();
-            // The model can mend this, so it is a result (TL-9).
-            return Ok(Begun::Replied(CallReply::Result(text_result(&wrong, true))));
+        match tool.check(&call.params.arguments) {
+            Checked::Fits => {}
+            Checked::Misfit(wrong) => {
+                tool.misfit();
+                // The model can mend this, so it is a result (TL-9).
+                return Ok(Begun::Replied(CallReply::Result(text_result(&wrong, true))));
+            }
+            Checked::Unfinished => call.is_checked = false,
         }
         Ok(Begun::Plain(self.begin_run(caller, tool, call, None)?))
     }
@@ -218,7 +221,7 @@ impl Dispatch {
         call: Permitted,
         asking: Option<Asking>,
     ) -> Result<Plain, Fault> {
-        let Permitted { params, stop: cancelled, outlet, observation, permit, .. } = call;
+        let Permitted { params, stop: cancelled, outlet, observation, permit, is_checked, .. } = call;
         let work = Work::Tool(tool.clone());
         let share = self.share(caller);
         let claim = Claim { owner: share.account.clone(), work: work.clone() };
@@ -230,6 +233,7 @@ impl Dispatch {
         let mut run = Run::new(self.clone(), work, stop, client);
         (run.trace, run.recording) = self.trace(params.trace.clone(), &tool);
         run.observation = observation;
+        run.is_checked = is_checked;
         run.rounds = asking.map(|asking| asking.rounds);
         let became = may_be_task.then(|| {
             let (prospect, became) = Prospect::new(caller, &tool, &params);
@@ -283,6 +287,34 @@ impl Dispatch {
         told.await.ok()
     }
 
+    /// Creates a task for a session, once its arguments are known to fit.
+    async fn call_as_task_once_checked(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<Measured>,
+        call: Permitted,
+        checked: Checked,
+        origin: Origin,
+    ) -> Result<CallReply, Fault> {
+        let checked = match checked {
+            Checked::Unfinished => {
+                let stop = call.stop.clone();
+                let order =
+                    CheckOrder { share: self.share(caller), stopped: Arc::new(move || stop.is_set()) };
+                Box::pin(tool.tool().check_fully(call.params.arguments.clone(), order)).await
+            }
+            checked => checked,
+        };
+        match checked {
+            Checked::Fits => self.call_as_task(caller, tool, call, origin).await,
+            Checked::Misfit(wrong) => {
+                tool.misfit();
+                Err(Fault::InvalidParams(wrong))
+            }
+            Checked::Unfinished => Err(Fault::Cancelled),
+        }
+    }
+
     pub(crate) async fn call_as_task(
         self: &Arc<Self>,
         caller: &Caller,
@@ -321,6 +353,7 @@ impl Dispatch {
         let mut run = Run::new(self.clone(), work, stop, client);
         (run.trace, run.recording) = self.trace(call.params.trace, &tool);
         run.observation = call.observation.clone();
+        run.is_checked = call.is_checked;
         run.rounds = rounds;
         if era == Era::Stateless {
             // Those of a session are the session's.

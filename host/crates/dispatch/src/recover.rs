@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
 use toolyard_task::store::StoreError;
-use toolyard_task::tool::Share;
+use toolyard_task::tool::{Checked, Share};
 use toolyard_task::{Event, Incarnation, Owner, SessionId, Task, TaskId};
 
 /// Tasks that are seen to at once, so that they share commits.
@@ -207,6 +207,7 @@ impl Dispatch {
         };
         let mut run = Run::new(this.clone(), work, Arc::new(Stop::default()), client);
         (run.trace, run.recording) = self.trace(None, &tool);
+        run.is_checked = checked(&task, &tool) == Checked::Fits;
         let run = Arc::new(run);
         // Registered before it is claimed, so that a cancel which finds the record finds
         // the run as well.
@@ -264,7 +265,15 @@ impl Dispatch {
 
 /// What is wrong with the task's arguments, if its tool is another one by now.
 fn misfit(task: &Task, tool: &Measured) -> Option<String> {
-    if tool.spec().digest == task.digest { None } else { tool.check(&task.arguments).err() }
+    match checked(task, tool) {
+        Checked::Misfit(what) => Some(what),
+        // Its run checks what takes longer.
+        Checked::Fits | Checked::Unfinished => None,
+    }
+}
+
+fn checked(task: &Task, tool: &Measured) -> Checked {
+    if tool.spec().digest == task.digest { Checked::Fits } else { tool.check(&task.arguments) }
 }
 
 /// The client of a task that was taken over, wherever it is by then.

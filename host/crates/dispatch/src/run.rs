@@ -25,7 +25,9 @@ use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
 use toolyard_task::task::Era;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Share, Spent};
+use toolyard_task::tool::{
+    AskError, AskedQuestion, CallInfo, CheckOrder, Checked, GivenAnswer, Report, Share, Spent,
+};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
 use toolyard_task::{
@@ -73,6 +75,8 @@ pub(crate) struct Run {
     pub capabilities: RawJson,
     /// Whether a person is asked for what the manifest leaves to a person.
     pub asks_permission: bool,
+    /// Whether its arguments are known to fit; else it checks them before the guest begins.
+    pub is_checked: bool,
     pub permissions: Permissions,
     pub work: Work,
     /// The trace that the guest's own requests belong to.
@@ -130,6 +134,7 @@ impl Run {
             caller: client.name,
             capabilities: client.capabilities,
             asks_permission: true,
+            is_checked: true,
             permissions: Permissions::default(),
             reports: Mutex::new(Reports::new(work.bounds())),
             work,
@@ -179,7 +184,10 @@ impl Run {
         if let Some(recording) = &self.recording {
             recording.started();
         }
-        let work = tool.tool().run(arguments, room, self.clone());
+        let work = match self.is_checked {
+            true => tool.tool().run(arguments, room, self.clone()),
+            false => self.clone().check_and_run(tool.clone(), arguments, room).boxed(),
+        };
         let end = match self.clone().drive(work).await {
             Driven::Done(RunEnd::Error(error)) => self.shown(error),
             Driven::Done(end) => end,
@@ -196,6 +204,20 @@ impl Run {
             observation.ended(&end);
         }
         end
+    }
+
+    /// Runs a tool once its arguments have been checked to the end, as part of the run.
+    async fn check_and_run(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
+        let run = self.clone();
+        let order = CheckOrder { share: self.share.clone(), stopped: Arc::new(move || run.stop.is_set()) };
+        match tool.tool().check_fully(arguments.clone(), order).await {
+            Checked::Fits => tool.tool().run(arguments, room, self).await,
+            Checked::Misfit(wrong) => {
+                tool.misfit();
+                RunEnd::Result { is_error: true, result: text_result(&wrong, true), message: Some(wrong) }
+            }
+            Checked::Unfinished => RunEnd::Stopped,
+        }
     }
 
     /// Whether it has to wait for its client's next request.

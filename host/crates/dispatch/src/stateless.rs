@@ -13,6 +13,7 @@ use std::time::Duration;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
 use toolyard_task::task::Era;
+use toolyard_task::tool::Checked;
 use toolyard_task::{RunEnd, Task};
 
 impl Dispatch {
@@ -21,16 +22,20 @@ impl Dispatch {
         self: &Arc<Self>,
         caller: &Caller,
         tool: Arc<Measured>,
-        call: Permitted,
+        mut call: Permitted,
         (tasks, retry): (bool, Retry),
     ) -> Result<CallReply, Fault> {
         let support = tool.spec().task_support;
         if self.settings.tasks && !tasks && support == TaskSupport::Required {
             return Err(Fault::TaskExtensionRequired);
         }
-        if let Err(wrong) = tool.check(&call.params.arguments) {
-            tool.misfit();
-            return Ok(CallReply::Result(text_result(&wrong, true)));
+        match tool.check(&call.params.arguments) {
+            Checked::Fits => {}
+            Checked::Misfit(wrong) => {
+                tool.misfit();
+                return Ok(CallReply::Result(text_result(&wrong, true)));
+            }
+            Checked::Unfinished => call.is_checked = false,
         }
         let CallParams { name, arguments, .. } = &call.params;
         let about = About::of(caller, "tools/call", name.clone(), arguments.clone());

@@ -3,11 +3,12 @@
 
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::error::Refusal;
-use crate::schema::Schema;
+use crate::schema::{Patterns, Schema};
 use crate::settings::Settings;
+use serde::Deserialize;
 use std::collections::HashSet;
 use std::sync::Arc;
-use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription, param_headers};
+use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription, is_uri, param_headers};
 
 /// The most tools of one component.
 pub(crate) const MAX_TOOLS: usize = 256;
@@ -64,7 +65,9 @@ fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
         text => Ok(text),
     };
     let icons = extra("icons", tool.icons, RawJson::is_array, "array")?;
+    check_icons(&icons).map_err(refuse)?;
     let annotations = extra("annotations", tool.annotations, RawJson::is_object, "object")?;
+    check_annotations(&annotations).map_err(refuse)?;
     let meta = tool.meta.map(|meta| extra("meta", meta, RawJson::is_object, "object")).transpose()?;
     let support = match tool.task_support {
         wit::TaskSupport::Forbidden => TaskSupport::Forbidden,
@@ -82,6 +85,68 @@ fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
         meta,
         name,
     })
+}
+
+/// Checks that icons are as the official schemas have them: a client that is strict takes
+/// nothing of a listing with one that is not.
+///
+/// # Errors
+/// What is wrong with one.
+pub(crate) fn check_icons(icons: &RawJson) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Icon {
+        src: String,
+        #[serde(default, rename = "mimeType")]
+        _mime_type: Present<String>,
+        #[serde(default, rename = "sizes")]
+        _sizes: Present<Vec<String>>,
+        #[serde(default)]
+        theme: Present<String>,
+    }
+    let icons: Vec<Icon> = icons.decode().map_err(|error| format!("its icons do not fit MCP: {error}"))?;
+    for Icon { src, theme, .. } in icons {
+        if !is_uri(&src) {
+            return Err("an icon has a `src` that is not an absolute URI".to_owned());
+        }
+        if theme.0.is_some_and(|theme| theme != "light" && theme != "dark") {
+            return Err("an icon has a `theme` that is not `light` or `dark`".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The same for the annotations of a tool.
+fn check_annotations(annotations: &RawJson) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Annotations {
+        #[serde(default, rename = "title")]
+        _title: Present<String>,
+        #[serde(default, rename = "readOnlyHint")]
+        _read_only: Present<bool>,
+        #[serde(default, rename = "destructiveHint")]
+        _destructive: Present<bool>,
+        #[serde(default, rename = "idempotentHint")]
+        _idempotent: Present<bool>,
+        #[serde(default, rename = "openWorldHint")]
+        _open_world: Present<bool>,
+    }
+    let fits = annotations.decode::<Annotations>();
+    fits.map(drop).map_err(|error| format!("its annotations do not fit MCP: {error}"))
+}
+
+/// A member that may be left out, but not be `null`.
+struct Present<T>(Option<T>);
+
+impl<T> Default for Present<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Present<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
 }
 
 /// `[]` or `{}`.
@@ -117,18 +182,19 @@ pub(crate) fn declare(
             return Err(Refusal::DuplicateTool(description.name.clone()));
         }
     }
-    described.into_iter().map(|description| declare_one(description, settings)).collect()
+    let mut patterns = Patterns::of_component();
+    described.into_iter().map(|description| declare_one(description, settings, &mut patterns)).collect()
 }
 
-/// Compiles the schemas of one.
+/// Compiles the schemas of one tool; their patterns count with those of the others.
 pub(crate) fn declare_one(
     description: ToolDescription,
     settings: &Settings,
+    patterns: &mut Patterns,
 ) -> Result<Arc<Declared>, Refusal> {
-    let compile = |which: &str, schema: &RawJson| {
-        Schema::compile(schema, settings.schema_bounds()).map(Arc::new).map_err(|what| Refusal::Tool {
-            tool: description.name.clone(),
-            what: format!("its {which} schema {what}"),
+    let mut compile = |which: &str, schema: &RawJson| {
+        Schema::compile(schema, settings.schema_bounds(), patterns).map(Arc::new).map_err(|what| {
+            Refusal::Tool { tool: description.name.clone(), what: format!("its {which} schema {what}") }
         })
     };
     let input = compile("input", &description.input_schema)?;
@@ -211,6 +277,15 @@ mod tests {
         for (wrong, says) in [
             (wit::Tool { icons: "{}".into(), ..tool("t") }, "its icons is not a JSON array"),
             (wit::Tool { annotations: "[]".into(), ..tool("t") }, "its annotations is not a JSON object"),
+            (wit::Tool { annotations: r#"{"title":5}"#.into(), ..tool("t") }, "do not fit MCP"),
+            (wit::Tool { annotations: r#"{"readOnlyHint":"yes"}"#.into(), ..tool("t") }, "do not fit MCP"),
+            (wit::Tool { annotations: r#"{"a":1,"a":1}"#.into(), ..tool("t") }, "twice"),
+            (wit::Tool { icons: r#"[{"src":7},3]"#.into(), ..tool("t") }, "do not fit MCP"),
+            (wit::Tool { icons: r#"[{"src":"x"}]"#.into(), ..tool("t") }, "absolute URI"),
+            (wit::Tool { icons: r#"[{"src":"a:b","theme":"red"}]"#.into(), ..tool("t") }, "`theme`"),
+            (wit::Tool { icons: r#"[{"src":"a:b","sizes":null}]"#.into(), ..tool("t") }, "do not fit MCP"),
+            (wit::Tool { meta: Some(r#"{"a":"\ud800"}"#.into()), ..tool("t") }, "surrogate"),
+            (wit::Tool { meta: Some(r#"{"b":1e999999}"#.into()), ..tool("t") }, "range"),
             (wit::Tool { annotations: "{".into(), ..tool("t") }, "its annotations is not valid JSON"),
             (wit::Tool { meta: Some("1".into()), ..tool("t") }, "its meta is not a JSON object"),
             (wit::Tool { input_schema: "{".into(), ..tool("t") }, "its input schema is not valid JSON"),

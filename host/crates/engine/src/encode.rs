@@ -9,7 +9,6 @@ pub(crate) mod resource;
 
 use crate::bindings::toolyard::plugin::types::{Content, Media, TextBlock, ToolResult};
 use crate::failure::Failure;
-use crate::schema::Schema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -23,20 +22,14 @@ use toolyard_task::wire::{RELATED_TASK, RawJson, text_result};
 /// What is shown of an error as the status message of its task.
 const STATUS_CHARS: usize = 200;
 
-/// Encodes what a tool gave back.
-pub(crate) fn result(given: ToolResult, output: Option<&Schema>, limit: u64) -> Result<RunEnd, Failure> {
-    let ToolResult { content, structured_content, is_error, meta } = given;
-    let structured = structured_content.map(|text| object("structured-content", text)).transpose()?;
-    if let (Some(schema), false) = (output, is_error) {
-        let Some(structured) = &structured else {
-            return Err(Failure::Malformed(
-                "its output schema asks for structured content, and there is none".into(),
-            ));
-        };
-        schema.check(structured).map_err(|what| {
-            Failure::Malformed(format!("its structured content does not fit its output schema: {what}"))
-        })?;
-    }
+/// The structured content of a result, which must be an object.
+pub(crate) fn structured(text: Option<String>) -> Result<Option<RawJson>, Failure> {
+    text.map(|text| object("structured-content", text)).transpose()
+}
+
+/// Encodes the result of a tool; its structured content was taken out and checked before.
+pub(crate) fn result(given: ToolResult, structured: Option<RawJson>, limit: u64) -> Result<RunEnd, Failure> {
+    let ToolResult { content, structured_content: _, is_error, meta } = given;
     let message = is_error.then(|| first_words(&content)).flatten();
     let mut out = Bounded::new(estimate(&content), limit);
     out.raw("{\"content\":[")?;

@@ -1,6 +1,7 @@
 //! One wasmtime engine for the process: its configuration and its pool.
 
 use crate::cache::Cache;
+use crate::checker::Checker;
 use crate::epoch::Ticker;
 use crate::error::StartError;
 use crate::gate::Gate;
@@ -27,6 +28,7 @@ pub struct Engine {
     pub(crate) network: Arc<Network>,
     pub(crate) rooms: Arc<Rooms>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) checker: Checker,
     pooled: bool,
 }
 
@@ -54,6 +56,7 @@ impl Engine {
         };
         let linker = host::linker(&wasm).map_err(wasmtime_error)?;
         let ticker = Ticker::start(wasm.clone()).map_err(StartError::Thread)?;
+        let (rooms, gate) = (Rooms::new(most), Gate::new(settings.turns));
         Ok(Arc::new(Self {
             wasm,
             linker,
@@ -61,8 +64,9 @@ impl Engine {
             settings: settings.clone(),
             cache,
             network: Arc::new(Network::of_system()),
-            rooms: Rooms::new(most),
-            gate: Gate::new(settings.turns),
+            checker: Checker::new(gate.clone(), rooms.clone()),
+            rooms,
+            gate,
             pooled,
         }))
     }

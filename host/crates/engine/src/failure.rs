@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     Denied(Denied, String),
     Cpu,
     Wall,
+    /// The host has not enough memory left to look at what it was given.
+    NoMemory,
     Output,
     Hostcall,
     /// Its table of handles is full.
@@ -127,6 +129,9 @@ impl Failure {
                 "The {subject} was stopped: processor time limit of {} reached (`limits.cpu`)",
                 time(limits.cpu)
             ),
+            Self::NoMemory => {
+                format!("The {subject} was stopped: not enough memory is left for it (`calls.memory`)")
+            }
             Self::Wall => {
                 format!(
                     "The {subject} was stopped: time limit of {} reached (`limits.wall`)",

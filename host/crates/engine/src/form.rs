@@ -6,7 +6,7 @@
 //! Whether a schema has the flat shape that a form may have is the dispatcher's
 //! to say; here it is JSON Schema and no more.
 
-use crate::schema::{Bounds, Schema};
+use crate::schema::{Bounds, Budget, Patterns, Schema, Verdict};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -15,6 +15,9 @@ use toolyard_task::wire::{RawJson, RpcError};
 
 /// The largest schema of a form, in bytes: a form is what fits on a screen.
 const SCHEMA_BYTES: usize = 64 << 10;
+/// What the check of an answer may cost, in steps: some milliseconds. A form is flat, so this
+/// is enough for any answer that a person gives.
+const ANSWER_STEPS: u64 = 200_000;
 
 /// The schemas of the forms among the questions of one `ask`, by key.
 pub(crate) struct Forms(Vec<(String, Arc<Form>)>);
@@ -44,6 +47,7 @@ impl Forms {
     /// What is wrong with one, and with which.
     pub fn compile(questions: &mut [AskedQuestion], bounds: Bounds) -> Result<Self, String> {
         let bounds = Bounds { bytes: bounds.bytes.min(SCHEMA_BYTES), ..bounds };
+        let mut patterns = Patterns::of_forms();
         let mut forms = Vec::new();
         for AskedQuestion { key, method, params, check } in questions {
             if method != "elicitation/create" {
@@ -58,7 +62,7 @@ impl Forms {
                 return Err(format!("the form of the question `{key}` has no `requestedSchema`"));
             };
             let schema = RawJson::trusted(schema.get().to_owned());
-            let schema = Schema::compile(&schema, bounds)
+            let schema = Schema::compile(&schema, bounds, &mut patterns)
                 .map_err(|what| format!("the `requestedSchema` of the question `{key}` {what}"))?;
             let form = Arc::new(Form(schema));
             *check = Some(form.clone());
@@ -90,7 +94,11 @@ impl AnswerCheck for Form {
         let content = elicited
             .content
             .map_or_else(RawJson::empty_object, |content| RawJson::trusted(content.get().to_owned()));
-        self.0.check(&content)
+        match self.0.check(&content, &mut Budget::steps(ANSWER_STEPS)) {
+            Ok(Verdict::Fits) => Ok(()),
+            Ok(Verdict::Misfit(what)) => Err(what),
+            Err(_) => Err("it is larger than any form".to_owned()),
+        }
     }
 }
 

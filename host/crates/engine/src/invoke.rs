@@ -41,9 +41,18 @@ pub(crate) enum Subject {
     Function(&'static str),
 }
 
-/// What a run was refused, which it may not know in words.
+/// The time that a run has left when its guest has returned, for what the host does with
+/// its result.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Left {
+    pub cpu: Duration,
+    pub wall: Duration,
+}
+
+/// What a run was refused, which it may not know in words; and what it has left.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
+    pub left: Left,
     /// The limit on growth that it met.
     pub growth: Option<Denied>,
     /// Of the network, in sentences.
@@ -210,7 +219,14 @@ pub(crate) async fn invoke<C: Call>(
     match drive(engine, (&meter, pace), limits.wall, context, call).await {
         Driven::Stopped => Ended::Stopped,
         Driven::OutOfTime => Ended::Failed(Failure::Wall),
-        Driven::Done(Ok((value, refused))) => Ended::Returned(value, refused),
+        Driven::Done(Ok((value, mut refused))) => {
+            let spent = meter.spent();
+            refused.left = Left {
+                cpu: limits.cpu.saturating_sub(spent.cpu),
+                wall: limits.wall.saturating_sub(spent.wall),
+            };
+            Ended::Returned(value, refused)
+        }
         Driven::Done(Err(broken)) => {
             let interrupted = matches!(broken.error.downcast_ref(), Some(Trap::Interrupt));
             if interrupted && context.stopped() {
@@ -297,7 +313,7 @@ async fn check_types(
         let instance = pre.instantiate_async(&mut store).await;
         let growth = store.data().limiter.denied;
         let broken = |entered| {
-            move |error| Broken { error, refused: Refused { growth, network: Vec::new() }, entered }
+            move |error| Broken { error, refused: Refused { growth, ..Refused::default() }, entered }
         };
         let instance = instance.map_err(broken(false))?;
         exports.check(&mut store, instance).map_err(broken(true))
@@ -380,7 +396,7 @@ async fn guest<C: Call>(
     let called = called.await;
     let limiter = &store.data().limiter;
     meter.had(limiter.memory());
-    let refused = Refused { growth: limiter.denied, network: store.data().refusals() };
+    let refused = Refused { growth: limiter.denied, network: store.data().refusals(), left: Left::default() };
     match called {
         Ok(value) => Ok((value, refused)),
         Err(error) => Err(Broken { error, refused, entered }),

@@ -10,6 +10,7 @@ mod backtrace;
 mod bindings;
 mod cache;
 mod check;
+mod checker;
 mod clocks;
 mod compile;
 mod component;

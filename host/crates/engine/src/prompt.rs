@@ -62,6 +62,7 @@ fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
         });
     }
     let icons = extra("icons", icons, RawJson::is_array, "array")?;
+    describe::check_icons(&icons).map_err(refuse)?;
     Ok(PromptDescription {
         title: text("title", title, TITLE_BYTES)?,
         description: text("description", description, DESCRIPTION_BYTES)?,

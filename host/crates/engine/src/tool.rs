@@ -1,19 +1,21 @@
 //! A tool of a plugin, as the dispatcher sees it.
 
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
+use crate::checker;
 use crate::describe::Declared;
 use crate::encode;
 use crate::exports::{CallParams, Called};
 use crate::failure::Failure;
 use crate::guest_error::{self, Missing};
-use crate::invoke::{self, Contract, Ended, Order, Plain, Subject};
+use crate::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};
 use crate::limits::Limits;
 use crate::pace::Pace;
 use crate::plugin::Base;
+use crate::schema::{Schema, Verdict};
 use crate::typed::Function;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use toolyard_task::tool::ToolSpec;
+use toolyard_task::tool::{CheckOrder, Checked, ToolSpec};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Room, RunContext, RunEnd, Shortage, Tool};
 use wasmtime::component::{ComponentExportIndex, Val};
@@ -43,8 +45,27 @@ impl Tool for GuestTool {
         &self.spec
     }
 
-    fn check(&self, arguments: &RawJson) -> Result<(), String> {
-        self.declared.input.check(arguments).map_err(|what| self.misfit(&what))
+    fn check(&self, arguments: &RawJson) -> Checked {
+        match self.declared.input.check_quickly(arguments) {
+            Some(Verdict::Fits) => Checked::Fits,
+            Some(Verdict::Misfit(what)) => Checked::Misfit(self.misfit(&what)),
+            None => Checked::Unfinished,
+        }
+    }
+
+    fn check_fully(self: Arc<Self>, arguments: RawJson, order: CheckOrder) -> BoxFuture<'static, Checked> {
+        Box::pin(async move {
+            let Self { declared, base, limits, .. } = &*self;
+            let checker = &base.engine.checker;
+            let subject = || format!("check of the arguments of `{}`", self.spec.name());
+            match checker.check(declared.input.clone(), arguments, order, limits.cpu).await {
+                checker::Checked::Verdict(Verdict::Fits) => Checked::Fits,
+                checker::Checked::Verdict(Verdict::Misfit(what)) => Checked::Misfit(self.misfit(&what)),
+                checker::Checked::Stopped => Checked::Unfinished,
+                checker::Checked::Spent => Checked::Misfit(Failure::Cpu.sentence(&subject(), limits)),
+                checker::Checked::NoMemory => Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits)),
+            }
+        })
     }
 
     fn room(&self) -> Result<Room, Shortage> {
@@ -92,7 +113,8 @@ async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc
             let call =
                 Contract::<CallParams<'_>, Called>::new(export, (&tool.guest_name, arguments.as_str()));
             let ended = invoke::invoke(order, call, &context).await;
-            tool.end(ended.map(|(called,)| Ok(called)), context.tells_missing_capabilities())
+            let told = context.tells_missing_capabilities();
+            tool.end(ended.map(|(called,)| Ok(called)), told, &context).await
         }
         Callee::Plain(function) => {
             let read = match function.arguments(&arguments) {
@@ -104,7 +126,7 @@ async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc
             let ended = invoke::invoke(order, Plain { function, arguments: read }, &context).await;
             let result =
                 |returned: Option<Val>| function.result(returned.as_ref(), tool.limits.output).map(Ok);
-            tool.end(ended.map(result), false)
+            tool.end(ended.map(result), false, &context).await
         }
     }
 }
@@ -114,9 +136,65 @@ impl GuestTool {
         format!("The arguments do not fit the input schema of `{}`: {what}", self.spec.name())
     }
 
+    /// A result as the dispatcher takes it, once it fits the output schema; nothing if the run
+    /// was stopped.
+    async fn result(
+        &self,
+        mut given: ToolResult,
+        left: Left,
+        context: &Arc<dyn RunContext>,
+    ) -> Result<Option<RunEnd>, Failure> {
+        let structured = encode::structured(given.structured_content.take())?;
+        if let (Some(schema), false) = (&self.declared.output, given.is_error) {
+            let Some(structured) = &structured else {
+                return Err(Failure::Malformed(
+                    "its output schema asks for structured content, and there is none".into(),
+                ));
+            };
+            let verdict = match schema.check_quickly(structured) {
+                Some(verdict) => verdict,
+                None => match self.check_output(schema, structured.clone(), left, context).await? {
+                    Some(verdict) => verdict,
+                    None => return Ok(None),
+                },
+            };
+            if let Verdict::Misfit(what) = verdict {
+                return Err(Failure::Malformed(format!(
+                    "its structured content does not fit its output schema: {what}"
+                )));
+            }
+        }
+        encode::result(given, structured, self.limits.output).map(Some)
+    }
+
+    /// Checks a large result, in what is left of the time of its run.
+    async fn check_output(
+        &self,
+        schema: &Arc<Schema>,
+        structured: RawJson,
+        left: Left,
+        context: &Arc<dyn RunContext>,
+    ) -> Result<Option<Verdict>, Failure> {
+        let stopped = context.clone();
+        let order = CheckOrder { share: context.share(), stopped: Arc::new(move || stopped.stopped()) };
+        let checking = self.base.engine.checker.check(schema.clone(), structured, order, left.cpu);
+        match tokio::time::timeout(left.wall, checking).await {
+            Err(_) => Err(Failure::Wall),
+            Ok(checker::Checked::Verdict(verdict)) => Ok(Some(verdict)),
+            Ok(checker::Checked::Stopped) => Ok(None),
+            Ok(checker::Checked::Spent) => Err(Failure::Cpu),
+            Ok(checker::Checked::NoMemory) => Err(Failure::NoMemory),
+        }
+    }
+
     /// What came of a call, as the dispatcher takes it. `told` is whether the client
     /// knows the error for a capability that it lacks.
-    fn end(&self, ended: Ended<Result<Result<ToolResult, CallError>, Failure>>, told: bool) -> RunEnd {
+    async fn end(
+        &self,
+        ended: Ended<Result<Result<ToolResult, CallError>, Failure>>,
+        told: bool,
+        context: &Arc<dyn RunContext>,
+    ) -> RunEnd {
         let limits = &*self.limits;
         // Made only for what needs it: a good result says nothing of its tool.
         let name = || format!("tool `{}`", self.spec.name());
@@ -135,7 +213,11 @@ impl GuestTool {
                 if let Some(redactor) = redactor {
                     redactor.guest_result(&mut result);
                 }
-                encode::result(result, self.declared.output.as_deref(), limits.output).unwrap_or_else(fail)
+                match self.result(result, refused.left, context).await {
+                    Ok(Some(end)) => end,
+                    Ok(None) => RunEnd::Stopped,
+                    Err(failure) => fail(failure),
+                }
             }
             Ended::Returned(Ok(Err(CallError::Rpc(mut error))), _) => {
                 if let Some(redactor) = redactor {

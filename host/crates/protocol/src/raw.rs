@@ -1,8 +1,10 @@
 //! JSON text that is carried, not parsed.
 
+use crate::error::clip;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// One JSON value as UTF-8 text, known to be well formed. Cloning counts a
 /// reference; a value cut from a request body shares the body's memory.
@@ -23,20 +25,23 @@ pub enum RawJsonError {
     /// Nested deeper than [`MAX_DEPTH`].
     #[error("JSON nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
+    /// JSON by its grammar, but readers refuse it or differ over its meaning (RFC 7493).
+    #[error("JSON that not every client can read: {0}")]
+    NotInteroperable(String),
 }
 
 impl RawJson {
-    /// Checks `text` and takes it over. Scans the text once.
+    /// Checks that `text` is JSON which every reader takes in the same way (I-JSON, RFC 7493):
+    /// whole surrogate pairs, each name once in an object, numbers that a double can hold. One
+    /// message with anything else, and a client drops all that the message carries.
     ///
     /// # Errors
-    /// [`RawJsonError`] if it is not one JSON value, or too deep.
+    /// [`RawJsonError`] if it is not one such value, or too deep.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, RawJsonError> {
         let text = text.into();
         let value: &RawValue = serde_json::from_slice(&text)?;
         let trimmed = text.slice_ref(value.get().as_bytes());
-        if depth(&trimmed) > MAX_DEPTH {
-            return Err(RawJsonError::TooDeep);
-        }
+        check_interoperable(value.get())?;
         Ok(Self(trimmed))
     }
 
@@ -115,32 +120,85 @@ impl RawJson {
     }
 }
 
-/// The nesting depth of well-formed JSON text.
-fn depth(text: &[u8]) -> usize {
-    let (mut now, mut most) = (0_usize, 0_usize);
-    let mut in_string = false;
-    let mut escaped = false;
-    for &byte in text {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
+/// Checks well-formed JSON text by the rules of [`RawJson::parse`], in one pass.
+fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
+    let bytes = text.as_bytes();
+    // Of each open container: where its names begin; nothing for an array.
+    let mut open: Vec<Option<usize>> = Vec::new();
+    let mut names: Vec<Cow<'_, str>> = Vec::new();
+    let mut name_comes = false;
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let begin = at;
+        at += 1;
         match byte {
-            b'"' => in_string = true,
-            b'[' | b'{' => {
-                now += 1;
-                most = most.max(now);
+            b'"' => {
+                let mut escaped = false;
+                while bytes.get(at).is_some_and(|byte| *byte != b'"') {
+                    let is_escape = bytes[at] == b'\\';
+                    escaped |= is_escape;
+                    at += if is_escape { 2 } else { 1 };
+                }
+                at += 1;
+                let quoted = text.get(begin..at).unwrap_or_default();
+                // The grammar allows half of a surrogate pair; decoding does not.
+                let decoded = || {
+                    serde_json::from_str::<String>(quoted)
+                        .map_err(|_| RawJsonError::NotInteroperable("half of a surrogate pair".to_owned()))
+                };
+                if name_comes {
+                    let plain = || Cow::Borrowed(quoted.trim_matches('"'));
+                    names.push(if escaped { Cow::Owned(decoded()?) } else { plain() });
+                    name_comes = false;
+                } else if escaped && quoted.contains("\\u") {
+                    decoded()?;
+                }
             }
-            b']' | b'}' => now = now.saturating_sub(1),
+            b'{' | b'[' => {
+                if open.len() == MAX_DEPTH {
+                    return Err(RawJsonError::TooDeep);
+                }
+                open.push((byte == b'{').then_some(names.len()));
+                name_comes = byte == b'{';
+            }
+            b'}' | b']' => {
+                name_comes = false;
+                if let Some(begin) = open.pop().flatten() {
+                    check_names(&mut names[begin..])?;
+                    names.truncate(begin);
+                }
+            }
+            b',' => name_comes = open.last().is_some_and(Option::is_some),
+            b'-' | b'0'..=b'9' => {
+                while bytes
+                    .get(at)
+                    .is_some_and(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
+                {
+                    at += 1;
+                }
+                let number = text.get(begin..at).unwrap_or_default();
+                // What is short and has no exponent is far below the largest double.
+                if (number.len() > 300 || number.contains(['e', 'E']))
+                    && !number.parse::<f64>().is_ok_and(f64::is_finite)
+                {
+                    return Err(RawJsonError::NotInteroperable("a number out of range".to_owned()));
+                }
+            }
             _ => {}
         }
     }
-    most
+    Ok(())
+}
+
+/// Checks that the names of one object differ. Sorts them.
+fn check_names(names: &mut [Cow<'_, str>]) -> Result<(), RawJsonError> {
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => {
+            Err(RawJsonError::NotInteroperable(format!("the name {:?} twice", clip(&pair[0], 100))))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Unlike `Option`'s own decoding, tells `null` from an absent member.
@@ -193,5 +251,30 @@ mod tests {
         assert!(RawJson::parse(nested(MAX_DEPTH + 1)).is_err());
         assert!(RawJson::parse(nested(100_000)).is_err());
         assert!(RawJson::parse(format!("\"{}\\\"\"", "[".repeat(500))).is_ok());
+    }
+
+    #[test]
+    fn what_clients_read_in_different_ways_or_not_at_all_is_refused() {
+        for (text, says) in [
+            (r#"{"a":"\ud800"}"#, "surrogate"),
+            (r#"["\udc00\ud800"]"#, "surrogate"),
+            (r#"{"\ud83d":1}"#, "surrogate"),
+            (r#"{"a":1,"a":2}"#, "\"a\" twice"),
+            (r#"{"a":1,"\u0061":2}"#, "\"a\" twice"),
+            (r#"[{"x":{"b":1,"c":[{}],"b":1}}]"#, "\"b\" twice"),
+            ("1e999999", "range"),
+            (r#"{"a":[-1e400]}"#, "range"),
+            (&"9".repeat(400), "range"),
+        ] {
+            let error = RawJson::parse(text.to_owned()).expect_err(text).to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+        for text in [
+            r#"{"a":{"a":{"a":["a","a",{"a":1}]}},"b":"\ud83d\ude00","c":"\\ud800","d":1e308}"#,
+            r#"[{"a":1},{"a":1}]"#,
+            r#"{"a,\"b":1,"a":"{\"a\":1,\"a\":2}"}"#,
+        ] {
+            RawJson::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        }
     }
 }

@@ -22,11 +22,17 @@ pub trait Tool: Send + Sync + 'static {
     /// What the listing shows and the dispatcher obeys.
     fn spec(&self) -> &ToolSpec;
 
-    /// Checks arguments against the input schema.
-    ///
-    /// # Errors
-    /// What is wrong, in a sentence or several that a model can act upon.
-    fn check(&self, arguments: &RawJson) -> Result<(), String>;
+    /// Checks arguments against the input schema, within a time that others can wait for:
+    /// about a millisecond. Larger checks are left [`Checked::Unfinished`].
+    fn check(&self, arguments: &RawJson) -> Checked;
+
+    /// Checks arguments to the end, on a thread of its own and on the account of whoever
+    /// ordered it, for as long as a run of the tool may compute. Dropping the future ends it.
+    /// [`Checked::Unfinished`] says that it was stopped.
+    fn check_fully(self: Arc<Self>, arguments: RawJson, order: CheckOrder) -> BoxFuture<'static, Checked> {
+        drop(order);
+        Box::pin(std::future::ready(self.check(&arguments)))
+    }
 
     /// Room for one run of it.
     ///
@@ -56,6 +62,26 @@ pub trait Tool: Send + Sync + 'static {
     /// Makes runs of this tool that are computing look at
     /// [`RunContext::stopped`] at once.
     fn interrupt(&self);
+}
+
+/// How arguments fit the input schema of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    /// They fit.
+    Fits,
+    /// They do not; says why, in a sentence or several that a model can act upon.
+    Misfit(String),
+    /// The check has not come to its end.
+    Unfinished,
+}
+
+/// On whose account a check computes, and the sign that it must end.
+#[derive(Clone)]
+pub struct CheckOrder {
+    /// The account.
+    pub share: Share,
+    /// Whether it must end. Cheap: it is read every millisecond.
+    pub stopped: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// What is fixed about a tool.

@@ -9,6 +9,7 @@ mod endpoint;
 mod get;
 pub mod guard;
 mod hub;
+mod large_messages;
 mod lobby;
 mod media;
 mod mirrored;

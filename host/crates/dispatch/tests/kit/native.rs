@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use toolyard_dispatch::{Catalog, Clock, Dispatch, Ids, RawJson, Settings, Stores, TaskSupport, Timestamp};
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::{ReportBounds, ToolSpec};
+use toolyard_task::tool::{Checked, ReportBounds, ToolSpec};
 use toolyard_task::wire::ToolDescription;
 use toolyard_task::{Digest, Durability, Room, RunContext, RunEnd, TaskStore, Tool};
 
@@ -45,8 +45,8 @@ impl Tool for NativeTool {
         &self.spec
     }
 
-    fn check(&self, _arguments: &RawJson) -> Result<(), String> {
-        Ok(())
+    fn check(&self, _arguments: &RawJson) -> Checked {
+        Checked::Fits
     }
 
     fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {

@@ -3,9 +3,9 @@
 
 use super::{Bounded, Members, members};
 use crate::bindings::exports::toolyard::plugin::resources::{Body, Contents, Entry, Page, Template};
+use crate::describe::check_icons;
 use crate::failure::Failure;
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -175,7 +175,7 @@ fn check(members: &Members<'_>, uri: &str) -> Result<(), String> {
             "title" | "description" | "mimeType" => value.get().starts_with('"'),
             "size" => serde_json::from_str::<u64>(value.get()).is_ok(),
             "_meta" => value.get().starts_with('{'),
-            "icons" => serde_json::from_str::<Vec<Icon>>(value.get()).is_ok(),
+            "icons" => check_icons(&RawJson::trusted(value.get().to_owned())).is_ok(),
             "annotations" => annotations(value.get())?,
             _ => true,
         };
@@ -184,12 +184,6 @@ fn check(members: &Members<'_>, uri: &str) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-#[derive(Deserialize)]
-struct Icon {
-    #[serde(rename = "src")]
-    _src: String,
 }
 
 /// R-2.

@@ -1,9 +1,10 @@
+use super::validate::MAX_COMPLAINTS;
 use super::*;
 use crate::settings::Settings;
-use serde_json::json;
+use serde_json::{Map, json};
 
 fn compile(schema: &Value) -> Result<Schema, String> {
-    Schema::compile(&RawJson::of(schema), Settings::default().schema_bounds())
+    Schema::compile(&RawJson::of(schema), Settings::default().schema_bounds(), &mut Patterns::of_component())
 }
 
 fn refused(schema: &Value, says: &str) {
@@ -60,8 +61,8 @@ fn recursion_must_descend_into_the_value() {
         "additionalProperties": {"$ref": "#number"},
     }))
     .expect("a tree");
-    assert!(tree.check(&RawJson::trusted(r#"{"children":[{"children":[{"n":1}]}]}"#)).is_ok());
-    assert!(tree.check(&RawJson::trusted(r#"{"children":[{"children":[{"n":"1"}]}]}"#)).is_err());
+    assert!(tree.check_whole(&RawJson::trusted(r#"{"children":[{"children":[{"n":1}]}]}"#)).is_ok());
+    assert!(tree.check_whole(&RawJson::trusted(r#"{"children":[{"children":[{"n":"1"}]}]}"#)).is_err());
     refused(&json!({"type": "object", "allOf": [{"$ref": "#"}]}), "circle");
     refused(
         &json!({"type": "object", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}}),
@@ -89,7 +90,7 @@ fn regular_expressions_take_linear_time_or_are_refused() {
     let with = |pattern: &str| json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
     let schema = compile(&with("^(a+)+$")).expect("linear in this engine");
     let evil = json!({"a": format!("{}b", "a".repeat(50_000))});
-    assert!(schema.check(&RawJson::of(&evil)).is_err());
+    assert!(schema.check_whole(&RawJson::of(&evil)).is_err());
     refused(&with("(?=x)y"), "2020-12");
     refused(&with("(((a{1000}){1000}){1000})"), "2020-12");
 }
@@ -102,15 +103,15 @@ fn complaints_name_the_place_and_are_few_and_short() {
         "required": ["country"],
     }))
     .expect("fine");
-    let what = schema.check(&RawJson::trusted(r#"{"city":12}"#)).expect_err("two complaints");
+    let what = schema.check_whole(&RawJson::trusted(r#"{"city":12}"#)).expect_err("two complaints");
     assert!(what.contains("at `/city`: 12 is not of type"), "{what}");
     assert!(what.contains("at `/`: \"country\" is a required property"), "{what}");
     let many = json!({"country": 1, "many": (0..100).collect::<Vec<_>>()});
-    let what = schema.check(&RawJson::of(&many)).expect_err("many");
+    let what = schema.check_whole(&RawJson::of(&many)).expect_err("many");
     assert_eq!(what.matches("at `").count(), MAX_COMPLAINTS);
     assert!(what.ends_with("and more"));
     let long = json!({"country": 1, "city": vec![0; 100_000]});
-    assert!(schema.check(&RawJson::of(&long)).expect_err("long").len() < 500);
+    assert!(schema.check_whole(&RawJson::of(&long)).expect_err("long").len() < 500);
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn deep_values_are_checked_or_refused_but_never_overflow() {
     for levels in [10, 127, 128] {
         let text = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
         let value = RawJson::parse(text).expect("deep, but not too deep");
-        assert!(schema.check(&value).is_err());
+        assert!(schema.check_whole(&value).is_err());
     }
 }
 
@@ -143,10 +144,226 @@ fn long_chains_of_references_do_not_overflow_the_stack() {
             let _ = Schema::compile(
                 &RawJson::of(&schema),
                 Bounds { bytes: 1 << 20, ..Settings::default().schema_bounds() },
+                &mut Patterns::of_component(),
             );
         }
     };
     // A blocking thread's stack.
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("starts");
     thread.join().expect("no panic");
+}
+
+/// Compiles a schema of any values, and checks one.
+fn fits(schema: &Value, value: &Value) -> Result<bool, String> {
+    let rules = compile::compile_any(schema, &mut Patterns::of_component())?;
+    let text = value.to_string();
+    let mut budget = Budget::unlimited();
+    let document = Document::read(&text, &mut budget).expect("enough").map_err(|why| why.0.to_owned())?;
+    let mut check = Check::new(&rules, &document, &mut budget);
+    let fits = check.fits().expect("enough");
+    let complaints = check.complaints().expect("enough");
+    assert_eq!(fits, complaints.is_empty(), "a misfit has complaints: {schema} {value} {complaints:?}");
+    Ok(fits)
+}
+
+/// A condition that holds itself, as serde and schemars describe an enum by its tag.
+fn conditions() -> Schema {
+    let branch = |op: &str, args: Value| json!({"type": "object", "properties": {"op": {"const": op}, "args": args}, "required": ["op", "args"]});
+    let list = json!({"type": "array", "items": {"$ref": "#/$defs/condition"}});
+    compile(&json!({
+        "type": "object",
+        "properties": {"condition": {"$ref": "#/$defs/condition"}},
+        "$defs": {"condition": {"oneOf": [
+            branch("and", list.clone()), branch("or", list.clone()), branch("not", list),
+            branch("is", json!({"type": "string"})),
+        ]}},
+    }))
+    .expect("an honest schema")
+}
+
+#[test]
+fn a_schema_that_holds_itself_is_checked_in_time_that_grows_with_the_value_alone() {
+    let schema = conditions();
+    for levels in [14, 60] {
+        let nested = |leaf: &str| {
+            let open = r#"{"op":"and","args":["#.repeat(levels);
+            RawJson::trusted(format!(r#"{{"condition":{open}{leaf}{}}}"#, "]}".repeat(levels)))
+        };
+        assert_eq!(schema.check_quickly(&nested(r#"{"op":"is","args":"x"}"#)), Some(Verdict::Fits));
+        assert!(matches!(schema.check_quickly(&nested("7")), Some(Verdict::Misfit(_))), "{levels}");
+    }
+    // Without a tag that tells the branches apart, which descend into the same member.
+    let branch = || json!({"properties": {"a": {"$ref": "#/$defs/d"}}});
+    let schema = compile(&json!({
+        "type": "object", "$ref": "#/$defs/d",
+        "$defs": {"d": {"anyOf": [branch(), branch()], "not": {"const": 1}}},
+    }))
+    .expect("two branches");
+    let value = RawJson::trusted(format!("{}1{}", r#"{"a":"#.repeat(100), "}".repeat(100)));
+    assert!(matches!(schema.check_quickly(&value), Some(Verdict::Misfit(_))));
+}
+
+#[test]
+fn a_product_of_schemas_and_items_is_left_to_a_long_check_which_ends_when_it_is_told() {
+    let branches: Vec<Value> = (0..4_000).map(|n| json!({"const": n})).collect();
+    let schema = compile(&json!({
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"anyOf": branches}}},
+    }))
+    .expect("within the bounds");
+    // Each item meets all branches before the last one fits: twelve million steps.
+    let value = RawJson::of(&json!({"a": vec![3_999; 3_000]}));
+    assert_eq!(schema.check_quickly(&value), None);
+    let mut looks = 0;
+    let mut look = || {
+        looks += 1;
+        if looks > 10 { Err(Halt::Stopped) } else { Ok(()) }
+    };
+    assert_eq!(schema.check(&value, &mut Budget::looked_after(&mut look)), Err(Halt::Stopped));
+    assert_eq!(schema.check(&value, &mut Budget::unlimited()), Ok(Verdict::Fits));
+}
+
+#[test]
+fn large_values_are_left_to_a_long_check() {
+    let schema = compile(&json!({"type": "object"})).expect("fine");
+    assert_eq!(schema.check_quickly(&RawJson::of(&json!({"a": "x".repeat(70_000)}))), None);
+    assert_eq!(schema.check_quickly(&RawJson::of(&json!({"a": "x".repeat(60_000)}))), Some(Verdict::Fits));
+}
+
+/// As deep as a schema and a value can lead, on the stack of a thread that serves.
+#[test]
+fn a_check_that_leads_too_deep_is_refused_before_the_stack_ends() {
+    let run = || {
+        let mut definitions = Map::new();
+        for n in 0..90 {
+            definitions.insert(format!("{n}"), json!({"allOf": [{"$ref": format!("#/$defs/{}", n + 1)}]}));
+        }
+        definitions.insert("90".into(), json!({"additionalProperties": {"$ref": "#/$defs/0"}}));
+        // 45 schemas for each level of the value.
+        let schema = json!({"type": "object", "$ref": "#/$defs/50", "$defs": definitions});
+        let schema = compile(&schema).expect("within the bounds");
+        let value = RawJson::trusted(format!("{}1{}", r#"{"a":"#.repeat(127), "}".repeat(127)));
+        let Ok(Verdict::Misfit(what)) = schema.check(&value, &mut Budget::unlimited()) else {
+            panic!("checked")
+        };
+        assert!(what.contains("deeper"), "{what}");
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("starts");
+    thread.join().expect("no panic");
+}
+
+mod against_another_implementation {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn value() -> impl Strategy<Value = Value> {
+        let scalar = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-3..4_i64).prop_map(Value::from),
+            prop_oneof![Just(0.5), Just(1.0), Just(-2.0), Just(1e3)].prop_map(Value::from),
+            "[ab1]{0,3}".prop_map(Value::from),
+        ];
+        scalar.prop_recursive(3, 20, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[abc]", inner, 0..4)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn keyword(
+        inner: impl Strategy<Value = Value> + Clone + 'static,
+    ) -> impl Strategy<Value = (String, Value)> {
+        let count = || (0..4_u64).prop_map(Value::from);
+        let list = prop::collection::vec(inner.clone(), 1..3).prop_map(Value::from);
+        let named = prop::collection::btree_map("[abc]", inner.clone(), 0..3)
+            .prop_map(|members| Value::Object(members.into_iter().collect()));
+        let types =
+            prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object"]);
+        let names = prop::collection::btree_set("[abc]", 0..3).prop_map(|names| json!(names));
+        prop_oneof![
+            types.prop_map(|name| ("type".to_owned(), json!(name))),
+            value().prop_map(|value| ("const".to_owned(), value)),
+            prop::collection::vec(value(), 0..4).prop_map(|values| ("enum".to_owned(), json!(values))),
+            (
+                prop::sample::select(vec!["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]),
+                -2..3_i64
+            )
+                .prop_map(|(name, bound)| (name.to_owned(), json!(bound))),
+            prop_oneof![Just(json!(2)), Just(json!(0.5))].prop_map(|step| ("multipleOf".to_owned(), step)),
+            (
+                prop::sample::select(vec![
+                    "minLength",
+                    "maxLength",
+                    "minItems",
+                    "maxItems",
+                    "minProperties",
+                    "maxProperties",
+                    "minContains",
+                    "maxContains"
+                ]),
+                count()
+            )
+                .prop_map(|(name, count)| (name.to_owned(), count)),
+            prop::sample::select(vec!["^a", "b$", "a|b", "^[a-b]*$", "1"])
+                .prop_map(|pattern| ("pattern".to_owned(), json!(pattern))),
+            any::<bool>().prop_map(|unique| ("uniqueItems".to_owned(), json!(unique))),
+            (
+                prop::sample::select(vec![
+                    "items",
+                    "contains",
+                    "additionalProperties",
+                    "propertyNames",
+                    "not",
+                    "if",
+                    "then",
+                    "else",
+                    "unevaluatedItems",
+                    "unevaluatedProperties"
+                ]),
+                inner
+            )
+                .prop_map(|(name, schema)| (name.to_owned(), schema)),
+            (prop::sample::select(vec!["allOf", "anyOf", "oneOf", "prefixItems"]), list)
+                .prop_map(|(name, schemas)| (name.to_owned(), schemas)),
+            (prop::sample::select(vec!["properties", "patternProperties", "dependentSchemas"]), named)
+                .prop_map(|(name, schemas)| (name.to_owned(), schemas)),
+            names.clone().prop_map(|names| ("required".to_owned(), names)),
+            names.prop_map(|names| ("dependentRequired".to_owned(), json!({"a": names}))),
+            prop::sample::select(vec!["#", "#/$defs/d", "#/properties/a"])
+                .prop_map(|reference| ("$ref".to_owned(), json!(reference))),
+        ]
+    }
+
+    fn schema() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![any::<bool>().prop_map(Value::from), Just(json!({}))];
+        let nested = leaf.prop_recursive(4, 40, 4, |inner| {
+            prop::collection::vec(keyword(inner), 0..4)
+                .prop_map(|keywords| Value::Object(keywords.into_iter().collect()))
+        });
+        (nested, prop::option::of(any::<bool>())).prop_map(|(mut schema, d)| {
+            if let (Some(members), Some(d)) = (schema.as_object_mut(), d) {
+                members
+                    .insert("$defs".to_owned(), json!({"d": {"type": if d { "string" } else { "array" }}}));
+            }
+            schema
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+        #[test]
+        fn both_say_the_same_of_every_value(schema in schema(), values in prop::collection::vec(value(), 1..6)) {
+            let theirs = jsonschema::draft202012::new(&schema);
+            // What ours refuses it refuses for its bounds, or because theirs does.
+            let Ok(theirs) = theirs else { return Ok(()) };
+            for value in &values {
+                if let Ok(ours) = fits(&schema, value) {
+                    prop_assert_eq!(ours, theirs.is_valid(value), "{} of {}", value, schema);
+                }
+            }
+        }
+    }
 }

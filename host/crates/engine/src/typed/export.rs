@@ -5,6 +5,7 @@ use super::shape::{Field, Reading, write_fields};
 use super::{Function, Skipped, schema};
 use crate::describe::{self, Declared};
 use crate::error::Refusal;
+use crate::schema::Patterns;
 use crate::settings::Settings;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -49,6 +50,7 @@ impl Functions {
         let found = functions.find(engine, component);
         let docs = Docs::of(bytes);
         let mut declared = Vec::new();
+        let mut patterns = Patterns::of_component();
         let mut paths: HashMap<String, Vec<String>> = HashMap::new();
         for found in &found {
             paths.entry(tool_name(found)).or_default().push(found.path.clone());
@@ -57,7 +59,7 @@ impl Functions {
             let name = tool_name(&found);
             let twin = paths[&name].iter().find(|path| **path != found.path);
             let tool = match twin {
-                None => tool(&found, name, &docs, settings),
+                None => tool(&found, name, &docs, settings, &mut patterns),
                 Some(twin) => Err(format!("its tool would be called `{name}`, as that of {twin}")),
             };
             match tool {
@@ -145,6 +147,7 @@ fn tool(
     name: String,
     docs: &Docs,
     settings: &Settings,
+    patterns: &mut Patterns,
 ) -> Result<(Function, Arc<Declared>), String> {
     if found.name.starts_with('[') {
         return Err("it belongs to a resource".to_owned());
@@ -180,7 +183,8 @@ fn tool(
         execution: describe::execution(task_support.unwrap_or(TaskSupport::Optional)),
         meta: None,
     };
-    let declared = describe::declare_one(description, settings).map_err(|refusal| refusal.to_string())?;
+    let declared =
+        describe::declare_one(description, settings, patterns).map_err(|refusal| refusal.to_string())?;
     Ok((function, declared))
 }
 

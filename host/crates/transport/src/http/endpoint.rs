@@ -2,6 +2,7 @@
 
 use super::cors;
 use super::hub::{Hub, LiveSession};
+use super::large_messages::LargeMessages;
 use super::mirrored::PROTOCOL_VERSION;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
@@ -34,9 +35,11 @@ pub(crate) struct Endpoint {
     pub requests: TaskTracker,
     /// Turns true when the server stops, which ends subscriptions.
     pub stopping: watch::Receiver<bool>,
+    pub large: LargeMessages,
 }
 
 /// Who has knocked.
+#[derive(Clone)]
 pub(crate) struct Visitor {
     pub principal: Arc<Principal>,
     /// Whose operations the visitor's are counted with.
@@ -47,7 +50,7 @@ pub(crate) struct Visitor {
 
 impl Endpoint {
     pub fn new(server: Arc<Server>, requests: TaskTracker, stopping: watch::Receiver<bool>) -> Self {
-        Self { hub: Hub::new(server.clone()), server, requests, stopping }
+        Self { hub: Hub::new(server.clone()), server, requests, stopping, large: LargeMessages::default() }
     }
 
     /// Answers a request, and counts it.
@@ -96,7 +99,7 @@ impl Endpoint {
     /// A request that came in by the door: who makes it is found out before
     /// anything else of it is looked at.
     async fn known(
-        &self,
+        self: &Arc<Self>,
         (method, uri): (Method, Uri),
         headers: HeaderMap,
         body: Incoming,

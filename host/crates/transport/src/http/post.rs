@@ -4,6 +4,7 @@
 use super::endpoint::{Endpoint, Visitor, broken, check_accept, check_version};
 use super::get::manner;
 use super::hub::{LiveSession, Purpose};
+use super::large_messages::LARGE_BYTES;
 use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::{body, is_json, mirrored, sse};
@@ -30,17 +31,36 @@ const STATES: usize = 8;
 
 impl Endpoint {
     pub(super) async fn post(
-        &self,
+        self: &Arc<Self>,
         headers: HeaderMap,
         body: HttpBody,
         by: &Visitor,
     ) -> Result<Reply, Refused> {
         check_kind(&headers)?;
+        let body = self.read(&headers, body).await;
+        match body {
+            Ok(body) if body.len() > LARGE_BYTES => {
+                let (this, visitor) = (self.clone(), by.clone());
+                let work = async move { this.received(headers, Ok(body), &visitor).await };
+                self.large.begin(&by.key, work).await
+            }
+            body => self.received(headers, body, by).await,
+        }
+    }
+
+    /// Answers a message that has arrived, or what came instead of one.
+    async fn received(
+        &self,
+        headers: HeaderMap,
+        body: Result<Bytes, Refused>,
+        by: &Visitor,
+    ) -> Result<Reply, Refused> {
         // What is wrong with the version header matters to sessions only, and whether
         // the request belongs to one is said by its body (26B).
         let spoken = || check_version(&headers);
         let stateless = mirrored::names_stateless(&headers);
-        let message = match self.read(&headers, body).await {
+        let message = body.and_then(|body| decode(&body).map_err(|fault| malformed(&fault).into()));
+        let message = match message {
             Ok(message) => message,
             // A body that says nothing leaves it to the header.
             Err(refused) => return Err(if stateless { refused } else { spoken().err().unwrap_or(refused) }),
@@ -109,13 +129,11 @@ impl Endpoint {
         Ok(self.request(session, McpRequest { caller, key, id, method, params, trace }).await)
     }
 
-    /// The decoded body.
-    async fn read(&self, headers: &HeaderMap, body: HttpBody) -> Result<Incoming, Refused> {
+    /// The body.
+    async fn read(&self, headers: &HeaderMap, body: HttpBody) -> Result<Bytes, Refused> {
         let settings = &self.server.settings;
-        let body = body::read(headers, body, settings.message_bytes, settings.body_time)
-            .await
-            .map_err(|why| reply::bad_body(why, settings.message_bytes))?;
-        Ok(decode(&body).map_err(|fault| malformed(&fault))?)
+        let body = body::read(headers, body, settings.message_bytes, settings.body_time).await;
+        Ok(body.map_err(|why| reply::bad_body(why, settings.message_bytes))?)
     }
 
     /// Opens a session (L-1 to L-3, H-22).

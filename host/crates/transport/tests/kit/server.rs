@@ -10,7 +10,7 @@ use toolyard_dispatch::{
     Bounds, Catalog, Clock, Dispatch, Ids, RawJson, Stores, TaskSupport, Timestamp, ToolSpec,
 };
 use toolyard_store::MemoryStore;
-use toolyard_task::tool::ReportBounds;
+use toolyard_task::tool::{Checked, ReportBounds};
 use toolyard_task::wire::ToolDescription;
 use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
@@ -52,8 +52,8 @@ impl Tool for NativeTool {
         &self.spec
     }
 
-    fn check(&self, _arguments: &RawJson) -> Result<(), String> {
-        Ok(())
+    fn check(&self, _arguments: &RawJson) -> Checked {
+        Checked::Fits
     }
 
     fn run(self: Arc<Self>, _: RawJson, _: Room, context: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {

@@ -1,0 +1,98 @@
+//! What a check may cost. The unit is a step: one schema applied to one value, or what
+//! takes about as long (some ten nanoseconds).
+
+use std::time::{Duration, Instant};
+
+/// The steps between two looks at whoever limits a check.
+const SLICE: u64 = 16_384;
+/// What a check may cost where others wait for the thread: under a millisecond.
+const QUICK_STEPS: u64 = 20_000;
+const QUICK_TIME: Duration = Duration::from_millis(1);
+
+/// Why a check ended without a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// The budget is spent.
+    Spent,
+    /// Whoever wanted it does not any more.
+    Stopped,
+    /// The schema leads so deep into the value that the stack would not hold it.
+    TooDeep,
+}
+
+/// Decides after each slice of steps whether a check goes on.
+pub(crate) type Look<'a> = dyn FnMut() -> Result<(), Halt> + 'a;
+
+/// What is left for a check.
+pub(crate) struct Budget<'a> {
+    left: u64,
+    limit: Limit<'a>,
+}
+
+enum Limit<'a> {
+    Quick {
+        until: Option<Instant>,
+    },
+    Looked(&'a mut Look<'a>),
+    #[cfg(test)]
+    Unlimited,
+}
+
+impl<'a> Budget<'a> {
+    /// A budget for a thread that serves clients.
+    pub fn quick() -> Self {
+        Self { left: QUICK_STEPS, limit: Limit::Quick { until: None } }
+    }
+
+    /// So many steps, and not one more.
+    pub fn steps(steps: u64) -> Self {
+        Self { left: steps, limit: Limit::Quick { until: None } }
+    }
+
+    /// A budget that somebody else decides about, every 16,384 steps.
+    pub fn looked_after(look: &'a mut Look<'a>) -> Self {
+        Self { left: SLICE, limit: Limit::Looked(look) }
+    }
+
+    #[cfg(test)]
+    pub fn unlimited() -> Self {
+        Self { left: 0, limit: Limit::Unlimited }
+    }
+
+    /// Takes steps from what is left.
+    pub fn spend(&mut self, steps: u64) -> Result<(), Halt> {
+        match self.left.checked_sub(steps) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => self.look(),
+        }
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<(), Halt> {
+        match &mut self.limit {
+            Limit::Quick { .. } => Err(Halt::Spent),
+            Limit::Looked(look) => {
+                self.left = SLICE;
+                look()
+            }
+            #[cfg(test)]
+            Limit::Unlimited => Ok(()),
+        }
+    }
+
+    /// Takes steps for work whose cost depends on more than its length: regular
+    /// expressions. Looks at the clock as well.
+    pub fn spend_on_pattern(&mut self, steps: u64) -> Result<(), Halt> {
+        if let Limit::Quick { until } = &mut self.limit {
+            let now = Instant::now();
+            if now > *until.get_or_insert(now + QUICK_TIME) {
+                return Err(Halt::Spent);
+            }
+            return self.spend(steps);
+        }
+        self.spend(steps.max(SLICE / 16))
+    }
+}

@@ -1,0 +1,679 @@
+//! From the JSON of a schema to rules in a list, each schema by its number.
+
+use super::pattern::{Pattern, Patterns};
+use super::{Bounds, DIALECT};
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use toolyard_task::wire::error::clip;
+
+/// How many subschemas one value may be checked against at one place, counting through
+/// references.
+const MAX_FAN: u64 = 10_000;
+/// How long a chain of subschemas for one value may be, counting through references.
+const MAX_CHAIN: usize = 100;
+
+/// The number of a schema.
+pub(super) type Id = u32;
+
+/// A set of the types of JSON Schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Types(u8);
+
+impl Types {
+    pub const NAMES: [&'static str; 7] =
+        ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+    fn of(name: &str) -> Option<Self> {
+        Self::NAMES.iter().position(|known| *known == name).map(|bit| Self(1 << bit))
+    }
+
+    pub fn has(self, name: &str) -> bool {
+        Self::of(name).is_some_and(|one| self.0 & one.0 != 0)
+    }
+
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |name| self.has(name))
+    }
+}
+
+/// The values of `enum`.
+#[derive(Default)]
+pub(super) struct Choices {
+    pub strings: HashSet<Box<str>>,
+    pub others: Vec<Value>,
+    /// As the schema lists them, for people; not all of a long list.
+    pub shown: String,
+}
+
+/// One schema. What a value is not, its rules do not look at.
+#[derive(Default)]
+pub(super) struct Rules {
+    /// `true` or `false` instead of an object.
+    pub verdict: Option<bool>,
+    pub types: Option<Types>,
+    pub constant: Option<Value>,
+    pub choices: Option<Choices>,
+    pub number: Option<Box<NumberRules>>,
+    pub string: Option<Box<StringRules>>,
+    pub array: Option<Box<ArrayRules>>,
+    pub object: Option<Box<ObjectRules>>,
+    /// Applied to the same value.
+    pub in_place: Vec<InPlace>,
+    pub unevaluated_items: Option<Id>,
+    pub unevaluated_properties: Option<Id>,
+    /// Whether references are found in it or below it, so that one value can be checked
+    /// against it from many places.
+    pub has_references: bool,
+}
+
+pub(super) enum InPlace {
+    Reference(Id),
+    All(Vec<Id>),
+    Any(Vec<Id>),
+    One(Vec<Id>),
+    Not(Id),
+    If { condition: Id, then: Option<Id>, otherwise: Option<Id> },
+}
+
+#[derive(Default)]
+pub(super) struct NumberRules {
+    pub multiple_of: Option<Bound>,
+    pub minimum: Option<Bound>,
+    pub maximum: Option<Bound>,
+    pub above: Option<Bound>,
+    pub below: Option<Bound>,
+}
+
+/// A number of a schema, as it stands there.
+pub(super) struct Bound(pub Box<str>);
+
+#[derive(Default)]
+pub(super) struct StringRules {
+    pub min_length: Option<u64>,
+    pub max_length: Option<u64>,
+    pub pattern: Option<Arc<Pattern>>,
+}
+
+#[derive(Default)]
+pub(super) struct ArrayRules {
+    pub min_items: Option<u64>,
+    pub max_items: Option<u64>,
+    pub unique: bool,
+    pub prefix: Vec<Id>,
+    pub items: Option<Id>,
+    pub contains: Option<Contains>,
+}
+
+pub(super) struct Contains {
+    pub schema: Id,
+    pub least: u64,
+    pub most: Option<u64>,
+}
+
+#[derive(Default)]
+pub(super) struct ObjectRules {
+    pub min_properties: Option<u64>,
+    pub max_properties: Option<u64>,
+    pub required: Vec<Box<str>>,
+    pub properties: HashMap<Box<str>, Id>,
+    pub patterns: Vec<(Arc<Pattern>, Id)>,
+    pub additional: Option<Id>,
+    pub names: Option<Id>,
+    pub dependent_required: Vec<(Box<str>, Vec<Box<str>>)>,
+    pub dependent_schemas: Vec<(Box<str>, Id)>,
+}
+
+impl ObjectRules {
+    /// Whether rules need to know which names there are, besides the rules of each member.
+    pub fn looks_for_names(&self) -> bool {
+        !(self.required.is_empty() && self.dependent_required.is_empty() && self.dependent_schemas.is_empty())
+    }
+}
+
+/// Compiles the schema of an object: the rules of each schema in it, the whole one first.
+///
+/// # Errors
+/// Its fault; completes "its schema …".
+pub(super) fn compile(value: &Value, bounds: Bounds, patterns: &mut Patterns) -> Result<Vec<Rules>, String> {
+    if depth(value) > bounds.depth {
+        return Err(format!("nests deeper than {} levels", bounds.depth));
+    }
+    let Some(members) = value.as_object() else {
+        return Err("is not a JSON object".to_owned());
+    };
+    if members.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("does not have `\"type\": \"object\"`".to_owned());
+    }
+    compile_any(value, patterns)
+}
+
+/// Compiles a schema of any values.
+pub(super) fn compile_any(value: &Value, patterns: &mut Patterns) -> Result<Vec<Rules>, String> {
+    let mut found = Subschemas::default();
+    found.collect(value, true)?;
+    let mut compiler = Compiler { found: &found, whole: value, patterns, place: Vec::new() };
+    let mut rules = Vec::with_capacity(found.order.len());
+    let order: Vec<&Value> = found.order.clone();
+    for schema in order {
+        compiler.place = found.place_of(schema);
+        rules.push(compiler.rules(schema).map_err(|fault| match fault {
+            Fault::Whole(what) => what,
+            Fault::At(what) => {
+                let place =
+                    compiler.place.iter().map(|step| format!("/{}", escaped(step))).collect::<String>();
+                let place = if place.is_empty() { "/" } else { &place };
+                format!("is not valid JSON Schema 2020-12: at `{}`: {what}", clip(place, 300))
+            }
+        })?);
+    }
+    mark_references(&mut rules);
+    Chains { rules: &rules, fan: vec![None; rules.len()], open: vec![false; rules.len()], length: 0 }
+        .check()?;
+    Ok(rules)
+}
+
+fn depth(value: &Value) -> usize {
+    // The text was no deeper than `MAX_DEPTH`, so neither is this recursion.
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// A name as a JSON pointer spells it (RFC 6901).
+pub(super) fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// How a keyword holds subschemas.
+enum Holds {
+    One,
+    List,
+    Named,
+}
+
+/// The keywords that hold subschemas.
+fn holds(keyword: &str) -> Option<Holds> {
+    Some(match keyword {
+        "not"
+        | "if"
+        | "then"
+        | "else"
+        | "additionalProperties"
+        | "unevaluatedProperties"
+        | "propertyNames"
+        | "items"
+        | "unevaluatedItems"
+        | "contains"
+        | "contentSchema" => Holds::One,
+        "allOf" | "anyOf" | "oneOf" | "prefixItems" => Holds::List,
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => Holds::Named,
+        _ => return None,
+    })
+}
+
+/// Every subschema of a schema, by where it lies in memory.
+#[derive(Default)]
+struct Subschemas<'a> {
+    ids: HashMap<*const Value, Id>,
+    order: Vec<&'a Value>,
+    /// The place of each: its parent, and the steps from there.
+    above: Vec<Option<(Id, &'a str, Option<Step<'a>>)>>,
+    anchors: HashMap<&'a str, Id>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+impl<'a> Subschemas<'a> {
+    fn collect(&mut self, schema: &'a Value, is_whole: bool) -> Result<(), String> {
+        self.add(schema, None);
+        let mut next = 0;
+        while let Some(schema) = self.order.get(next).copied() {
+            let id = next as Id;
+            next += 1;
+            let Some(members) = schema.as_object() else { continue };
+            if let Some(dialect) = members.get("$schema").and_then(Value::as_str)
+                && dialect.trim_end_matches('#') != DIALECT
+            {
+                return Err(format!("has the dialect {:?}; only 2020-12 is supported", clip(dialect, 100)));
+            }
+            if !(id == 0 && is_whole) && members.contains_key("$id") {
+                return Err("has an `$id` below its top, which is not supported".to_owned());
+            }
+            for key in ["$anchor", "$dynamicAnchor"] {
+                if let Some(name) = members.get(key).and_then(Value::as_str) {
+                    self.anchors.insert(name, id);
+                }
+            }
+            for (key, value) in members {
+                match (holds(key), value) {
+                    (Some(Holds::One), value) => self.add(value, Some((id, key, None))),
+                    (Some(Holds::List), Value::Array(items)) => {
+                        for (index, item) in items.iter().enumerate() {
+                            self.add(item, Some((id, key, Some(Step::Index(index)))));
+                        }
+                    }
+                    (Some(Holds::Named), Value::Object(named)) => {
+                        for (name, item) in named {
+                            self.add(item, Some((id, key, Some(Step::Name(name)))));
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, schema: &'a Value, above: Option<(Id, &'a str, Option<Step<'a>>)>) {
+        self.ids.insert(std::ptr::from_ref(schema), self.order.len() as Id);
+        self.order.push(schema);
+        self.above.push(above);
+    }
+
+    fn id(&self, schema: &Value) -> Option<Id> {
+        self.ids.get(&std::ptr::from_ref(schema)).copied()
+    }
+
+    fn place_of(&self, schema: &Value) -> Vec<String> {
+        let mut steps = Vec::new();
+        let mut at = self.id(schema);
+        while let Some((above, keyword, step)) =
+            at.and_then(|id| self.above.get(id as usize).copied().flatten())
+        {
+            match step {
+                Some(Step::Name(name)) => steps.push(clip(name, 100)),
+                Some(Step::Index(index)) => steps.push(index.to_string()),
+                None => {}
+            }
+            steps.push(keyword.to_owned());
+            at = Some(above);
+        }
+        steps.reverse();
+        steps
+    }
+}
+
+enum Fault {
+    /// Of the whole schema.
+    Whole(String),
+    /// At the compiler's place.
+    At(String),
+}
+
+struct Compiler<'a, 'b> {
+    found: &'b Subschemas<'a>,
+    whole: &'a Value,
+    patterns: &'b mut Patterns,
+    place: Vec<String>,
+}
+
+impl<'a> Compiler<'a, '_> {
+    fn rules(&mut self, schema: &'a Value) -> Result<Rules, Fault> {
+        let members = match schema {
+            Value::Bool(verdict) => return Ok(Rules { verdict: Some(*verdict), ..Rules::default() }),
+            Value::Object(members) => members,
+            other => return Err(Fault::At(format!("{} is no schema", shown(other)))),
+        };
+        let mut rules = Rules::default();
+        for (key, value) in members {
+            self.place.push(clip(key, 100));
+            self.keyword(&mut rules, key, value, members)?;
+            self.place.pop();
+        }
+        Ok(rules)
+    }
+
+    fn keyword(
+        &mut self,
+        rules: &mut Rules,
+        key: &str,
+        value: &'a Value,
+        members: &'a Map<String, Value>,
+    ) -> Result<(), Fault> {
+        fn number(rules: &mut Rules) -> &mut NumberRules {
+            rules.number.get_or_insert_default()
+        }
+        fn string(rules: &mut Rules) -> &mut StringRules {
+            rules.string.get_or_insert_default()
+        }
+        fn array(rules: &mut Rules) -> &mut ArrayRules {
+            rules.array.get_or_insert_default()
+        }
+        fn object(rules: &mut Rules) -> &mut ObjectRules {
+            rules.object.get_or_insert_default()
+        }
+        match key {
+            "type" => rules.types = Some(types(value)?),
+            "const" => rules.constant = Some(value.clone()),
+            "enum" => rules.choices = Some(choices(list(value)?)),
+            "multipleOf" => {
+                let bound = self::bound(value)?;
+                if value.as_f64().is_none_or(|bound| bound <= 0.0) {
+                    return Err(Fault::At(format!("{} is not above 0", shown(value))));
+                }
+                number(rules).multiple_of = Some(bound);
+            }
+            "minimum" => number(rules).minimum = Some(bound(value)?),
+            "maximum" => number(rules).maximum = Some(bound(value)?),
+            "exclusiveMinimum" => number(rules).above = Some(bound(value)?),
+            "exclusiveMaximum" => number(rules).below = Some(bound(value)?),
+            "minLength" => string(rules).min_length = Some(count(value)?),
+            "maxLength" => string(rules).max_length = Some(count(value)?),
+            "pattern" => string(rules).pattern = Some(self.pattern(text(value)?)?),
+            "minItems" => array(rules).min_items = Some(count(value)?),
+            "maxItems" => array(rules).max_items = Some(count(value)?),
+            "uniqueItems" => array(rules).unique = flag(value)?,
+            "prefixItems" => array(rules).prefix = self.schemas(value)?,
+            "items" => array(rules).items = Some(self.schema(value)?),
+            "contains" => {
+                let least = members.get("minContains").map(count).transpose()?.unwrap_or(1);
+                let most = members.get("maxContains").map(count).transpose()?;
+                array(rules).contains = Some(Contains { schema: self.schema(value)?, least, most });
+            }
+            "minContains" | "maxContains" => drop(count(value)?),
+            "minProperties" => object(rules).min_properties = Some(count(value)?),
+            "maxProperties" => object(rules).max_properties = Some(count(value)?),
+            "required" => object(rules).required = names(value)?,
+            "properties" => {
+                for (name, schema) in self::members(value)? {
+                    let schema = self.named(name, schema)?;
+                    object(rules).properties.insert(name.as_str().into(), schema);
+                }
+            }
+            "patternProperties" => {
+                for (name, schema) in self::members(value)? {
+                    let schema = self.named(name, schema)?;
+                    let pattern = self.pattern(name)?;
+                    object(rules).patterns.push((pattern, schema));
+                }
+            }
+            "additionalProperties" => object(rules).additional = Some(self.schema(value)?),
+            "propertyNames" => object(rules).names = Some(self.schema(value)?),
+            "dependentRequired" => {
+                for (name, needed) in self::members(value)? {
+                    object(rules).dependent_required.push((name.as_str().into(), names(needed)?));
+                }
+            }
+            "dependentSchemas" => {
+                for (name, schema) in self::members(value)? {
+                    let schema = self.named(name, schema)?;
+                    object(rules).dependent_schemas.push((name.as_str().into(), schema));
+                }
+            }
+            "unevaluatedItems" => rules.unevaluated_items = Some(self.schema(value)?),
+            "unevaluatedProperties" => rules.unevaluated_properties = Some(self.schema(value)?),
+            "$ref" | "$dynamicRef" => rules.in_place.push(InPlace::Reference(self.target(value)?)),
+            "allOf" => rules.in_place.push(InPlace::All(self.schemas(value)?)),
+            "anyOf" => rules.in_place.push(InPlace::Any(self.schemas(value)?)),
+            "oneOf" => rules.in_place.push(InPlace::One(self.schemas(value)?)),
+            "not" => rules.in_place.push(InPlace::Not(self.schema(value)?)),
+            "if" => {
+                let branch = |name| members.get(name).map(|branch| self.schema(branch)).transpose();
+                let (then, otherwise) = (branch("then")?, branch("else")?);
+                rules.in_place.push(InPlace::If { condition: self.schema(value)?, then, otherwise });
+            }
+            // Notes for people, and the parts of other keywords; their types count all the same.
+            "then" | "else" | "contentSchema" => drop(self.schema(value)?),
+            "$defs" | "definitions" => {
+                for (name, schema) in self::members(value)? {
+                    self.named(name, schema)?;
+                }
+            }
+            "$schema" | "$id" | "$comment" | "title" | "description" | "format" | "contentEncoding"
+            | "contentMediaType" => drop(text(value)?),
+            "$anchor" | "$dynamicAnchor" => {
+                let name = text(value)?;
+                let first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+                let later = |byte: u8| first(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+                if !(name.bytes().take(1).all(first) && name.bytes().all(later) && !name.is_empty()) {
+                    return Err(Fault::At(format!("{} is no name of an anchor", shown(value))));
+                }
+            }
+            "deprecated" | "readOnly" | "writeOnly" => drop(flag(value)?),
+            "examples" => drop(list(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn schema(&self, value: &Value) -> Result<Id, Fault> {
+        let id = self.found.id(value).ok_or_else(|| Fault::At("holds no schema".to_owned()))?;
+        match value {
+            Value::Object(_) | Value::Bool(_) => Ok(id),
+            other => Err(Fault::At(format!("{} is no schema", shown(other)))),
+        }
+    }
+
+    fn named(&mut self, name: &str, value: &Value) -> Result<Id, Fault> {
+        let schema = self.schema(value);
+        if schema.is_err() {
+            self.place.push(clip(name, 100));
+        }
+        schema
+    }
+
+    fn schemas(&self, value: &'a Value) -> Result<Vec<Id>, Fault> {
+        let items = list(value)?;
+        if items.is_empty() {
+            return Err(Fault::At("has no schema in it".to_owned()));
+        }
+        items.iter().map(|item| self.schema(item)).collect()
+    }
+
+    fn pattern(&mut self, source: &str) -> Result<Arc<Pattern>, Fault> {
+        self.patterns.compile(source).map_err(Fault::At)
+    }
+
+    /// The schema that a reference means.
+    fn target(&self, reference: &Value) -> Result<Id, Fault> {
+        let text = text(reference)?;
+        let Some(fragment) = text.strip_prefix('#') else {
+            return Err(Fault::Whole(format!("refers to {:?}, outside of itself", clip(text, 100))));
+        };
+        if !(fragment.is_empty() || fragment.starts_with('/')) {
+            let anchor = self.found.anchors.get(fragment).copied();
+            return anchor
+                .ok_or_else(|| Fault::Whole(format!("refers to {:?}, which is not there", clip(text, 100))));
+        }
+        let pointer = percent_decoded(fragment);
+        let target = self.whole.pointer(&pointer).and_then(|value| self.found.id(value));
+        target.ok_or_else(|| {
+            Fault::Whole(format!("refers to {:?}, which is no subschema of it", clip(text, 100)))
+        })
+    }
+}
+
+/// The text that a URI fragment spells.
+fn percent_decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = text.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code {
+            Some(code) if bytes[at] == b'%' => {
+                out.push(code);
+                at += 3;
+            }
+            _ => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn shown(value: &Value) -> String {
+    clip(&value.to_string(), 100)
+}
+
+fn wrong(value: &Value, wanted: &str) -> Fault {
+    Fault::At(format!("{} is not {wanted}", shown(value)))
+}
+
+fn text(value: &Value) -> Result<&str, Fault> {
+    value.as_str().ok_or_else(|| wrong(value, "a string"))
+}
+
+fn flag(value: &Value) -> Result<bool, Fault> {
+    value.as_bool().ok_or_else(|| wrong(value, "a boolean"))
+}
+
+fn list(value: &Value) -> Result<&Vec<Value>, Fault> {
+    value.as_array().ok_or_else(|| wrong(value, "an array"))
+}
+
+fn members(value: &Value) -> Result<&Map<String, Value>, Fault> {
+    value.as_object().ok_or_else(|| wrong(value, "an object"))
+}
+
+fn bound(value: &Value) -> Result<Bound, Fault> {
+    if value.is_number() { Ok(Bound(value.to_string().into())) } else { Err(wrong(value, "a number")) }
+}
+
+/// A count; `2.0` is one as well.
+fn count(value: &Value) -> Result<u64, Fault> {
+    let whole = |float: f64| (float >= 0.0 && float.fract() == 0.0 && float < 1e15).then_some(float as u64);
+    value.as_u64().or_else(|| value.as_f64().and_then(whole)).ok_or_else(|| wrong(value, "a count"))
+}
+
+fn names(value: &Value) -> Result<Vec<Box<str>>, Fault> {
+    let names: Vec<Box<str>> =
+        list(value)?.iter().map(|name| text(name).map(Into::into)).collect::<Result<_, _>>()?;
+    if names.iter().collect::<HashSet<_>>().len() < names.len() {
+        return Err(Fault::At("has a name twice".to_owned()));
+    }
+    Ok(names)
+}
+
+fn types(value: &Value) -> Result<Types, Fault> {
+    let one = |name: &Value| {
+        text(name)
+            .ok()
+            .and_then(Types::of)
+            .ok_or_else(|| wrong(name, &format!("one of {}", Types::NAMES.join(", "))))
+    };
+    match value {
+        Value::Array(names) if !names.is_empty() => names.iter().try_fold(Types(0), |types, name| {
+            let one = one(name)?;
+            if types.0 & one.0 != 0 {
+                Err(wrong(value, "a list of different types"))
+            } else {
+                Ok(Types(types.0 | one.0))
+            }
+        }),
+        name => one(name),
+    }
+}
+
+fn choices(values: &[Value]) -> Choices {
+    let mut choices = Choices::default();
+    for value in values {
+        match value {
+            Value::String(text) => drop(choices.strings.insert(text.as_str().into())),
+            other => choices.others.push(other.clone()),
+        }
+    }
+    let shown: Vec<String> = values.iter().take(20).map(shown).collect();
+    choices.shown = clip(&shown.join(", "), 300);
+    choices
+}
+
+/// Says of each schema whether there are references in it or below.
+fn mark_references(rules: &mut [Rules]) {
+    // A subschema comes behind the one that it lies in, so one pass from the end finds all.
+    for at in (0..rules.len()).rev() {
+        let (mut below, mut refers) = (Vec::new(), false);
+        rules[at].each_below(&mut |id| below.push(id));
+        for rule in &rules[at].in_place {
+            refers |= matches!(rule, InPlace::Reference(_));
+        }
+        rules[at].has_references =
+            refers || below.iter().any(|id| *id as usize > at && rules[*id as usize].has_references);
+    }
+}
+
+impl Rules {
+    /// The schemas that the same value is checked against, too.
+    fn each_in_place(&self, visit: &mut impl FnMut(Id)) {
+        for rule in &self.in_place {
+            match rule {
+                InPlace::Reference(id) | InPlace::Not(id) => visit(*id),
+                InPlace::All(ids) | InPlace::Any(ids) | InPlace::One(ids) => {
+                    ids.iter().for_each(|id| visit(*id))
+                }
+                InPlace::If { condition, then, otherwise } => {
+                    visit(*condition);
+                    then.iter().chain(otherwise).for_each(|id| visit(*id));
+                }
+            }
+        }
+        let object = self.object.iter().flat_map(|object| &object.dependent_schemas);
+        object.for_each(|(_, id)| visit(*id));
+    }
+
+    /// Every schema in it.
+    fn each_below(&self, visit: &mut impl FnMut(Id)) {
+        self.each_in_place(visit);
+        if let Some(array) = &self.array {
+            let contains = array.contains.as_ref().map(|contains| contains.schema);
+            array.prefix.iter().copied().chain(array.items).chain(contains).for_each(&mut *visit);
+        }
+        if let Some(object) = &self.object {
+            let members = object.properties.values().chain(object.patterns.iter().map(|(_, id)| id));
+            members.chain(&object.additional).chain(&object.names).for_each(|id| visit(*id));
+        }
+        self.unevaluated_items.iter().chain(&self.unevaluated_properties).for_each(|id| visit(*id));
+    }
+}
+
+/// Follows what applies to one value.
+struct Chains<'a> {
+    rules: &'a [Rules],
+    /// How many schemas a value meets that is checked against this one.
+    fan: Vec<Option<u64>>,
+    open: Vec<bool>,
+    length: usize,
+}
+
+impl Chains<'_> {
+    fn check(mut self) -> Result<(), String> {
+        (0..self.rules.len() as Id).try_for_each(|id| self.fan(id).map(drop))
+    }
+
+    /// How many schemas a value meets there, parts of the value not counted.
+    fn fan(&mut self, id: Id) -> Result<u64, String> {
+        let at = id as usize;
+        if let Some(known) = self.fan[at] {
+            return Ok(known);
+        }
+        if std::mem::replace(&mut self.open[at], true) {
+            return Err("has references that lead in a circle without descending into the value".to_owned());
+        }
+        self.length += 1;
+        if self.length > MAX_CHAIN {
+            return Err(format!("has a chain of more than {MAX_CHAIN} subschemas for one value"));
+        }
+        let mut next = Vec::new();
+        self.rules[at].each_in_place(&mut |id| next.push(id));
+        let mut sum = 1_u64;
+        for id in next {
+            sum = sum.saturating_add(self.fan(id)?);
+        }
+        self.length -= 1;
+        self.open[at] = false;
+        if sum > MAX_FAN {
+            return Err(format!("has references that fan out to more than {MAX_FAN} checks of one value"));
+        }
+        self.fan[at] = Some(sum);
+        Ok(sum)
+    }
+}

@@ -1,0 +1,278 @@
+//! Regular expressions of schemas: in linear time, of a bounded size, and with a look at the
+//! budget after every few bytes.
+//!
+//! A lazy DFA is driven by hand, since the search functions of the library run to their end.
+
+use super::budget::{Budget, Halt};
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson;
+use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The largest automaton of one pattern, in bytes.
+const MAX_AUTOMATON_BYTES: usize = 128 << 10;
+/// The longest pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 4 << 10;
+/// How much of a text is matched between two looks at the budget, in bytes. A byte can take
+/// as long as the automaton has states.
+const PIECE_BYTES: usize = 64;
+/// The states that a search keeps, in bytes, where the automaton does not need more.
+const CACHE_BYTES: usize = 64 << 10;
+
+/// The patterns of the schemas of one component: how many different ones there may be, and
+/// how large their automata may be together.
+pub(crate) struct Patterns {
+    known: HashMap<Box<str>, Arc<Pattern>>,
+    most: usize,
+    left_bytes: usize,
+}
+
+impl Patterns {
+    /// Bounds for one component.
+    pub fn of_component() -> Self {
+        Self { known: HashMap::new(), most: 512, left_bytes: 4 << 20 }
+    }
+
+    /// Bounds for the forms that a run asks for at once.
+    pub fn of_forms() -> Self {
+        Self { known: HashMap::new(), most: 16, left_bytes: 256 << 10 }
+    }
+
+    /// Compiles a pattern, or finds it if it was compiled before.
+    ///
+    /// # Errors
+    /// The fault of the pattern, or the bound that it passes.
+    pub(super) fn compile(&mut self, source: &str) -> Result<Arc<Pattern>, String> {
+        if let Some(known) = self.known.get(source) {
+            return Ok(known.clone());
+        }
+        if self.known.len() >= self.most {
+            return Err(format!("there are more than {} different patterns", self.most));
+        }
+        let pattern = Arc::new(Pattern::compile(source, self.left_bytes)?);
+        self.left_bytes = self.left_bytes.saturating_sub(pattern.dfa.get_nfa().memory_usage());
+        self.known.insert(source.into(), pattern.clone());
+        Ok(pattern)
+    }
+}
+
+/// A pattern that is ready to match.
+pub(super) struct Pattern {
+    dfa: DFA,
+    /// The states that the last search found, for the next one.
+    cache: Mutex<Option<Cache>>,
+    source: Box<str>,
+}
+
+impl Pattern {
+    /// Compiles a pattern as ECMA-262 means it, but for what has no linear time: looking
+    /// around, and references back.
+    ///
+    /// # Errors
+    /// The fault of the pattern, or the bound that it passes.
+    fn compile(source: &str, left_bytes: usize) -> Result<Self, String> {
+        if source.len() > MAX_PATTERN_BYTES {
+            return Err(format!("the pattern is longer than {MAX_PATTERN_BYTES} bytes"));
+        }
+        let bound = MAX_AUTOMATON_BYTES.min(left_bytes);
+        let dfa = DFA::builder()
+            .configure(
+                DFA::config()
+                    .cache_capacity(CACHE_BYTES)
+                    .skip_cache_capacity_check(true)
+                    .minimum_cache_clear_count(None),
+            )
+            .syntax(syntax::Config::new().utf8(false).nest_limit(64))
+            .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(bound)))
+            .build(&translated(source))
+            .map_err(|error| {
+                let mut why = error.to_string();
+                let mut cause = std::error::Error::source(&error);
+                while let Some(error) = cause {
+                    why = error.to_string();
+                    cause = error.source();
+                }
+                format!("the pattern {source:?} cannot be used: {}", why.lines().last().unwrap_or_default())
+            })?;
+        Ok(Self { dfa, cache: Mutex::default(), source: source.into() })
+    }
+
+    /// The pattern as the schema has it.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether it matches somewhere in the text.
+    pub fn is_match(&self, text: &str, budget: &mut Budget<'_>) -> Result<bool, Halt> {
+        let kept = self.cache.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut cache = kept.unwrap_or_else(|| self.dfa.create_cache());
+        let found = self.search(text.as_bytes(), &mut cache, budget);
+        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
+        found
+    }
+
+    fn search(&self, text: &[u8], cache: &mut Cache, budget: &mut Budget<'_>) -> Result<bool, Halt> {
+        // Neither error can be: the pattern has no quit bytes, and the cache never gives up.
+        let input = Input::new(text).anchored(Anchored::No);
+        let Ok(mut state) = self.dfa.start_state_forward(cache, &input) else { return Err(Halt::Spent) };
+        for piece in text.chunks(PIECE_BYTES) {
+            budget.spend_on_pattern(piece.len() as u64 / 8 + 1)?;
+            for byte in piece {
+                let Ok(next) = self.dfa.next_state(cache, state, *byte) else { return Err(Halt::Spent) };
+                state = next;
+                if state.is_tagged() {
+                    if state.is_match() {
+                        return Ok(true);
+                    }
+                    if state.is_dead() {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        let Ok(end) = self.dfa.next_eoi_state(cache, state) else { return Err(Halt::Spent) };
+        Ok(end.is_match())
+    }
+}
+
+/// A pattern of ECMA-262 as the library spells it. What neither knows stays as it is, and
+/// the library refuses it.
+fn translated(source: &str) -> String {
+    let mut out = String::with_capacity(source.len() + 16);
+    let mut characters = source.chars().peekable();
+    let mut in_class = false;
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some('d') => out.push_str("[0-9]"),
+                Some('D') => out.push_str("[^0-9]"),
+                Some('w') => out.push_str("[0-9A-Za-z_]"),
+                Some('W') => out.push_str("[^0-9A-Za-z_]"),
+                Some('s') => out.push_str(r"[\t\n\x0B\x0C\r\x{FEFF}\x{2028}\x{2029}\p{Zs}]"),
+                Some('S') => out.push_str(r"[^\t\n\x0B\x0C\r\x{FEFF}\x{2028}\x{2029}\p{Zs}]"),
+                Some('b') if in_class => out.push_str(r"\x08"),
+                Some('b') => out.push_str(r"(?-u:\b)"),
+                Some('B') => out.push_str(r"(?-u:\B)"),
+                Some('0') if !characters.peek().is_some_and(char::is_ascii_digit) => out.push_str(r"\x00"),
+                Some('c') => match characters.next_if(char::is_ascii_alphabetic) {
+                    Some(letter) => out.push_str(&format!(r"\x{:02X}", letter as u32 % 32)),
+                    None => out.push_str(r"\\c"),
+                },
+                Some('/') => out.push('/'),
+                Some(escaped) => {
+                    out.push('\\');
+                    out.push(escaped);
+                }
+                None => out.push('\\'),
+            },
+            '[' if !in_class => {
+                let negated = characters.next_if_eq(&'^').is_some();
+                if characters.next_if_eq(&']').is_some() {
+                    // `[]` matches nothing and `[^]` everything.
+                    out.push_str(if negated { r"(?s:.)" } else { r"[^\x{0}-\x{10FFFF}]" });
+                } else {
+                    in_class = true;
+                    out.push_str(if negated { "[^" } else { "[" });
+                }
+            }
+            // The library would nest, intersect or subtract classes.
+            '[' | '&' | '~' if in_class => {
+                out.push('\\');
+                out.push(character);
+            }
+            '-' if in_class && characters.peek() == Some(&'-') => out.push_str(r"\-"),
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            '.' if !in_class => out.push_str(r"[^\n\r\x{2028}\x{2029}]"),
+            // `(?<name>` and such are the same; modes would change what is translated here.
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        let pattern = Patterns::of_component().compile(pattern).unwrap_or_else(|why| panic!("{why}"));
+        pattern.is_match(text, &mut Budget::unlimited()).expect("in time")
+    }
+
+    #[test]
+    fn patterns_mean_what_ecma_262_says() {
+        for (pattern, yes, no) in [
+            ("^a+$", "aaa", "aab"),
+            ("b", "abc", "ac"),
+            (r"^\d{3}-\d{4}$", "555-0123", "٣٣٣-0123"),
+            (r"^\w+$", "a_1", "é"),
+            (r"^[\w.]+\/x$", "a.b/x", "a b/x"),
+            (r"^[[&&]+$", "[&", "a"),
+            (r"^[^]$", "\n", ""),
+            (r"^\cJ$", "\n", "J"),
+            (r"\bcat\b", "a cat!", "concat"),
+            (r"^.$", "😀", "\r"),
+            (r"^[a-z\-]+$", "a-b", "a_b"),
+            (r"^\p{L}+$", "né", "n1"),
+            (r"^(?<year>\d{4})$", "2026", "26"),
+            (r"^\S+$", "x", "\u{a0}"),
+            (r"[\b]", "\u{8}", "b"),
+            ("^$", "", "a"),
+            ("", "a", "\u{0}no text fails this one"),
+        ] {
+            assert!(matches(pattern, yes), "{pattern} should match {yes:?}");
+            if !pattern.is_empty() {
+                assert!(!matches(pattern, no), "{pattern} should not match {no:?}");
+            }
+        }
+        assert!(!matches("[]", "a"));
+    }
+
+    #[test]
+    fn what_takes_more_than_linear_time_or_much_memory_is_refused() {
+        let long = "a".repeat(MAX_PATTERN_BYTES + 1);
+        for (pattern, why) in [
+            ("(?=x)y", "look"),
+            (r"(a)\1", "backreferences"),
+            ("(((a{1000}){1000}){1000})", "limit"),
+            ("[^a]{900}", "limit"),
+            ("(", "unclosed"),
+            (&long, "longer than"),
+        ] {
+            let refused = Patterns::of_component().compile(pattern).err();
+            assert!(refused.as_ref().is_some_and(|refused| refused.contains(why)), "{pattern}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn the_patterns_of_a_component_are_bounded_together() {
+        let mut patterns = Patterns::of_component();
+        let few = (0..).map_while(|n| patterns.compile(&format!(r"^\p{{L}}{{3}}{n}$")).ok()).count();
+        assert!((10..300).contains(&few), "{few}");
+        let mut patterns = Patterns::of_component();
+        let many = (0..).map_while(|n| patterns.compile(&format!("a{n}")).ok()).count();
+        assert_eq!(many, 512);
+        assert!(patterns.compile("a7").is_ok(), "one that is known costs nothing");
+    }
+
+    #[test]
+    fn a_search_ends_with_its_budget() {
+        // Each byte leads to a state that was not met before.
+        let pattern = Patterns::of_component().compile("[ab]*a[ab]{300}c").expect("small");
+        let text: String = (0..200_000_u32)
+            .map(|n| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' })
+            .collect();
+        assert_eq!(pattern.is_match(&text, &mut Budget::steps(1_000)), Err(Halt::Spent));
+        let mut looks = 0;
+        let mut look = || {
+            looks += 1;
+            if looks > 3 { Err(Halt::Stopped) } else { Ok(()) }
+        };
+        assert_eq!(pattern.is_match(&text, &mut Budget::looked_after(&mut look)), Err(Halt::Stopped));
+    }
+}

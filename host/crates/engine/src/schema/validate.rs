@@ -1,0 +1,764 @@
+//! Checks of values, step by step under a budget.
+//!
+//! A verdict about a value and a schema that references lead to is remembered, good or bad,
+//! so a check takes at most as many steps as the value has parts times the schema has parts,
+//! however the references are woven.
+
+use super::budget::{Budget, Halt};
+use super::compile::{
+    ArrayRules, Choices, Contains, Id, InPlace, NumberRules, ObjectRules, Rules, StringRules, Types, escaped,
+};
+use super::document::{At, Document, Kind, Number, number};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use toolyard_task::wire::error::clip;
+
+/// How many complaints about one value are listed.
+pub(super) const MAX_COMPLAINTS: usize = 5;
+/// How long each may be, in characters.
+const COMPLAINT_CHARS: usize = 300;
+/// How deep schemas may lead into a value, counting each schema on the way. A level takes
+/// about a kilobyte of stack, of the two megabytes that a thread has.
+const MAX_NESTING: usize = 800;
+/// How many verdicts are remembered; further ones are found again.
+const MAX_VERDICTS: usize = 1 << 20;
+
+/// One check of one document.
+pub(super) struct Check<'a, 'b> {
+    rules: &'a [Rules],
+    document: &'a Document<'a>,
+    budget: &'a mut Budget<'b>,
+    verdicts: HashMap<(Id, At), bool>,
+    nesting: usize,
+    /// Where complaints are collected, if they are.
+    complaints: Option<Vec<String>>,
+    path: Vec<PathStep>,
+}
+
+#[derive(Clone, Copy)]
+enum PathStep {
+    Name(At),
+    Index(usize),
+}
+
+/// Which members or items of one value were evaluated, by their order.
+struct Evaluated(Vec<bool>);
+
+impl Evaluated {
+    fn add(&mut self, other: &Self) {
+        for (mine, other) in self.0.iter_mut().zip(&other.0) {
+            *mine |= other;
+        }
+    }
+}
+
+impl<'a, 'b> Check<'a, 'b> {
+    pub fn new(rules: &'a [Rules], document: &'a Document<'a>, budget: &'a mut Budget<'b>) -> Self {
+        let verdicts = HashMap::new();
+        Self { rules, document, budget, verdicts, nesting: 0, complaints: None, path: Vec::new() }
+    }
+
+    /// Whether the document fits.
+    pub fn fits(&mut self) -> Result<bool, Halt> {
+        self.applies(0, 0, None)
+    }
+
+    /// Up to five complaints about a document that does not fit, each with its place; then
+    /// "and more", if there are more.
+    pub fn complaints(&mut self) -> Result<Vec<String>, Halt> {
+        self.complaints = Some(Vec::new());
+        self.applies(0, 0, None)?;
+        let mut complaints = self.complaints.take().unwrap_or_default();
+        if complaints.len() > MAX_COMPLAINTS {
+            complaints.truncate(MAX_COMPLAINTS);
+            complaints.push("and more".to_owned());
+        }
+        Ok(complaints)
+    }
+
+    /// Whether the value at a place fits a schema. While complaints are collected it goes on
+    /// after the first fault.
+    fn applies(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
+        if self.nesting >= MAX_NESTING {
+            return Err(Halt::TooDeep);
+        }
+        self.budget.spend(1)?;
+        self.nesting += 1;
+        let fits = self.rules(id, at, evaluated);
+        self.nesting -= 1;
+        fits
+    }
+
+    /// The same without complaints.
+    fn quietly(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
+        let collecting = self.complaints.take();
+        let fits = self.applies(id, at, evaluated);
+        self.complaints = collecting;
+        fits
+    }
+
+    /// Follows a reference.
+    fn refers(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
+        let is_remembered = evaluated.is_none() && self.rules[id as usize].has_references;
+        if !is_remembered {
+            return self.applies(id, at, evaluated);
+        }
+        match self.verdicts.get(&(id, at)) {
+            Some(true) => return Ok(true),
+            Some(false) if self.complaints.is_none() => return Ok(false),
+            _ => {}
+        }
+        let fits = self.applies(id, at, None)?;
+        // Beyond the bound nothing new is remembered.
+        if self.verdicts.len() < MAX_VERDICTS {
+            self.verdicts.insert((id, at), fits);
+        }
+        Ok(fits)
+    }
+
+    /// Notes a complaint, if any are wanted, and says whether to go on.
+    fn complain(&mut self, at: At, what: impl FnOnce(&Self, &str) -> String) -> bool {
+        let Some(complaints) = &self.complaints else { return false };
+        if complaints.len() <= MAX_COMPLAINTS {
+            let value = clip(self.document.source(at), COMPLAINT_CHARS / 3);
+            let what = clip(&what(self, &value), COMPLAINT_CHARS);
+            let text = format!("at `{}`: {what}", self.place());
+            self.complaints.get_or_insert_default().push(text);
+        }
+        self.goes_on()
+    }
+
+    /// Whether a check goes on after a fault.
+    fn goes_on(&self) -> bool {
+        self.complaints.as_ref().is_some_and(|complaints| complaints.len() <= MAX_COMPLAINTS)
+    }
+
+    /// The JSON pointer of the present value.
+    fn place(&self) -> String {
+        if self.path.is_empty() {
+            return "/".to_owned();
+        }
+        let step = |step: &PathStep| match step {
+            PathStep::Name(name) => format!("/{}", escaped(&clip(&self.document.string(*name), 100))),
+            PathStep::Index(index) => format!("/{index}"),
+        };
+        clip(&self.path.iter().map(step).collect::<String>(), COMPLAINT_CHARS)
+    }
+
+    fn at_step<T>(&mut self, step: PathStep, check: impl FnOnce(&mut Self) -> T) -> T {
+        if self.complaints.is_some() {
+            self.path.push(step);
+            let checked = check(self);
+            self.path.pop();
+            checked
+        } else {
+            check(self)
+        }
+    }
+
+    fn rules(&mut self, id: Id, at: At, evaluated: Option<&mut Evaluated>) -> Result<bool, Halt> {
+        let rules = &self.rules[id as usize];
+        if let Some(verdict) = rules.verdict {
+            if !verdict {
+                self.complain(at, |_, value| format!("{value} is not allowed here"));
+            }
+            return Ok(verdict);
+        }
+        let kind = self.document.kind(at);
+        let mut fits = true;
+        if let Some(types) = rules.types
+            && !self.is_of(types, kind, at)
+        {
+            self.complain(at, |_, value| {
+                let names: Vec<String> = types.names().map(|name| format!("\"{name}\"")).collect();
+                let of = if names.len() == 1 { "type" } else { "types" };
+                format!("{value} is not of {of} {}", names.join(", "))
+            });
+            // What other rules would say of a value of another type helps nobody.
+            return Ok(false);
+        }
+        if let Some(constant) = &rules.constant
+            && !self.equals(at, constant)?
+        {
+            fits = false;
+            if !self.complain(at, |_, value| format!("{value} is not {}", clip(&constant.to_string(), 100))) {
+                return Ok(false);
+            }
+        }
+        if let Some(choices) = &rules.choices
+            && !self.is_among(at, choices)?
+        {
+            fits = false;
+            if !self.complain(at, |_, value| format!("{value} is not one of {}", choices.shown)) {
+                return Ok(false);
+            }
+        }
+        let scalar = match (kind, &rules.number, &rules.string) {
+            (Kind::Number, Some(number), _) => self.number(number, at),
+            (Kind::String, _, Some(string)) => self.string(string, at)?,
+            _ => true,
+        };
+        if !scalar {
+            fits = false;
+            if !self.goes_on() {
+                return Ok(false);
+            }
+        }
+        // The evaluated parts are wanted from above, or by rules of this schema.
+        let own = match kind {
+            Kind::Object => rules.unevaluated_properties,
+            Kind::Array => rules.unevaluated_items,
+            _ => None,
+        };
+        let mut parts = (own.is_some() || evaluated.is_some()).then(|| {
+            let count = if matches!(kind, Kind::Object | Kind::Array) { self.document.count(at) } else { 0 };
+            Evaluated(vec![false; count as usize])
+        });
+        if let Some(parts) = &parts {
+            self.budget.spend(parts.0.len() as u64 / 16)?;
+        }
+        for rule in &rules.in_place {
+            if !self.in_place(rule, at, parts.as_mut())? {
+                fits = false;
+                if !self.goes_on() {
+                    return Ok(false);
+                }
+            }
+        }
+        let whole = match (kind, &rules.object, &rules.array) {
+            (Kind::Object, Some(object), _) => self.object(object, at, parts.as_mut())?,
+            (Kind::Array, _, Some(array)) => self.array(array, at, parts.as_mut())?,
+            _ => true,
+        };
+        if !whole {
+            fits = false;
+            if !self.goes_on() {
+                return Ok(false);
+            }
+        }
+        if let (Some(own), Some(parts)) = (own, &mut parts)
+            && !self.unevaluated(own, kind, at, parts)?
+        {
+            fits = false;
+        }
+        if let (true, Some(evaluated), Some(parts)) = (fits, evaluated, &parts) {
+            evaluated.add(parts);
+        }
+        Ok(fits)
+    }
+
+    fn is_of(&self, types: Types, kind: Kind, at: At) -> bool {
+        match kind {
+            Kind::Null => types.has("null"),
+            Kind::Boolean => types.has("boolean"),
+            Kind::String => types.has("string"),
+            Kind::Array => types.has("array"),
+            Kind::Object => types.has("object"),
+            Kind::Number => {
+                types.has("number")
+                    || types.has("integer")
+                        && match self.document.number(at) {
+                            Number::Integer(_) => true,
+                            // 1.0 and 1e3 are integers to JSON Schema.
+                            Number::Float(float) => float.fract() == 0.0,
+                        }
+            }
+        }
+    }
+
+    fn number(&mut self, rules: &NumberRules, at: At) -> bool {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let mut fits = true;
+        let value = self.document.number(at);
+        for (bound, allowed, says) in [
+            (&rules.minimum, &[Equal, Greater][..], "less than the minimum of"),
+            (&rules.above, &[Greater], "less than or equal to the exclusive minimum of"),
+            (&rules.maximum, &[Equal, Less], "greater than the maximum of"),
+            (&rules.below, &[Less], "greater than or equal to the exclusive maximum of"),
+        ] {
+            let Some(bound) = bound else { continue };
+            if !compare(value, number(&bound.0)).is_some_and(|order| allowed.contains(&order)) {
+                fits = false;
+                if !self.complain(at, |_, value| format!("{value} is {says} {}", bound.0)) {
+                    return false;
+                }
+            }
+        }
+        if let Some(step) = &rules.multiple_of
+            && !is_multiple(self.document.source(at), &step.0)
+        {
+            fits = false;
+            self.complain(at, |_, value| format!("{value} is not a multiple of {}", step.0));
+        }
+        fits
+    }
+
+    fn string(&mut self, rules: &StringRules, at: At) -> Result<bool, Halt> {
+        let text = self.document.string(at);
+        self.budget.spend(text.len() as u64 / 64)?;
+        let mut fits = true;
+        if rules.min_length.is_some() || rules.max_length.is_some() {
+            let length = text.chars().count() as u64;
+            for (bound, is_wrong, says) in [
+                (rules.min_length, rules.min_length.is_some_and(|least| length < least), "shorter"),
+                (rules.max_length, rules.max_length.is_some_and(|most| length > most), "longer"),
+            ] {
+                if is_wrong {
+                    fits = false;
+                    let bound = bound.unwrap_or_default();
+                    if !self.complain(at, |_, value| format!("{value} is {says} than {bound} characters")) {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        if let Some(pattern) = &rules.pattern
+            && !pattern.is_match(&text, self.budget)?
+        {
+            fits = false;
+            self.complain(at, |_, value| {
+                format!("{value} does not match \"{}\"", clip(pattern.source(), 150))
+            });
+        }
+        Ok(fits)
+    }
+
+    fn in_place(&mut self, rule: &InPlace, at: At, parts: Option<&mut Evaluated>) -> Result<bool, Halt> {
+        match rule {
+            InPlace::Reference(id) => self.refers(*id, at, parts),
+            InPlace::All(ids) => {
+                let mut parts = parts;
+                let mut fits = true;
+                for id in ids {
+                    if !self.applies(*id, at, parts.as_deref_mut())? {
+                        fits = false;
+                        if !self.goes_on() {
+                            return Ok(false);
+                        }
+                    }
+                }
+                Ok(fits)
+            }
+            InPlace::Any(ids) => {
+                let mut parts = parts;
+                let mut fits = false;
+                for id in ids {
+                    if self.quietly(*id, at, parts.as_deref_mut())? {
+                        fits = true;
+                        // The others may evaluate more parts.
+                        if parts.is_none() {
+                            break;
+                        }
+                    }
+                }
+                if !fits {
+                    self.complain(at, |_, value| {
+                        format!("{value} is not valid under any of the {} schemas of `anyOf`", ids.len())
+                    });
+                }
+                Ok(fits)
+            }
+            InPlace::One(ids) => {
+                let mut parts = parts;
+                let mut fitting = 0;
+                for id in ids {
+                    fitting += u32::from(self.quietly(*id, at, parts.as_deref_mut())?);
+                    if fitting > 1 {
+                        break;
+                    }
+                }
+                if fitting != 1 {
+                    let many = if fitting == 0 { "not valid under any" } else { "valid under more than one" };
+                    self.complain(at, |_, value| {
+                        format!("{value} is {many} of the {} schemas of `oneOf`", ids.len())
+                    });
+                }
+                Ok(fitting == 1)
+            }
+            InPlace::Not(id) => {
+                let fits = !self.quietly(*id, at, None)?;
+                if !fits {
+                    self.complain(at, |_, value| format!("{value} is valid under the schema of `not`"));
+                }
+                Ok(fits)
+            }
+            InPlace::If { condition, then, otherwise } => {
+                let mut parts = parts;
+                let branch =
+                    if self.quietly(*condition, at, parts.as_deref_mut())? { then } else { otherwise };
+                branch.map_or(Ok(true), |id| self.applies(id, at, parts))
+            }
+        }
+    }
+
+    fn object(
+        &mut self,
+        rules: &ObjectRules,
+        at: At,
+        mut parts: Option<&mut Evaluated>,
+    ) -> Result<bool, Halt> {
+        let document = self.document;
+        let mut fits = true;
+        let count = u64::from(document.count(at));
+        for (is_wrong, says) in [
+            (rules.min_properties.is_some_and(|least| count < least), "fewer"),
+            (rules.max_properties.is_some_and(|most| count > most), "more"),
+        ] {
+            if is_wrong {
+                fits = false;
+                if !self.complain(at, |_, value| format!("{value} has {says} properties than allowed")) {
+                    return Ok(false);
+                }
+            }
+        }
+        let mut unexpected: Vec<Cow<'_, str>> = Vec::new();
+        for (order, (name_at, value)) in document.members(at).enumerate() {
+            let name = document.string(name_at);
+            self.budget.spend(1 + name.len() as u64 / 64)?;
+            let mut is_known = false;
+            let mut is_right = true;
+            if let Some(id) = rules.properties.get(&*name) {
+                is_known = true;
+                is_right &= self.at_step(PathStep::Name(name_at), |this| this.applies(*id, value, None))?;
+            }
+            for (pattern, id) in &rules.patterns {
+                if pattern.is_match(&name, self.budget)? {
+                    is_known = true;
+                    is_right &=
+                        self.at_step(PathStep::Name(name_at), |this| this.applies(*id, value, None))?;
+                }
+            }
+            if let (false, Some(id)) = (is_known, rules.additional) {
+                is_known = true;
+                if self.rules[id as usize].verdict == Some(false) {
+                    // Said once for all names.
+                    unexpected.push(name);
+                    fits = false;
+                    if self.complaints.is_none() {
+                        return Ok(false);
+                    }
+                } else {
+                    is_right &=
+                        self.at_step(PathStep::Name(name_at), |this| this.applies(id, value, None))?;
+                }
+            }
+            if let Some(id) = rules.names
+                && !self.quietly(id, name_at, None)?
+            {
+                is_right = false;
+                self.complain(name_at, |_, name| format!("the name {name} is not allowed"));
+            }
+            if let (true, Some(parts)) = (is_known, parts.as_deref_mut()) {
+                parts.0[order] = true;
+            }
+            if !is_right {
+                fits = false;
+                if !self.goes_on() {
+                    return Ok(false);
+                }
+            }
+        }
+        if !unexpected.is_empty() {
+            let shown: Vec<String> =
+                unexpected.iter().take(10).map(|name| format!("'{}'", clip(name, 50))).collect();
+            let was = if unexpected.len() == 1 { "was" } else { "were" };
+            let says =
+                format!("additional properties are not allowed ({} {was} unexpected)", shown.join(", "));
+            self.complain(at, |_, _| says);
+        }
+        if rules.looks_for_names() && !self.names(rules, at, parts)? {
+            fits = false;
+        }
+        Ok(fits)
+    }
+
+    /// The rules about which names there are.
+    fn names(
+        &mut self,
+        rules: &ObjectRules,
+        at: At,
+        mut parts: Option<&mut Evaluated>,
+    ) -> Result<bool, Halt> {
+        let document = self.document;
+        // Few names are looked for one by one, many in a table.
+        let looked_for = rules.required.len()
+            + rules.dependent_schemas.len()
+            + rules.dependent_required.iter().map(|(_, needed)| 1 + needed.len()).sum::<usize>();
+        let count = document.count(at) as usize;
+        let table: Option<std::collections::HashSet<Cow<'_, str>>> = if looked_for * count > 256 {
+            self.budget.spend(2 * count as u64)?;
+            Some(document.members(at).map(|(name, _)| document.string(name)).collect())
+        } else {
+            None
+        };
+        self.budget.spend(looked_for as u64)?;
+        let has = |wanted: &str| match &table {
+            Some(table) => table.contains(wanted),
+            None => document.members(at).any(|(name, _)| document.string(name) == wanted),
+        };
+        let mut missing: Vec<&str> =
+            rules.required.iter().map(|name| &**name).filter(|name| !has(name)).collect();
+        for (name, needed) in &rules.dependent_required {
+            if has(name) {
+                missing.extend(needed.iter().map(|needed| &**needed).filter(|needed| !has(needed)));
+            }
+        }
+        let mut fits = missing.is_empty();
+        for name in missing {
+            if !self.complain(at, |_, _| format!("\"{}\" is a required property", clip(name, 100))) {
+                return Ok(false);
+            }
+        }
+        for (name, id) in &rules.dependent_schemas {
+            if has(name) && !self.applies(*id, at, parts.as_deref_mut())? {
+                fits = false;
+                if !self.goes_on() {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(fits)
+    }
+
+    fn array(&mut self, rules: &ArrayRules, at: At, mut parts: Option<&mut Evaluated>) -> Result<bool, Halt> {
+        let document = self.document;
+        let mut fits = true;
+        let count = u64::from(document.count(at));
+        for (is_wrong, says) in [
+            (rules.min_items.is_some_and(|least| count < least), "fewer"),
+            (rules.max_items.is_some_and(|most| count > most), "more"),
+        ] {
+            if is_wrong {
+                fits = false;
+                if !self.complain(at, |_, value| format!("{value} has {says} items than allowed")) {
+                    return Ok(false);
+                }
+            }
+        }
+        if rules.items.is_some() || !rules.prefix.is_empty() {
+            for (index, item) in document.items(at).enumerate() {
+                let Some(id) = rules.prefix.get(index).copied().or(rules.items) else { break };
+                if let Some(parts) = parts.as_deref_mut() {
+                    parts.0[index] = true;
+                }
+                if !self.at_step(PathStep::Index(index), |this| this.applies(id, item, None))? {
+                    fits = false;
+                    if !self.goes_on() {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        if let Some(contains) = &rules.contains
+            && !self.contains(contains, at, parts)?
+        {
+            fits = false;
+            if !self.goes_on() {
+                return Ok(false);
+            }
+        }
+        if rules.unique && !self.is_unique(at)? {
+            fits = false;
+            self.complain(at, |_, value| format!("{value} has equal items"));
+        }
+        Ok(fits)
+    }
+
+    fn contains(&mut self, rule: &Contains, at: At, mut parts: Option<&mut Evaluated>) -> Result<bool, Halt> {
+        let mut found = 0;
+        for (index, item) in self.document.items(at).enumerate() {
+            if self.quietly(rule.schema, item, None)? {
+                found += 1;
+                match parts.as_deref_mut() {
+                    Some(parts) => parts.0[index] = true,
+                    None if rule.most.is_none() && found >= rule.least => break,
+                    None => {}
+                }
+            }
+        }
+        let is_right = found >= rule.least && rule.most.is_none_or(|most| found <= most);
+        if !is_right {
+            let least = rule.least;
+            self.complain(at, |_, value| match rule.most {
+                Some(most) if found > most => {
+                    format!("{value} has more than {most} items that fit `contains`")
+                }
+                _ => format!("{value} has fewer than {least} items that fit `contains`"),
+            });
+        }
+        Ok(is_right)
+    }
+
+    fn unevaluated(&mut self, id: Id, kind: Kind, at: At, parts: &mut Evaluated) -> Result<bool, Halt> {
+        let document = self.document;
+        let mut fits = true;
+        let values: Vec<(PathStep, At)> = match kind {
+            Kind::Object => document.members(at).map(|(name, value)| (PathStep::Name(name), value)).collect(),
+            _ => document.items(at).enumerate().map(|(index, item)| (PathStep::Index(index), item)).collect(),
+        };
+        self.budget.spend(values.len() as u64 / 4)?;
+        for (order, (step, value)) in values.into_iter().enumerate() {
+            if std::mem::replace(&mut parts.0[order], true) {
+                continue;
+            }
+            if !self.at_step(step, |this| this.applies(id, value, None))? {
+                fits = false;
+                if !self.goes_on() {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(fits)
+    }
+
+    fn is_among(&mut self, at: At, choices: &Choices) -> Result<bool, Halt> {
+        if self.document.kind(at) == Kind::String {
+            let text = self.document.string(at);
+            self.budget.spend(text.len() as u64 / 64)?;
+            return Ok(choices.strings.contains(&*text));
+        }
+        for choice in &choices.others {
+            if self.equals(at, choice)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the value equals one of the schema. Objects have no order, and numbers are
+    /// equal by their value. No deeper than the document.
+    fn equals(&mut self, at: At, value: &Value) -> Result<bool, Halt> {
+        let document = self.document;
+        self.budget.spend(1)?;
+        Ok(match (document.kind(at), value) {
+            (Kind::Null, Value::Null) => true,
+            (Kind::Boolean, Value::Bool(value)) => document.is_true(at) == *value,
+            (Kind::Number, Value::Number(value)) => compare(document.number(at), number(&value.to_string()))
+                .is_some_and(std::cmp::Ordering::is_eq),
+            (Kind::String, Value::String(value)) => document.string(at) == value.as_str(),
+            (Kind::Array, Value::Array(items)) if document.count(at) as usize == items.len() => {
+                for (item, value) in document.items(at).zip(items) {
+                    if !self.equals(item, value)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (Kind::Object, Value::Object(members)) if document.count(at) as usize == members.len() => {
+                for (name, value) in document.members(at) {
+                    match members.get(&*document.string(name)) {
+                        Some(other) if self.equals(value, other)? => {}
+                        _ => return Ok(false),
+                    }
+                }
+                true
+            }
+            _ => false,
+        })
+    }
+
+    fn is_unique(&mut self, at: At) -> Result<bool, Halt> {
+        // Equal items have equal sums. Others do by a chance that no sender can raise,
+        // since the hash is keyed at random: they are taken for equal.
+        let keys = [RandomState::new(), RandomState::new()];
+        let mut sums = Vec::new();
+        for item in self.document.items(at) {
+            self.budget.spend(u64::from(self.document.size(item)) * 2)?;
+            sums.push(self.sum(item, &keys)?);
+        }
+        let count = sums.len();
+        self.budget.spend(count as u64)?;
+        sums.sort_unstable();
+        sums.dedup();
+        Ok(sums.len() == count)
+    }
+
+    /// A sum of a value that does not depend on the order of members or the spelling.
+    fn sum(&mut self, at: At, keys: &[RandomState; 2]) -> Result<[u64; 2], Halt> {
+        let document = self.document;
+        let of = |what: &(u8, &[u8])| [keys[0].hash_one(what), keys[1].hash_one(what)];
+        let of_sums =
+            |tag: u8, sums: &[[u64; 2]]| [keys[0].hash_one((tag, sums)), keys[1].hash_one((tag, sums))];
+        Ok(match document.kind(at) {
+            Kind::Null => of(&(0, b"")),
+            Kind::Boolean => of(&(1, if document.is_true(at) { b"1" } else { b"0" })),
+            Kind::Number => match document.number(at) {
+                Number::Integer(integer) => of(&(2, &integer.to_le_bytes())),
+                Number::Float(float) => match exact(float) {
+                    Some(integer) => of(&(2, &integer.to_le_bytes())),
+                    None => of(&(3, &float.to_bits().to_le_bytes())),
+                },
+            },
+            Kind::String => {
+                let text = document.string(at);
+                self.budget.spend(text.len() as u64 / 16)?;
+                of(&(4, text.as_bytes()))
+            }
+            Kind::Array => {
+                let mut sums = Vec::new();
+                for item in document.items(at) {
+                    sums.push(self.sum(item, keys)?);
+                }
+                of_sums(5, &sums)
+            }
+            Kind::Object => {
+                let mut sums = Vec::new();
+                for (name, value) in document.members(at) {
+                    let member = [self.sum(name, keys)?, self.sum(value, keys)?];
+                    sums.push(of_sums(6, &member));
+                }
+                sums.sort_unstable();
+                of_sums(7, &sums)
+            }
+        })
+    }
+}
+
+/// The integer that a float is, if it is one and can be told exactly.
+fn exact(float: f64) -> Option<i128> {
+    (float.fract() == 0.0 && float.abs() < 1e38).then_some(float as i128)
+}
+
+fn compare(left: Number, right: Number) -> Option<std::cmp::Ordering> {
+    match (left, right) {
+        (Number::Integer(left), Number::Integer(right)) => Some(left.cmp(&right)),
+        (Number::Float(left), Number::Float(right)) => left.partial_cmp(&right),
+        (Number::Integer(left), Number::Float(right)) => match exact(right) {
+            Some(right) => Some(left.cmp(&right)),
+            None => (left as f64).partial_cmp(&right),
+        },
+        (Number::Float(_), Number::Integer(_)) => compare(right, left).map(std::cmp::Ordering::reverse),
+    }
+}
+
+/// Whether one number is a multiple of another, in decimal digits as long as they are few.
+fn is_multiple(value: &str, step: &str) -> bool {
+    if let (Some((value, value_power)), Some((step, step_power))) = (decimal(value), decimal(step)) {
+        let scaled = |digits: i128, by: i32| {
+            u32::try_from(by).ok().and_then(|by| 10_i128.checked_pow(by)?.checked_mul(digits))
+        };
+        let power = value_power.min(step_power);
+        if let (Some(value), Some(step)) =
+            (scaled(value, value_power - power), scaled(step, step_power - power))
+            && step != 0
+        {
+            return value % step == 0;
+        }
+    }
+    let (value, step): (f64, f64) = (value.parse().unwrap_or(f64::NAN), step.parse().unwrap_or(f64::NAN));
+    value % step == 0.0
+}
+
+/// A number as digits and a power of ten.
+fn decimal(text: &str) -> Option<(i128, i32)> {
+    let (digits, power) = match text.split_once(['e', 'E']) {
+        Some((digits, power)) => (digits, power.parse::<i32>().ok().filter(|power| power.abs() < 1_000)?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let digits = format!("{whole}{fraction}").parse().ok()?;
+    Some((digits, power - i32::try_from(fraction.len()).ok()?))
+}
