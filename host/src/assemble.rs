@@ -4,6 +4,7 @@
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
+use crate::protect;
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
 use anyhow::Context as _;
@@ -17,7 +18,7 @@ use toolyard_dispatch::authority::Authority;
 use toolyard_dispatch::{
     Bounds, Departure, Dispatch, Drained, Observer, Parting, Policy, Rates, Settings, Stores, Weights,
 };
-use toolyard_engine::{Compiler, Engine, Limits, Outsiders, PluginReport, PluginState, Plugins, Snapshot};
+use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_store::postgres::Place;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
@@ -112,7 +113,7 @@ impl Assembled {
         let capacity = engine.capacity();
         let store = open_store(config).await?;
         let stores = stores_in(&store);
-        let exporter = exporter(config, &stores);
+        let exporter = exporter(config, &stores)?;
         let dispatch = Dispatch::new(
             Settings { adopts, ..dispatch_settings(config, capacity) },
             stores,
@@ -342,7 +343,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         },
         max_runs: limits.running,
         guest_memory: limits.guest_memory.map(|size| size.as_u64()),
-        private: vec![config.data.clone()],
+        private: protect::withheld(config),
         require_digest: config.require_digest.clone(),
         others_may_write: limits.others_may_write,
         compile_time: limits.compile_time,
@@ -351,40 +352,9 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         rescan: limits.rescan,
         ..toolyard_engine::Settings::default()
     };
-    guard_plugins(config)?;
-    make_private_folder(&config.data)?;
+    protect::plugin_folder(config)?;
+    protect::data_folder(config)?;
     Ok(Engine::start(&settings)?)
-}
-
-/// Whoever can write to the plugin folder decides what runs here and what is granted
-/// to it.
-fn guard_plugins(config: &Config) -> anyhow::Result<()> {
-    let folder = config.plugins.display();
-    let outsiders = toolyard_engine::outsiders(&config.plugins)
-        .with_context(|| format!("the plugin folder {folder} cannot be looked at"))?;
-    match outsiders {
-        None => {}
-        Some(Outsiders::Everybody) if !config.limits.others_may_write => anyhow::bail!(
-            "the plugin folder {folder}: {}, and could add tools and grant them anything; \
-             take that away (`chmod o-w`), or set `plugins.others-may-write = true` if it is meant",
-            Outsiders::Everybody
-        ),
-        Some(outsiders) => tracing::warn!(
-            "the plugin folder {folder}: {outsiders}, who can add tools and grant them anything"
-        ),
-    }
-    Ok(())
-}
-
-/// The data folder holds other people's arguments and results: nobody else may
-/// look into it.
-fn make_private_folder(path: &std::path::Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .with_context(|| format!("the data folder {} cannot be used; --data names another", path.display()))
 }
 
 /// Opens the store that was chosen. One that cannot be used ends the start; nothing falls
@@ -398,7 +368,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
         StoreChoice::Sqlite => open_sqlite(config)?,
         StoreChoice::Postgres(address) => {
             // What is on its way out of the store is noted there.
-            make_private_folder(&config.data)?;
+            protect::data_folder(config)?;
             let place = Place::parse(address.reveal(), &config.schema)?;
             let options = PostgresOptions {
                 name: host_name(),
@@ -420,6 +390,7 @@ fn host_name() -> String {
 
 /// Opens the store in the data folder.
 pub fn open_sqlite(config: &Config) -> anyhow::Result<Arc<SqliteStore>> {
+    protect::data_folder(config)?;
     let keys = encryption::keys(config.key_file.as_deref())?;
     let clock = Arc::new(SystemClock);
     let options = SqliteOptions { audit: audited(config), keys, ..SqliteOptions::new(clock) };
@@ -446,19 +417,25 @@ fn audited(config: &Config) -> bool {
 }
 
 /// What exports audit entries, if anything does.
-pub fn exporter(config: &Config, stores: &Stores) -> Option<Exporter> {
+///
+/// # Errors
+/// If they go to a file that others could change.
+pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Exporter>> {
     let limits = &config.limits;
     let to = match limits.audit_to {
         // Which commands have a log of their own is theirs to say.
-        AuditTo::Auto | AuditTo::Off => return None,
+        AuditTo::Auto | AuditTo::Off => return Ok(None),
         AuditTo::Stderr => Destination::Stderr,
-        AuditTo::File => Destination::File(LogFile::new(
-            config.data.join(&limits.audit_file),
-            limits.audit_rotate_at.as_u64(),
-            limits.audit_keep,
-        )),
+        AuditTo::File => {
+            let path = config.data.join(&limits.audit_file);
+            let log = LogFile::new(path, limits.audit_rotate_at.as_u64(), limits.audit_keep);
+            let log = log.shared(limits.data_others_may_write);
+            log.check().context("the audit log cannot be written")?;
+            Destination::File(log)
+        }
     };
-    Some(Exporter::new(stores.audit.clone(), to, &config.data, limits.audit_backlog.as_u64()))
+    let backlog = limits.audit_backlog.as_u64();
+    Ok(Some(Exporter::new(stores.audit.clone(), to, &config.data, backlog)))
 }
 
 /// The dispatcher's settings. `capacity` is what the machine can run at once.

@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod detach;
 mod project;
+mod protect;
 mod replace;
 mod signals;
 mod system;

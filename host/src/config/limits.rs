@@ -167,6 +167,8 @@ limits! {
         "The largest component file that is loaded.";
     others_may_write: bool = "plugins.others-may-write", "false",
         "Whether a plugin folder, a component or a manifest may be used that everybody on this machine can change.";
+    data_others_may_write: bool = "data.others-may-write", "false",
+        "Whether the data folder, what is in it and the folder of the audit log may be used though others can write there, or they belong to another user than root and the host's; these can then change tasks and keys.";
     rescan: Duration = "plugins.rescan", "2s",
         "How often the plugin folder is looked at even if no event came.";
     message: ByteSize = "wire.message", "8MiB",

@@ -66,6 +66,6 @@ pub use grant::{FolderGrant, FolderMode, GrantedBy};
 pub use limits::{LimitRow, Limits, Unit};
 pub use plugins::Plugins;
 pub use reach::Reach;
-pub use settings::{Compiler, Settings};
+pub use settings::{Compiler, Protected, Scope, Settings};
 pub use snapshot::{PluginReport, PluginState, Snapshot};
 pub use typed::Skipped;

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::{ManifestError, Refusal};
 use crate::exports::Exports;
 use crate::folder::manifest_name;
-use crate::grant::Grants;
+use crate::grant::{Grants, Pins};
 use crate::host::Run;
 use crate::invoke;
 use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
@@ -144,12 +144,14 @@ fn resources(component: &Component) -> Result<Share, Refusal> {
 }
 
 impl Plugin {
-    /// Puts a component under a manifest; both lie in the folder `place`.
+    /// Puts a component under a manifest; both lie in the folder `place`. It is granted
+    /// the folders of `pins` and no others in their place.
     pub fn new(
         engine: &Arc<Engine>,
         (place, file): (&Path, &str),
         code: Arc<Code>,
         manifest: Arc<Manifest>,
+        pins: &Pins,
     ) -> Result<Self, Refusal> {
         for name in manifest.tools.keys() {
             if !code.declared.iter().any(|tool| tool.description.name == *name) {
@@ -159,7 +161,7 @@ impl Plugin {
         engine.rooms.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
             Refusal::Resources(format!("more than this host has for all guests (`{}`)", shortage.setting()))
         })?;
-        let grants = Grants::of(&manifest_name(file), place, &manifest, &engine.settings)?;
+        let grants = Grants::of((place, file), &manifest, &engine.settings, pins)?;
         let grants = Arc::new(grants);
         let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, grants });
         let nothing = ToolOverride::default();

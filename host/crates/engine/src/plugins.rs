@@ -4,6 +4,7 @@
 use crate::engine::Engine;
 use crate::error::{LoadError, ManifestError, Refusal};
 use crate::folder::{self, Scan, Seen, manifest_name};
+use crate::grant::{self, Pins};
 use crate::manifest::{self, Manifest};
 use crate::metrics::Metrics;
 use crate::plugin::{self, Code, Plugin};
@@ -34,6 +35,8 @@ pub(crate) struct Held {
     pub seen: Seen,
     manifest_text: Option<String>,
     manifest: Result<Arc<Manifest>, Refusal>,
+    /// The folders that the manifest was found to grant.
+    pins: Pins,
     /// The last component under this name that was good.
     code: Option<Arc<Code>>,
     /// Why the component in the folder is not that one.
@@ -206,12 +209,22 @@ fn decide(
 ) -> (BTreeMap<String, Arc<Plugin>>, Vec<PluginReport>) {
     let mut serving: BTreeMap<String, Arc<Plugin>> = BTreeMap::new();
     let mut reports: BTreeMap<String, PluginReport> = BTreeMap::new();
+    // By what the manifests say, whoever serves already: so the order makes no difference.
+    let granted: Vec<_> = files
+        .iter()
+        .filter(|(_, held)| !held.is_disabled())
+        .filter_map(|(file, held)| Some((file.as_str(), &*held.built.as_ref().ok()?.base.grants)))
+        .collect();
+    let faults = grant::faults(&granted);
     // Tools and prompts are named apart from each other.
     let mut taken: HashMap<(&'static str, String), String> = HashMap::new();
     // Names that are held from before by plugins that still want them.
     let mut kept: HashMap<(&'static str, &str), &str> = HashMap::new();
     for (file, plugin) in before {
         let Some(Ok(built)) = files.get(file).map(|held| &held.built) else { continue };
+        if faults.contains_key(file.as_str()) {
+            continue;
+        }
         for name in plugin.names() {
             if built.names().any(|still| still == name) {
                 kept.insert(name, file);
@@ -236,6 +249,9 @@ fn decide(
         let (plugin, state) = match &held.built {
             _ if held.is_disabled() => (None, PluginState::Disabled),
             Err(why) => (None, PluginState::Refused { why: says(why) }),
+            Ok(_) if let Some(fault) = faults.get(file.as_str()) => {
+                (None, PluginState::Refused { why: says(&fault.clone().into()) })
+            }
             Ok(built) => match (collision(built, &taken), before.get(file)) {
                 (None, _) => {
                     let state = match &held.fault {
@@ -325,6 +341,7 @@ impl Held {
                 seen,
                 manifest_text: former.manifest_text.clone(),
                 manifest: former.manifest.clone(),
+                pins: former.pins.clone(),
                 code: former.code.clone(),
                 fault: Some(fault),
                 built: former.built.clone(),
@@ -333,6 +350,7 @@ impl Held {
                 seen,
                 manifest_text: None,
                 manifest: Err(fault.clone()),
+                pins: Pins::default(),
                 code: None,
                 fault: None,
                 built: Err(fault),
@@ -364,6 +382,7 @@ impl File {
             code: former.and_then(|former| former.code.clone()),
             fault: None,
             built: Err(Refusal::Toolless),
+            pins: former.map(|former| former.pins.clone()).unwrap_or_default(),
             manifest_text,
             manifest,
         };
@@ -377,6 +396,8 @@ impl File {
                 return held;
             }
         };
+        // Only now: a manifest that cannot be read for a moment is no other one.
+        held.pins = held.pins.of_manifest(held.manifest_text.as_deref());
         if !manifest.enabled {
             return held;
         }
@@ -385,10 +406,13 @@ impl File {
             Err(fault) => held.fault = Some(fault),
         }
         held.built = match (&held.code, &held.fault) {
-            (Some(code), _) => self.build(code, &manifest),
+            (Some(code), _) => self.build(code, &manifest, &held.pins),
             (None, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(Refusal::Toolless),
         };
+        if let Ok(plugin) = &held.built {
+            held.pins.hold(&plugin.base.grants.folders);
+        }
         held
     }
 
@@ -447,7 +471,7 @@ impl File {
     }
 
     /// The two together; the former object if neither changed.
-    fn build(&self, code: &Arc<Code>, manifest: &Arc<Manifest>) -> Result<Arc<Plugin>, Refusal> {
+    fn build(&self, code: &Arc<Code>, manifest: &Arc<Manifest>, pins: &Pins) -> Result<Arc<Plugin>, Refusal> {
         if let Some(Ok(former)) = self.former.as_ref().map(|former| &former.built)
             && Arc::ptr_eq(&former.base.code, code)
             && Arc::ptr_eq(&former.base.manifest, manifest)
@@ -455,12 +479,14 @@ impl File {
         {
             return Ok(former.clone());
         }
-        Plugin::new(&self.engine, (&self.place, &self.name), code.clone(), manifest.clone()).map(Arc::new)
+        let place = (&*self.place, self.name.as_str());
+        Plugin::new(&self.engine, place, code.clone(), manifest.clone(), pins).map(Arc::new)
     }
 
     /// Loads it for a report on it alone.
     pub fn plugin(&self) -> Result<Plugin, Refusal> {
         let manifest = self.manifest().1?;
-        Plugin::new(&self.engine, (&self.place, &self.name), self.code()?, manifest)
+        let place = (&*self.place, self.name.as_str());
+        Plugin::new(&self.engine, place, self.code()?, manifest, &Pins::default())
     }
 }

@@ -30,6 +30,28 @@ pub enum Compiler {
     },
 }
 
+/// A file or folder that no guest may be granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protected {
+    /// Where it is. It need not be there yet.
+    pub path: PathBuf,
+    /// What it is called in the sentence that refuses a folder.
+    pub what: &'static str,
+    /// Which folders are refused on its account.
+    pub scope: Scope,
+}
+
+/// Which folders are refused because of something that is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that are it or hold it.
+    Around,
+    /// And those that lie in it.
+    Whole,
+    /// Those that are it or hold it, if the guest may write in them.
+    Changes,
+}
+
 /// What the host decides about the engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -64,8 +86,8 @@ pub struct Settings {
     pub max_schema_depth: usize,
     /// How long `list-tools` may take, by the processor and by the clock.
     pub list_time: Duration,
-    /// Folders that no guest may be granted, nor anything in them or around them.
-    pub private: Vec<PathBuf>,
+    /// What no guest may be granted, beside the plugins and their manifests.
+    pub private: Vec<Protected>,
     /// The digests of the components that may be loaded; any may, if absent.
     pub require_digest: Option<BTreeSet<String>>,
     /// Whether a component or a manifest is loaded that everybody on this machine
