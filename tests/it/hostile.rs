@@ -23,3 +23,4 @@ mod results;
 mod stage;
 mod time;
 mod typed;
+mod users;

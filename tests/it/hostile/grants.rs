@@ -15,7 +15,9 @@ const INJECTED: &str = "a secret of another plugin";
 
 /// Folders beside those of the host. Each attack has some of its own.
 fn make(root: &Path) {
-    for folder in ["srv/work/in", "srv/outside", "srv/own/in", "srv/shared", "logs", "keys/old", "secrets"] {
+    for folder in
+        ["srv/work/in", "srv/outside", "srv/own/in", "srv/shared", "logs", "keys/old", "secrets", "conf"]
+    {
         std::fs::DirBuilder::new().recursive(true).mode(0o755).create(root.join(folder)).expect("makes");
     }
     std::fs::write(root.join("srv/outside/note"), SECRET).expect("writes");
@@ -33,12 +35,12 @@ async fn grants() {
     let root = setup.plugins().parent().expect("a folder around it").to_owned();
     make(&root);
     let audit = root.join("logs/audit.jsonl");
-    let setup = setup
-        .config(&format!("[encryption]\nkey-file = \"keys/file\"\n[audit]\nfile = {audit:?}\n"))
-        .manifest(
-            "keeper",
-            "prefix = \"keeper\"\n[secrets]\nTOKEN = { file = \"../secrets/token\", expose = false }\n",
-        );
+    let config = format!("[encryption]\nkey-file = \"../keys/file\"\n[audit]\nfile = {audit:?}\n");
+    std::fs::write(root.join("conf/host.toml"), config).expect("writes");
+    let setup = setup.args(&["--config", "conf/host.toml"]).manifest(
+        "keeper",
+        "prefix = \"keeper\"\n[secrets]\nTOKEN = { file = \"../secrets/token\", expose = false }\n",
+    );
     install_as(&guests::fixture("hostile_files"), &setup.plugins(), "keeper.wasm");
     let stage = Stage::open(setup).await;
     attacks!(stage;
@@ -117,7 +119,7 @@ async fn allowed(stage: &Stage, plugin: &str, what: &str, path: &str, other: &st
 /// Whatever comes of reading this, for as long as a host takes to look at its folder
 /// several times: it is never what nobody may see.
 async fn never_reads(stage: &Stage, plugin: &str, path: &str) {
-    for _ in 0..40 {
+    for _ in 0..25 {
         let arguments = json!({"what": "read", "path": path, "other": ""});
         let answer: Value = stage.answer(&format!("{plugin}_file"), arguments).await;
         let told = answer.to_string();
@@ -242,6 +244,7 @@ async fn read_the_keys_and_the_configuration(stage: &Stage) {
     let data = stage.host.data().canonicalize().expect("is there");
     for (name, path, says) in [
         ("keys", root.join("keys"), "has the keys of `encryption.key-file` in it"),
+        ("conf", root.join("conf"), "has the configuration file of this host in it"),
         ("data", data.clone(), "has the data of this host in it"),
         ("code", data.join("compiled"), "has the data of this host in it"),
     ] {
@@ -253,11 +256,6 @@ async fn read_the_keys_and_the_configuration(stage: &Stage) {
     install(stage, "old", &[("/d", &root.join("keys/old"), "write")]);
     served(stage, "old").await;
     remove(stage, "old");
-    // The configuration is in the folder that has all of it.
-    let parent = Path::new("..");
-    install(stage, "all", &[("/d", parent, "read")]);
-    refused(stage, "all", "holds the plugins themselves").await;
-    remove(stage, "all");
 }
 
 /// Neither a program nor a configuration is read from where a guest could have made it.
@@ -267,6 +265,24 @@ async fn write_what_the_next_start_reads(stage: &Stage) {
     install(stage, "program", &[("/d", folder, "write")]);
     refused(stage, "program", "has this program in it").await;
     remove(stage, "program");
+    // A host that is started where it finds no `toolyard.toml` reads the one that is there
+    // the next time.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let shared = at(stage, "srv/shared");
+    let manifest = format!("[fs]\n\"/d\" = {{ path = {shared:?}, mode = \"write\" }}\n");
+    std::fs::write(elsewhere.path().join("a.toml"), manifest).expect("writes");
+    install_as(&guests::fixture("hostile_files"), elsewhere.path(), "a.wasm");
+    let output = tokio::process::Command::new(guests::binary())
+        .args(["tools", "--data"])
+        .arg(at(stage, "tools-data"))
+        .arg("--plugins")
+        .arg(elsewhere.path())
+        .current_dir(&shared)
+        .output()
+        .await
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("has the configuration file of this host in it"), "{said}");
 }
 
 async fn empty_the_audit_log(stage: &Stage) {
@@ -279,12 +295,24 @@ async fn empty_the_audit_log(stage: &Stage) {
     }
     // A link in its place, whoever has put it there, is not followed by the next start.
     let (log, outside) = (logs.join("audit.jsonl"), at(stage, "srv/outside/note"));
+    let task = stage.session.create("wait", json!({"ms": 1})).await;
+    stage.session.until(&task, "completed").await;
     let file = "the audit log to be there";
     eventually(file, || async { log.exists().then_some(()) }).await;
     std::fs::rename(&log, logs.join("kept")).expect("moves");
     symlink(&outside, &log).expect("links");
     let started = tokio::process::Command::new(guests::binary())
-        .args(["serve", "--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "other"])
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--plugins",
+            "plugins",
+            "--data",
+            "other",
+            "--config",
+            "conf/host.toml",
+        ])
         .current_dir(stage.host.folder())
         .output();
     let started =
