@@ -94,8 +94,11 @@ fn is(method: &Method, name: &str) -> bool {
     method.as_str().eq_ignore_ascii_case(name)
 }
 
+/// What the guest writes to.
+type GuestBody = UnsyncBoxBody<Bytes, Error>;
+
 /// Ends with an error when the guest writes to the body of a request that has none.
-async fn refuse_data(mut body: UnsyncBoxBody<Bytes, Error>, traffic: &Traffic, target: &Target) -> Error {
+async fn refuse_data(mut body: GuestBody, traffic: &Traffic, target: &Target) -> Error {
     // A guest that drops its body without finishing it has written nothing either.
     while let Some(Ok(frame)) = body.frame().await {
         if frame.data_ref().is_some_and(|data| !data.is_empty()) {
@@ -115,7 +118,7 @@ fn prepared(
     traffic: &Arc<Traffic>,
     target: &Target,
     request: Request<UnsyncBoxBody<Bytes, Error>>,
-) -> Result<(Request<Sent>, Option<UnsyncBoxBody<Bytes, Error>>), Error> {
+) -> Result<(Request<Sent>, Option<GuestBody>), Error> {
     let (mut head, body) = request.into_parts();
     let bodiless = BODILESS.iter().any(|name| is(&head.method, name));
     let declared =
