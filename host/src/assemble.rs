@@ -403,6 +403,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
             let options = PostgresOptions {
                 name: host_name(),
                 lease: config.limits.lease,
+                start_wait: config.limits.start_wait,
                 audit: audited(config),
                 keys: encryption::keys(config.key_file.as_deref())?,
                 ..PostgresOptions::default()

@@ -14,6 +14,7 @@ macro_rules! attacks {
 }
 
 mod crashes;
+mod database;
 mod files;
 mod loading;
 mod reports;

@@ -83,6 +83,8 @@ limits! {
         "How long a task waits before its second run; twice as long before each further one, at most a minute.";
     lease: Duration = "cluster.lease", "15s",
         "How long a host that shares a PostgreSQL database counts as living after it was last heard of; then others see to its tasks, and it runs them no more.";
+    start_wait: Duration = "cluster.start-wait", "60s",
+        "How long a start waits for a lock in a PostgreSQL database that another process holds, such as a host that brings the schema forward; then it fails and says who holds it.";
     share: bool = "cluster.share", "false",
         "Whether tasks that wait for their turn on one host are run by another one that has room, where hosts share a PostgreSQL database; it must have the same component.";
     waiting_per_principal: u32 = "tasks.waiting-per-principal", "1000",

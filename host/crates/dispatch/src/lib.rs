@@ -80,7 +80,8 @@ pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
 pub use toolyard_task::tool::{AskError, GivenAnswer, Report, Spent, ToolSpec};
 pub use toolyard_task::{
-    AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId, Wanted,
+    AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionDigest, SessionId, Task, TaskId,
+    Wanted,
 };
 pub use trace::{CallEnd, EndedCall, Traces};
 pub use weights::{WeightSpec, Weights};

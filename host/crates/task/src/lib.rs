@@ -33,7 +33,7 @@ pub use catalog::Catalog;
 pub use clock::{Clock, Ids};
 pub use gossip::Gossip;
 pub use grant::{Grant, GrantStore};
-pub use id::{Digest, Incarnation, Owner, SessionId, TaskId};
+pub use id::{Digest, Incarnation, Owner, SessionDigest, SessionId, TaskId};
 pub use permission::{NotPermitted, Wanted};
 pub use provider::Provider;
 pub use rate::Rate;

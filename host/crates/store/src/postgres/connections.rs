@@ -74,7 +74,8 @@ impl Place {
             config.ssl_mode(if is_local(&config) { SslMode::Disable } else { SslMode::Require });
         }
         let mut options = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
-        options.push_str(&format!("-c search_path={schema}"));
+        // The system's own names come first, and temporary ones last.
+        options.push_str(&format!("-c search_path=pg_catalog,{schema},pg_temp"));
         for (name, value) in OPTIONS {
             options.push_str(&format!(" -c {name}={value}"));
         }

@@ -39,7 +39,8 @@ pub enum OpenError {
     },
     /// This user may not do what a store has to.
     #[error(
-        "this user may not use {place}; grant it CREATE on the database, or make the schema and grant it ALL on that"
+        "this user may not use {place}; grant it CREATE on the database, or make the schema for it \
+         (CREATE SCHEMA … AUTHORIZATION its role)"
     )]
     Forbidden {
         /// Which database.
@@ -47,6 +48,47 @@ pub enum OpenError {
         /// What the server says.
         #[source]
         source: Error,
+    },
+    /// Others than this role own something in the schema, or have rights on it.
+    #[error(
+        "{place} is not this role's alone, so that code of others could run as this host, or read its tasks: \
+         the {object} {wrong}; {mended}{others}. cluster.schema names another schema"
+    )]
+    NotAlone {
+        /// Which database.
+        place: String,
+        /// The object.
+        object: String,
+        /// What is wrong with it.
+        wrong: String,
+        /// What the operator can do.
+        mended: String,
+        /// How many more there are, in words.
+        others: String,
+    },
+    /// Somebody holds a lock that the start needs.
+    #[error(
+        "{place} could not be prepared: {by} held a lock for more than {patience:?}; if it is no host that brings \
+         the schema forward, end it (pg_terminate_backend). cluster.start-wait sets how long a start waits"
+    )]
+    Locked {
+        /// Which database.
+        place: String,
+        /// Who holds it, as far as known.
+        by: String,
+        /// How long was waited.
+        patience: Duration,
+        /// What the server says.
+        #[source]
+        source: Error,
+    },
+    /// A key in the schema is none.
+    #[error(
+        "{place} holds a key for messages that is none; delete it from the table key, and start all hosts anew"
+    )]
+    Key {
+        /// Which database.
+        place: String,
     },
     /// The schema is that of another program.
     #[error("{place} holds tables of another program; name another schema")]

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Caller, Fault, Notice, Principal, Session, SessionId, TaskId};
+use toolyard_dispatch::{Caller, Fault, Notice, Principal, Session, SessionDigest, SessionId, TaskId};
 use toolyard_protocol::Revision;
 
 /// How often the store is told that a session is in use.
@@ -89,6 +89,8 @@ impl Purpose {
 pub(crate) struct Hub {
     server: Arc<Server>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    /// The same sessions by the names that other hosts use.
+    by_digest: Mutex<HashMap<SessionDigest, SessionId>>,
     /// Numbers the streams, so that no two of this process have one id.
     streams: AtomicU64,
     me: Weak<Hub>,
@@ -110,7 +112,13 @@ impl Hub {
         let (start, _) = server.dispatch.random_id().as_u64_pair();
         Arc::new_cyclic(|me| {
             server.dispatch.reach_by(Arc::new(BySession(me.clone())));
-            Self { server, live: Mutex::default(), streams: AtomicU64::new(start), me: me.clone() }
+            Self {
+                server,
+                live: Mutex::default(),
+                by_digest: Mutex::default(),
+                streams: AtomicU64::new(start),
+                me: me.clone(),
+            }
         })
     }
 
@@ -182,6 +190,16 @@ impl Hub {
         self.lock().get(id).cloned()
     }
 
+    /// The session of this digest, if it is held in memory.
+    pub fn in_memory_by_digest(&self, digest: &SessionDigest) -> Option<Arc<LiveSession>> {
+        let id = self.digests().get(digest).cloned()?;
+        self.in_memory(&id)
+    }
+
+    fn digests(&self) -> MutexGuard<'_, HashMap<SessionDigest, SessionId>> {
+        self.by_digest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Holds a session in memory.
     /// A session whose client has `initialized` is one that the store knew before.
     pub fn hold(&self, session: Session, principal: &Arc<Principal>, initialized: bool) -> Arc<LiveSession> {
@@ -190,8 +208,11 @@ impl Hub {
         let now = Instant::now();
         let mut live = self.lock();
         if live.len() >= settings.sessions_in_memory {
-            forget_longest_unused(&mut live);
+            if let Some(forgotten) = forget_longest_unused(&mut live) {
+                self.digests().remove(&forgotten.digest());
+            }
         }
+        self.digests().insert(session.id.digest(), session.id.clone());
         let held = live
             .entry(session.id.clone())
             .or_insert_with(|| {
@@ -239,6 +260,7 @@ impl Hub {
         let live = {
             let mut all = self.lock();
             let live = all.remove(id);
+            self.digests().remove(&id.digest());
             self.count(&all);
             live
         };
@@ -298,15 +320,14 @@ impl Hub {
 
 /// A session that has neither a stream nor a request under way can be read from
 /// the store again.
-fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) {
+fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) -> Option<SessionId> {
     let longest = live
         .values()
         .filter(|session| !session.is_busy())
         .min_by_key(|session| session.lock().used)
-        .map(|session| session.session.id.clone());
-    if let Some(id) = longest {
-        live.remove(&id);
-    }
+        .map(|session| session.session.id.clone())?;
+    live.remove(&longest);
+    Some(longest)
 }
 
 impl LiveSession {
