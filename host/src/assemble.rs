@@ -476,6 +476,8 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
             waiting_per_principal: limits.waiting_per_principal,
         },
         live_tasks: limits.live_tasks,
+        kept_bytes_per_owner: limits.kept_bytes_per_principal.as_u64(),
+        kept_bytes: limits.kept_bytes.as_u64(),
         question_ms: milliseconds(limits.question_wait),
         question_settle_ms: milliseconds(limits.question_settle),
         state_ms: milliseconds(limits.question_state),

@@ -91,6 +91,10 @@ limits! {
         "Tasks of one principal that may wait for their turn; over it new ones are refused as busy.";
     live_tasks: u32 = "tasks.live", "20000",
         "Running and waiting tasks in the whole store; over it new ones are refused as busy.";
+    kept_bytes_per_principal: ByteSize = "tasks.kept-bytes-per-principal", "1GiB",
+        "Records, arguments and results that are kept of the tasks of one principal. Over it, those of its tasks that ended first are removed before their ttl; if none has ended, new ones are refused as busy.";
+    kept_bytes: ByteSize = "tasks.kept-bytes", "8GiB",
+        "The same of all principals together; over it, tasks of those principals are removed of whom most is kept.";
     running: u32 = "calls.running", "1000",
         "Calls and tasks that run at once in this host; lowered at start to what the machine can hold.";
     running_per_principal: u32 = "calls.running-per-principal", "64",

@@ -49,6 +49,8 @@ fn settings() -> Settings {
         poll_interval_ms: 1_000,
         admission: Bounds { running: 1_000, running_per_principal: 1_000, waiting_per_principal: 1_000 },
         live_tasks: 20_000,
+        kept_bytes_per_owner: 1 << 30,
+        kept_bytes: 8 << 30,
         question_ms: 60_000,
         question_settle_ms: 0,
         state_ms: 3_600_000,

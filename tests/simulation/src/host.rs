@@ -27,6 +27,8 @@ const SETTINGS: Settings = Settings {
     poll_interval_ms: 1_000,
     admission: Bounds { running: 4, running_per_principal: 3, waiting_per_principal: 20 },
     live_tasks: 50,
+    kept_bytes_per_owner: 1 << 30,
+    kept_bytes: 8 << 30,
     attempts: ATTEMPTS,
     rerun_after_ms: 1_000,
     adopts: true,

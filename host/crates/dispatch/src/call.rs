@@ -328,6 +328,7 @@ impl Dispatch {
         }
         run.is_task(&task);
         let run = Arc::new(run);
+        self.make_room_for(&task).await?;
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
         let guard = Runs::register(self, Some(task.id), &run, waiting);

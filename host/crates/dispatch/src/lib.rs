@@ -19,6 +19,7 @@ mod due;
 mod error;
 mod follow;
 mod grants;
+mod kept;
 mod listing;
 mod membership;
 mod metrics;
@@ -164,6 +165,8 @@ pub struct Dispatch {
     membership: membership::Membership,
     /// Set once the tasks of dead hosts were seen to for the first time.
     recovered: OnceCell<()>,
+    /// How much is kept of tasks.
+    kept: kept::Kept,
     /// Tells this process from others in what they tell each other.
     number: u64,
     /// What was used here of the rates since the others were told.
@@ -218,6 +221,7 @@ impl Dispatch {
             refusals: audit::Refusals::default(),
             membership: membership::Membership::default(),
             recovered: OnceCell::new(),
+            kept: kept::Kept::default(),
             number,
             used: neighbours::Used::default(),
             announced: AtomicU64::new(0),

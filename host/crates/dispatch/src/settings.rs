@@ -29,6 +29,10 @@ pub struct Settings {
     pub admission: Bounds,
     /// Live tasks in the whole store, running and waiting.
     pub live_tasks: u32,
+    /// Bytes that are kept of the tasks of one owner.
+    pub kept_bytes_per_owner: u64,
+    /// The same of all owners.
+    pub kept_bytes: u64,
     /// How long a question waits for its answer (milliseconds).
     pub question_ms: u64,
     /// How long a question of a task waits for a client to ask for the task's

@@ -13,6 +13,7 @@ mod error;
 mod floor;
 mod grants;
 mod hints;
+mod kept;
 mod keys;
 mod messages;
 mod nodes;

@@ -10,6 +10,8 @@ pub const SETTINGS: Settings = Settings {
     poll_interval_ms: 1000,
     admission: Bounds { running: 100, running_per_principal: 100, waiting_per_principal: 100 },
     live_tasks: 1000,
+    kept_bytes_per_owner: 1 << 30,
+    kept_bytes: 8 << 30,
     question_ms: 60_000,
     question_settle_ms: 0,
     state_ms: 3_600_000,

@@ -276,3 +276,20 @@ impl Unread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also where the address names another one, which would let anything stand in front.
+    #[test]
+    fn the_systems_own_names_come_first_on_every_connection() {
+        for options in ["", "?options=-c%20search_path%3Dpublic,pg_catalog"] {
+            let address = format!("postgres://toolyard@localhost/toolyard{options}");
+            let place = Place::parse(&address, "tasks").expect("an address");
+            let given = place.config.get_options().expect("options");
+            let last = given.rfind("search_path=").map(|at| &given[at..]).expect("a path");
+            assert!(last.starts_with("search_path=pg_catalog,tasks,pg_temp "), "{given}");
+        }
+    }
+}

@@ -33,6 +33,9 @@ const SCHEMA_1: &str = include_str!("schema/1.sql");
 /// Locks that hosts take are tables: whoever may connect can take an advisory lock, of any
 /// number, and hold it; these only the host's own role can lock. No row is ever in them, and
 /// the mode of [`lock`] writes nothing.
+///
+/// `bytes` is how much is kept of a task: the lengths of its record, its arguments and its
+/// outcome. It is in an index that every change writes as it is, where it is summed.
 const SCHEMA_2: &str = include_str!("schema/2.sql");
 
 /// Says which version the tables have. By its name a schema of ours is known.

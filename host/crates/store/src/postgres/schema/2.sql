@@ -17,3 +17,8 @@ BEGIN
     END LOOP;
     RETURN CASE WHEN own >= per_owner THEN 1 WHEN every >= in_all THEN 2 ELSE 0 END;
 END $$;
+
+ALTER TABLE task ADD COLUMN bytes bigint NOT NULL DEFAULT 0;
+UPDATE task SET bytes = octet_length(record)::bigint + octet_length(arguments) + coalesce(octet_length(outcome), 0);
+DROP INDEX task_by_owner_created;
+CREATE INDEX task_by_owner_created ON task (owner, created, id) INCLUDE (updated, status, due, bytes);
