@@ -34,7 +34,6 @@ fn setup(server: &Server, schema: &str) -> Setup {
         .variable("TOOLYARD_STORE", &server.address_of("hosts"))
         .set("cluster.schema", schema)
         .set("admin.listen", "127.0.0.1:0")
-        .config(&stanza("ci", &[]))
         .with(&[guests::fixture("script")])
 }
 
@@ -131,7 +130,9 @@ async fn hear_what_hosts_say(stage: &Shared) {
 }
 
 async fn speak_as_a_host(stage: &Shared) {
-    let ci = Session::open_with(stage.host.port(), &token("ci")).await;
+    let guarded = setup(stage.server, &stage.schema).config(&stanza("ci", &[]));
+    let guarded = guarded.with(&[guests::plugin("probe")]).start().await;
+    let ci = Session::open_with(guarded.port(), &token("ci")).await;
     let before = stage.refused("plain").await;
     for round in 1..=5 {
         // As the hosts of releases before spoke: this principal runs more than it may.

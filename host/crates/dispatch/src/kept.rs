@@ -190,7 +190,7 @@ impl Dispatch {
     pub(crate) async fn tidy_kept(&self) -> Result<(), StoreError> {
         let some: Vec<Owner> = self.kept.with(|state| {
             let some: Vec<_> = state.to_look_at.iter().take(OWNERS_A_TICK).cloned().collect();
-            some.iter().for_each(|owner| drop(state.to_look_at.remove(owner)));
+            state.to_look_at.retain(|owner| !some.contains(owner));
             some
         });
         for owner in some {
