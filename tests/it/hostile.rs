@@ -19,6 +19,7 @@ mod loading;
 mod reports;
 mod resources;
 mod results;
+mod rules;
 mod stage;
 mod time;
 mod typed;

@@ -163,7 +163,7 @@ impl Dispatch {
         self.permit(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
         let offer = self.offer.load();
         let tool = offer.tool(name).ok_or_else(unknown)?;
-        let permit = self.permit_call(caller, name, &call.params.arguments)?;
+        let permit = self.permit_call(caller, &**tool, &call.params.arguments)?;
         offer.pace(name)?;
         drop(offer);
         let ToolCall { params, terms, stop, outlet, task_outlet } = call;

@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_task::tool::ToolSpec;
 use toolyard_task::wire::RawJson;
-use toolyard_task::{Room, RunContext, RunEnd, Shortage, Tool};
+use toolyard_task::{ArgumentValue, Room, RunContext, RunEnd, Shortage, Tool};
 use wasmtime::component::{ComponentExportIndex, Val};
 
 /// One tool and all that a run of it needs.
@@ -45,6 +45,13 @@ impl Tool for GuestTool {
 
     fn check(&self, arguments: &RawJson) -> Result<(), String> {
         self.declared.input.check(arguments).map_err(|what| self.misfit(&what))
+    }
+
+    fn typed_arguments(&self, arguments: &RawJson) -> Option<ArgumentValue<'static>> {
+        match &self.callee {
+            Callee::Contract(_) => None,
+            Callee::Plain(function) => function.seen_arguments(arguments),
+        }
     }
 
     fn room(&self) -> Result<Room, Shortage> {

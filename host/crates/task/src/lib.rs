@@ -7,6 +7,7 @@
 
 pub mod apply;
 pub mod archive;
+pub mod argument;
 pub mod audit;
 pub mod catalog;
 pub mod clock;
@@ -28,6 +29,7 @@ pub mod tool;
 
 pub use apply::{Event, Refusal, apply};
 pub use archive::Archive;
+pub use argument::ArgumentValue;
 pub use audit::AuditStore;
 pub use catalog::Catalog;
 pub use clock::{Clock, Ids};

@@ -1,6 +1,7 @@
 //! What a tool is to the dispatcher, and what the dispatcher is to a running
 //! tool.
 
+use crate::argument::ArgumentValue;
 use crate::id::{Digest, TaskId};
 use crate::permission::{NotPermitted, Wanted, WhyNot};
 use crate::rate::Rate;
@@ -27,6 +28,13 @@ pub trait Tool: Send + Sync + 'static {
     /// # Errors
     /// What is wrong, in a sentence or several that a model can act upon.
     fn check(&self, arguments: &RawJson) -> Result<(), String>;
+
+    /// The arguments as the guest gets them, where the host turns them into values first.
+    /// `None` where the guest reads the JSON text itself, or where the tool refuses the
+    /// arguments, so that no guest gets them.
+    fn typed_arguments(&self, _arguments: &RawJson) -> Option<ArgumentValue<'static>> {
+        None
+    }
 
     /// Room for one run of it.
     ///
