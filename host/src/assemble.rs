@@ -4,6 +4,7 @@
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
+use crate::output::tell;
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
 use anyhow::Context as _;
@@ -16,6 +17,7 @@ use tokio::task::JoinHandle;
 use toolyard_dispatch::authority::Authority;
 use toolyard_dispatch::{
     Bounds, Departure, Dispatch, Drained, Observer, Parting, Policy, Rates, Settings, Stores, Weights,
+    visible,
 };
 use toolyard_engine::{Compiler, Engine, Limits, Outsiders, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_store::postgres::Place;
@@ -259,17 +261,17 @@ impl Assembled {
                  `toolyard check NAME.wasm` says whether a file is one; the README says how to write one\n"
             ));
         } else {
-            out.push_str(&format!("  tools     {} from {folder}: {}\n", names.len(), shown(&names)));
+            out.push_str(&format!("  tools     {} from {folder}: {}\n", names.len(), listed(&names)));
         }
         let prompts: Vec<&str> = catalog.prompts().map(|prompt| prompt.name.as_str()).collect();
         if !prompts.is_empty() {
-            out.push_str(&format!("  prompts   {}: {}\n", prompts.len(), shown(&prompts)));
+            out.push_str(&format!("  prompts   {}: {}\n", prompts.len(), listed(&prompts)));
         }
         let resources = catalog.providers().iter().map(|provider| provider.spec());
         let resources: Vec<&str> =
             resources.filter(|spec| spec.has_resources).map(|spec| spec.plugin.as_str()).collect();
         if !resources.is_empty() {
-            out.push_str(&format!("  resources from {}\n", shown(&resources)));
+            out.push_str(&format!("  resources from {}\n", listed(&resources)));
         }
         let kept = match &config.store {
             StoreChoice::Sqlite => config.data.display().to_string(),
@@ -295,20 +297,20 @@ async fn patiently<T>(loading: impl Future<Output = T>, config: &Config) -> T {
     if let Ok(loaded) = tokio::time::timeout(Duration::from_secs(1), &mut loading).await {
         return loaded;
     }
-    eprintln!(
+    tell!(
         "toolyard: compiling the tools in {}; the next start finds them compiled",
         config.plugins.display()
     );
     loading.await
 }
 
-fn shown(names: &[&str]) -> String {
+fn listed(names: &[&str]) -> String {
     const MOST: usize = 12;
     let mut text = names.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
     if names.len() > MOST {
         text.push_str(&format!(", and {} more", names.len() - MOST));
     }
-    text
+    visible::line(&text).into_owned()
 }
 
 /// The engine, its cache in the data folder.

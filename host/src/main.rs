@@ -8,6 +8,8 @@ mod audit;
 mod command;
 mod config;
 mod detach;
+mod log;
+mod output;
 mod project;
 mod replace;
 mod signals;
@@ -121,7 +123,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("toolyard: {error:#}");
+            output::tell!("toolyard: {error:#}");
             let wrong_usage = error.chain().any(|cause| cause.is::<command::WrongUsage>());
             ExitCode::from(if wrong_usage { 2 } else { 1 })
         }

@@ -21,5 +21,6 @@ mod resources;
 mod results;
 mod rules;
 mod stage;
+mod terminal;
 mod time;
 mod typed;

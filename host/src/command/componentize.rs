@@ -1,6 +1,7 @@
 //! `toolyard componentize`: a component of a core module.
 
 use super::WrongUsage;
+use crate::output::tell;
 use crate::replace::{readable, replace};
 use anyhow::Context as _;
 use clap::Args;
@@ -35,6 +36,6 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let output = options.output.as_ref().unwrap_or(&options.module);
     replace(output, &component, readable())
         .with_context(|| format!("{} cannot be written", output.display()))?;
-    eprintln!("{}: a component of {} bytes", output.display(), component.len());
+    tell!("{}: a component of {} bytes", output.display(), component.len());
     Ok(ExitCode::SUCCESS)
 }

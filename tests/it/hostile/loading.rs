@@ -188,7 +188,7 @@ fn nested(levels: usize) -> Vec<u8> {
 }
 
 /// The guest `hostile_lists` that lists by this number.
-fn chosen(number: usize) -> Vec<u8> {
+pub fn chosen(number: usize) -> Vec<u8> {
     const MARK: &[u8] = b"hostile-list-no-";
     let mut bytes = std::fs::read(guests::fixture("hostile_lists")).expect("built");
     let at =

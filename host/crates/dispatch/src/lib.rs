@@ -70,7 +70,7 @@ pub use settings::Settings;
 pub use stop::Stop;
 pub use toolyard_protocol::response::RELATED_TASK;
 pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
-pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
+pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible};
 pub use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
 pub use toolyard_task::node::Neighbour;

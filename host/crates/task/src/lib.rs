@@ -60,5 +60,6 @@ pub mod wire {
     pub use toolyard_protocol::stateless::param_headers::param_headers;
     pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
     pub use toolyard_protocol::tools::{Execution, RequestedTtl, TaskSupport, ToolDescription, text_result};
+    pub use toolyard_protocol::visible;
     pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
 }
