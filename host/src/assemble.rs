@@ -250,6 +250,9 @@ impl Assembled {
         let folder = config.plugins.display();
         let mut out = String::new();
         for report in &self.plugins {
+            for why in &report.left_out {
+                out.push_str(&format!("  left out    {why}\n"));
+            }
             if let PluginState::Refused { why } | PluginState::Former { why } = &report.state {
                 out.push_str(&format!("  not loaded  {}: {why}\n", report.file));
             }
@@ -344,6 +347,8 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         },
         max_runs: limits.running,
         guest_memory: limits.guest_memory.map(|size| size.as_u64()),
+        names: Some(config.data.join("names")),
+        deals_names: config.deals_names,
         private: vec![config.data.clone()],
         require_digest: config.require_digest.clone(),
         others_may_write: limits.others_may_write,

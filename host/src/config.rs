@@ -147,6 +147,9 @@ pub struct Config {
     pub weights: Vec<WeightSpec>,
     /// The digests of the components that may be loaded; any may, if absent.
     pub require_digest: Option<BTreeSet<String>>,
+    /// Whether this process decides which plugin has which tool name from now on. A host does,
+    /// a command that only looks or tries out does not.
+    pub deals_names: bool,
 }
 
 /// The listener for whoever looks after the host.
@@ -357,6 +360,7 @@ impl Written {
             rules,
             weights,
             require_digest,
+            deals_names: false,
         })
     }
 }

@@ -16,6 +16,7 @@ macro_rules! attacks {
 mod crashes;
 mod files;
 mod loading;
+mod names;
 mod reports;
 mod resources;
 mod results;

@@ -26,6 +26,7 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, options.listen.as_deref())?;
     config.limits.audit_to.or_file();
+    config.deals_names = true;
     start_log(&config, "info")?;
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;

@@ -26,7 +26,8 @@ pub struct Options {
 
 /// Serves stdin and stdout until stdin ends or a signal comes.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    let config = configure(flags, None)?;
+    let mut config = configure(flags, None)?;
+    config.deals_names = true;
     start_log(&config, "warn")?;
     let detach = options.detach || config.limits.detach;
     if detach && config.store == StoreChoice::Memory {

@@ -96,6 +96,14 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 fn print_refused(plugins: &[PluginReport], json: bool) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for report in plugins {
+        for why in &report.left_out {
+            code = ExitCode::FAILURE;
+            if json {
+                output::json(serde_json::json!({"plugin": report.file, "leftOut": why}));
+            } else {
+                tell!("left out: {why}");
+            }
+        }
         let (PluginState::Refused { why } | PluginState::Former { why }) = &report.state else {
             continue;
         };

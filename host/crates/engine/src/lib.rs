@@ -36,6 +36,8 @@ mod logging;
 mod manifest;
 mod meter;
 mod metrics;
+mod name_file;
+mod names;
 mod outgoing;
 mod pace;
 mod plugin;

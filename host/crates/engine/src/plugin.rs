@@ -14,6 +14,7 @@ use crate::host::Run;
 use crate::invoke;
 use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
 use crate::manifest::{Manifest, ToolOverride};
+use crate::names::{Kind as NameKind, Name, Offer as Offered};
 use crate::pace::Pace;
 use crate::prompt;
 use crate::provider::GuestProvider;
@@ -173,11 +174,18 @@ impl Plugin {
         Ok(Self { base, tools, provider })
     }
 
-    /// The names that clients use, each with its kind.
-    pub fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let tools = self.tools.iter().map(|tool| ("tool", tool.spec.name()));
+    /// What it offers by the names that clients use.
+    pub fn offer(&self) -> Offered {
+        let name = |kind: NameKind, name: &str| Name { kind, name: name.to_owned() };
+        let tools = self.tools.iter().map(|tool| name(NameKind::Tool, tool.spec.name()));
         let prompts = self.provider.iter().flat_map(|provider| &provider.spec.prompts);
-        tools.chain(prompts.map(|prompt| ("prompt", prompt.name.as_str())))
+        let prompts = prompts.map(|prompt| name(NameKind::Prompt, &prompt.name));
+        let provider = self.provider.as_ref();
+        Offered {
+            digest: self.base.code.digest.0.clone(),
+            names: tools.chain(prompts).collect(),
+            has_more: provider.is_some_and(|with| with.spec.has_resources || with.spec.has_completion),
+        }
     }
 }
 

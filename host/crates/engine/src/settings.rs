@@ -64,6 +64,11 @@ pub struct Settings {
     pub max_schema_depth: usize,
     /// How long `list-tools` may take, by the processor and by the clock.
     pub list_time: Duration,
+    /// Where it is kept which plugin has which name of a tool or prompt; in memory alone, if
+    /// absent.
+    pub names: Option<PathBuf>,
+    /// Whether this process may change what is kept there, as a host does, or only looks.
+    pub deals_names: bool,
     /// Folders that no guest may be granted, nor anything in them or around them.
     pub private: Vec<PathBuf>,
     /// The digests of the components that may be loaded; any may, if absent.
@@ -93,6 +98,8 @@ impl Default for Settings {
             max_schema_bytes: 256 * KIB as usize,
             max_schema_depth: 32,
             list_time: Duration::from_secs(5),
+            names: None,
+            deals_names: false,
             private: Vec::new(),
             require_digest: None,
             others_may_write: false,
