@@ -486,6 +486,8 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         related_task: limits.question_related_task,
         retry_after_ms: milliseconds(limits.retry_after),
         page: limits.page,
+        list_ms: milliseconds(limits.list_time),
+        list_runs: limits.list_runs.max(1),
         permissions: limits.permissions_kept,
         sessions: limits.sessions,
         session_idle_ms: milliseconds(limits.session_idle),

@@ -113,6 +113,10 @@ limits! {
         "Whether the rates hold for the user of this machine as well: stdio, and anonymous callers from the loopback address.";
     page: u32 = "lists.page", "200",
         "Entries on one page of a listing; a page of `resources/list` may be longer, because it holds whole pages of plugins.";
+    list_time: Duration = "resources.list-time", "2s",
+        "How long one plugin may take for its part of a list of resources or templates; a plugin that takes longer is left out, and passed over for a while.";
+    list_runs: u32 = "resources.list-runs", "8",
+        "How often one plugin is run at most for one request that lists resources; a plugin that gives that many pages without an entry is left out.";
     question_wait: Duration = "questions.wait", "5min",
         "How long a question that a tool asks waits for the client's answer.";
     question_state: Duration = "questions.state", "1h",
@@ -171,6 +175,10 @@ limits! {
         "How often the plugin folder is looked at even if no event came.";
     message: ByteSize = "wire.message", "8MiB",
         "The largest message: an HTTP body, or a line on stdin.";
+    body_bytes: ByteSize = "wire.body-bytes", "256MiB",
+        "HTTP bodies that are larger than 64KiB, held at once: while they arrive, and while the call goes on whose arguments they hold; over it the answer is 503 with Retry-After.";
+    body_bytes_per_principal: ByteSize = "wire.body-bytes-per-principal", "64MiB",
+        "The same of one principal; less than `wire.message` refuses messages that large.";
     connections: u32 = "wire.connections", "1024",
         "HTTP connections at once; over it those that do nothing make room, and who finds none within a second is answered 503 with Retry-After. Lowered at start to what descriptors allow.";
     head_time: Duration = "wire.head-time", "15s",
@@ -199,6 +207,10 @@ limits! {
         "Events that one event stream keeps.";
     replay_bytes_per_session: ByteSize = "wire.replay-bytes-per-session", "16MiB",
         "What the ended event streams of one session keep together; over it the oldest are let go.";
+    replay_bytes_in_all: ByteSize = "wire.replay-bytes-in-all", "256MiB",
+        "What the ended event streams of all sessions keep together; over it the oldest of the principal that keeps the most are let go.";
+    replay_bytes_per_principal: ByteSize = "wire.replay-bytes-per-principal", "64MiB",
+        "What the ended event streams of one principal keep together; over it its oldest are let go.";
     replay_time: Duration = "wire.replay-time", "5min",
         "How long an ended event stream is kept.";
     streams_per_session: u32 = "wire.streams-per-session", "64",

@@ -38,6 +38,8 @@ const SETTINGS: Settings = Settings {
     related_task: true,
     retry_after_ms: 1_000,
     page: 100,
+    list_ms: 2_000,
+    list_runs: 8,
     sessions: 100,
     permissions: 100,
     session_idle_ms: 3_600_000,

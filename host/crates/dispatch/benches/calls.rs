@@ -108,6 +108,8 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         related_task: true,
         retry_after_ms: 1_000,
         page: 200,
+        list_ms: 2_000,
+        list_runs: 8,
         sessions: 100,
         permissions: 100,
         session_idle_ms: 60_000,

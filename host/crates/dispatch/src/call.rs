@@ -256,15 +256,15 @@ impl Dispatch {
     }
 
     /// Drives work that is no task to its end. Most of it ends in its first poll,
-    /// without crossing a thread; the rest goes on elsewhere even if this future is
-    /// dropped. None if it was lost with its runtime.
+    /// without crossing a thread, if it may begin here; the rest goes on elsewhere even
+    /// if this future is dropped. None if it was lost with its runtime.
     pub(crate) async fn to_end<T: Send + 'static>(
         self: &Arc<Self>,
         run: &Arc<Run>,
         slot: Slot,
         mut drive: BoxFuture<'static, T>,
     ) -> Option<T> {
-        if run.work.is_quick()
+        if run.begins_here()
             && let Some(end) = (&mut drive).now_or_never()
         {
             drop(slot);

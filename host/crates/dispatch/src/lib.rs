@@ -35,6 +35,8 @@ mod rates;
 mod recover;
 mod reports;
 mod requests;
+mod resource_index;
+mod resources;
 mod retrieve;
 mod rounds;
 mod run;
@@ -156,6 +158,8 @@ pub struct Dispatch {
     requests: requests::Requests,
     admission: Arc<admit::Admission>,
     runs: runs::Runs,
+    /// What plugins have listed.
+    resources: resource_index::ResourceIndex,
     tracker: TaskTracker,
     waiters: wake::Waiters,
     refusals: audit::Refusals,
@@ -212,6 +216,7 @@ impl Dispatch {
             desk: desk::Desk::default(),
             requests: requests::Requests::default(),
             runs: runs::Runs::default(),
+            resources: resource_index::ResourceIndex::default(),
             tracker: TaskTracker::new(),
             waiters: wake::Waiters::default(),
             refusals: audit::Refusals::default(),
@@ -238,6 +243,7 @@ impl Dispatch {
         let measured = self.metrics.measure(&self.catalog(), &catalog);
         let offer = listing::Offer::of(catalog.clone(), measured, &self.offer.load());
         let former = self.offer.swap(Arc::new(offer));
+        self.resources.retain(catalog.providers());
         self.feeds.compare(&former.catalog, &catalog);
         self.published.store(true, Ordering::Relaxed);
     }

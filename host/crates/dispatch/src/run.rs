@@ -25,7 +25,7 @@ use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
 use toolyard_task::task::Era;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, Share, Spent};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, Change, GivenAnswer, Report, Share, Spent};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
 use toolyard_task::{
@@ -73,6 +73,8 @@ pub(crate) struct Run {
     pub capabilities: RawJson,
     /// Whether a person is asked for what the manifest leaves to a person.
     pub asks_permission: bool,
+    /// Whether it begins elsewhere than on the thread that serves its client.
+    pub begins_elsewhere: bool,
     pub permissions: Permissions,
     pub work: Work,
     /// The trace that the guest's own requests belong to.
@@ -130,6 +132,7 @@ impl Run {
             caller: client.name,
             capabilities: client.capabilities,
             asks_permission: true,
+            begins_elsewhere: false,
             permissions: Permissions::default(),
             reports: Mutex::new(Reports::new(work.bounds())),
             work,
@@ -196,6 +199,11 @@ impl Run {
             observation.ended(&end);
         }
         end
+    }
+
+    /// Whether it may begin on the thread that serves its client.
+    pub fn begins_here(&self) -> bool {
+        !self.begins_elsewhere && self.work.is_quick()
     }
 
     /// Whether it has to wait for its client's next request.
@@ -384,7 +392,12 @@ impl RunContext for Run {
                 self.lock().status(message);
             }
             Report::Log { level, logger, data } => return self.log(level, logger, data),
-            Report::Changed(change) => return self.dispatch.announce(change),
+            Report::Changed(change) => {
+                if change == Change::Resources {
+                    self.dispatch.resources.changed(Some(self.work.plugin()));
+                }
+                return self.dispatch.announce(change);
+            }
             Report::ElicitationComplete { key } => {
                 let agreed = self.asked().agreed_to(&key);
                 if let Some(elicitation_id) = agreed {

@@ -209,6 +209,7 @@ fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
         prompts: shown,
         has_prompts: exports.prompts.is_some(),
         has_resources: exports.resources.is_some(),
+        uris: base.manifest.uris.clone(),
         has_completion: exports.complete.is_some(),
     };
     Ok(Arc::new(GuestProvider { spec, guest_names, pace: Pace::default(), base: base.clone() }))

@@ -26,6 +26,7 @@ pub mod tasks;
 pub mod timestamp;
 pub mod tools;
 pub mod trace;
+pub mod uri_template;
 
 pub use capabilities::ClientCapabilities;
 pub use error::RpcError;

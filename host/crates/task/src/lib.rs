@@ -58,5 +58,6 @@ pub mod wire {
     pub use toolyard_protocol::stateless::param_headers::param_headers;
     pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
     pub use toolyard_protocol::tools::{Execution, RequestedTtl, TaskSupport, ToolDescription, text_result};
+    pub use toolyard_protocol::uri_template::UriRange;
     pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
 }

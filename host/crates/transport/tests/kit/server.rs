@@ -160,6 +160,8 @@ fn application() -> toolyard_dispatch::Settings {
         related_task: true,
         retry_after_ms: 1000,
         page: 100,
+        list_ms: 2_000,
+        list_runs: 8,
         permissions: 100,
         sessions: 100,
         session_idle_ms: 3_600_000,
