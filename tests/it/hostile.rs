@@ -15,6 +15,7 @@ macro_rules! attacks {
 
 mod crashes;
 mod files;
+mod keeping;
 mod listing;
 mod loading;
 mod reports;

@@ -46,6 +46,15 @@ impl RawJson {
         Self(owner.slice_ref(value.get().as_bytes()))
     }
 
+    /// The text of `value` within `owner`, to be kept for longer than the rest: in memory of
+    /// its own where the rest is large.
+    #[must_use]
+    pub(crate) fn kept(owner: &Bytes, value: &RawValue) -> Self {
+        const LARGE: usize = 64 << 10;
+        let within = Self::within(owner, value);
+        if owner.len() > LARGE { within.detached() } else { within }
+    }
+
     /// Encodes a value of ours. Values whose encoding can fail (maps with keys
     /// that are not strings) are not used with it.
     #[must_use]

@@ -6,6 +6,7 @@ use super::sse::EventId;
 use crate::Server;
 use crate::conversation::{Agreed, Conversation, Memory, level_of};
 use crate::notices::Audience;
+use crate::replay::ReplayBudget;
 use crate::stream::{LogBounds, Stream};
 use crate::tidings::News;
 use bytes::Bytes;
@@ -28,6 +29,8 @@ pub(crate) struct LiveSession {
     pub session: Session,
     pub conversation: Arc<Conversation>,
     bounds: Bounds,
+    /// What ended streams of all sessions keep, and whose share of it these are.
+    replay: (Arc<ReplayBudget>, Arc<str>),
     streams: Mutex<Streams>,
 }
 
@@ -91,6 +94,7 @@ pub(crate) struct Hub {
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     /// Numbers the streams, so that no two of this process have one id.
     streams: AtomicU64,
+    replay: Arc<ReplayBudget>,
     me: Weak<Hub>,
 }
 
@@ -110,7 +114,9 @@ impl Hub {
         let (start, _) = server.dispatch.random_id().as_u64_pair();
         Arc::new_cyclic(|me| {
             server.dispatch.reach_by(Arc::new(BySession(me.clone())));
-            Self { server, live: Mutex::default(), streams: AtomicU64::new(start), me: me.clone() }
+            let settings = &server.settings;
+            let replay = ReplayBudget::new(settings.replay_bytes_in_all, settings.replay_bytes_per_principal);
+            Self { server, live: Mutex::default(), streams: AtomicU64::new(start), replay, me: me.clone() }
         })
     }
 
@@ -220,6 +226,7 @@ impl Hub {
                         replay: settings.replay_time,
                         replay_bytes: settings.replay_bytes_per_session,
                     },
+                    replay: (self.replay.clone(), principal.to_string().into()),
                     streams: Mutex::new(Streams { kept: Vec::new(), used: now, touched: now, looked: now }),
                     session,
                 })
@@ -319,6 +326,8 @@ impl LiveSession {
         streams.drop_over(self.bounds.streams, |kept| kept.stream.ended().is_some());
         streams.drop_over(STANDALONE, |kept| kept.purpose == Purpose::Standalone);
         streams.kept.push(Kept { stream: stream.clone(), purpose });
+        drop(streams);
+        stream.keep_within(self.replay.0.clone(), self.replay.1.clone());
     }
 
     /// Lets go of ended streams that were kept long enough, or that are too much
