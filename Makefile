@@ -8,7 +8,7 @@ BIN := target/release/toolyard
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host profile plugins fixtures examples serve test lint clients published conformance bench bench-full soak chaos failpoints fuzz simulate mutants fmt clean
+.PHONY: help build host profile plugins fixtures examples serve test lint audit clients published conformance bench bench-full soak chaos failpoints fuzz simulate mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -68,6 +68,10 @@ lint: ## Formatting and clippy, warnings refused
 	cd plugins && $(CARGO) clippy --locked --all-targets --target-dir ../target/plugins-native -- -D warnings
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked --workspace --bin toolyard-failpoints --features toolyard/failpoints -- -D warnings
+
+# Apart from CI, whose machines cannot reach the database of advisories.
+audit: ## Licences, banned crates and sources of all dependencies; advisories where their database can be reached
+	./tests/audit/run.sh
 
 fuzz: ## Fuzz what parses, briefly (FUZZ_SECONDS for longer)
 	./tests/fuzz/run.sh

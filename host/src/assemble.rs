@@ -4,6 +4,8 @@
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
+use crate::output::tell;
+use crate::protect;
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
 use anyhow::Context as _;
@@ -16,8 +18,9 @@ use tokio::task::JoinHandle;
 use toolyard_dispatch::authority::Authority;
 use toolyard_dispatch::{
     Bounds, Departure, Dispatch, Drained, Observer, Parting, Policy, Rates, Settings, Stores, Weights,
+    visible,
 };
-use toolyard_engine::{Compiler, Engine, Limits, Outsiders, PluginReport, PluginState, Plugins, Snapshot};
+use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_store::postgres::Place;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
@@ -112,7 +115,7 @@ impl Assembled {
         let capacity = engine.capacity();
         let store = open_store(config).await?;
         let stores = stores_in(&store);
-        let exporter = exporter(config, &stores);
+        let exporter = exporter(config, &stores)?;
         let dispatch = Dispatch::new(
             Settings { adopts, ..dispatch_settings(config, capacity) },
             stores,
@@ -248,6 +251,9 @@ impl Assembled {
         let folder = config.plugins.display();
         let mut out = String::new();
         for report in &self.plugins {
+            for why in &report.left_out {
+                out.push_str(&format!("  left out    {why}\n"));
+            }
             if let PluginState::Refused { why } | PluginState::Former { why } = &report.state {
                 out.push_str(&format!("  not loaded  {}: {why}\n", report.file));
             }
@@ -259,17 +265,17 @@ impl Assembled {
                  `toolyard check NAME.wasm` says whether a file is one; the README says how to write one\n"
             ));
         } else {
-            out.push_str(&format!("  tools     {} from {folder}: {}\n", names.len(), shown(&names)));
+            out.push_str(&format!("  tools     {} from {folder}: {}\n", names.len(), listed(&names)));
         }
         let prompts: Vec<&str> = catalog.prompts().map(|prompt| prompt.name.as_str()).collect();
         if !prompts.is_empty() {
-            out.push_str(&format!("  prompts   {}: {}\n", prompts.len(), shown(&prompts)));
+            out.push_str(&format!("  prompts   {}: {}\n", prompts.len(), listed(&prompts)));
         }
         let resources = catalog.providers().iter().map(|provider| provider.spec());
         let resources: Vec<&str> =
             resources.filter(|spec| spec.has_resources).map(|spec| spec.plugin.as_str()).collect();
         if !resources.is_empty() {
-            out.push_str(&format!("  resources from {}\n", shown(&resources)));
+            out.push_str(&format!("  resources from {}\n", listed(&resources)));
         }
         let kept = match &config.store {
             StoreChoice::Sqlite => config.data.display().to_string(),
@@ -295,20 +301,20 @@ async fn patiently<T>(loading: impl Future<Output = T>, config: &Config) -> T {
     if let Ok(loaded) = tokio::time::timeout(Duration::from_secs(1), &mut loading).await {
         return loaded;
     }
-    eprintln!(
+    tell!(
         "toolyard: compiling the tools in {}; the next start finds them compiled",
         config.plugins.display()
     );
     loading.await
 }
 
-fn shown(names: &[&str]) -> String {
+fn listed(names: &[&str]) -> String {
     const MOST: usize = 12;
     let mut text = names.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
     if names.len() > MOST {
         text.push_str(&format!(", and {} more", names.len() - MOST));
     }
-    text
+    visible::line(&text).into_owned()
 }
 
 /// The engine, its cache in the data folder.
@@ -342,7 +348,9 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         },
         max_runs: limits.running,
         guest_memory: limits.guest_memory.map(|size| size.as_u64()),
-        private: vec![config.data.clone()],
+        names: Some(config.data.join("names")),
+        deals_names: config.deals_names,
+        private: protect::withheld(config),
         require_digest: config.require_digest.clone(),
         others_may_write: limits.others_may_write,
         compile_time: limits.compile_time,
@@ -351,40 +359,9 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         rescan: limits.rescan,
         ..toolyard_engine::Settings::default()
     };
-    guard_plugins(config)?;
-    make_private_folder(&config.data)?;
+    protect::plugin_folder(config)?;
+    protect::data_folder(config)?;
     Ok(Engine::start(&settings)?)
-}
-
-/// Whoever can write to the plugin folder decides what runs here and what is granted
-/// to it.
-fn guard_plugins(config: &Config) -> anyhow::Result<()> {
-    let folder = config.plugins.display();
-    let outsiders = toolyard_engine::outsiders(&config.plugins)
-        .with_context(|| format!("the plugin folder {folder} cannot be looked at"))?;
-    match outsiders {
-        None => {}
-        Some(Outsiders::Everybody) if !config.limits.others_may_write => anyhow::bail!(
-            "the plugin folder {folder}: {}, and could add tools and grant them anything; \
-             take that away (`chmod o-w`), or set `plugins.others-may-write = true` if it is meant",
-            Outsiders::Everybody
-        ),
-        Some(outsiders) => tracing::warn!(
-            "the plugin folder {folder}: {outsiders}, who can add tools and grant them anything"
-        ),
-    }
-    Ok(())
-}
-
-/// The data folder holds other people's arguments and results: nobody else may
-/// look into it.
-fn make_private_folder(path: &std::path::Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .with_context(|| format!("the data folder {} cannot be used; --data names another", path.display()))
 }
 
 /// Opens the store that was chosen. One that cannot be used ends the start; nothing falls
@@ -398,11 +375,12 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
         StoreChoice::Sqlite => open_sqlite(config)?,
         StoreChoice::Postgres(address) => {
             // What is on its way out of the store is noted there.
-            make_private_folder(&config.data)?;
+            protect::data_folder(config)?;
             let place = Place::parse(address.reveal(), &config.schema)?;
             let options = PostgresOptions {
                 name: host_name(),
                 lease: config.limits.lease,
+                start_wait: config.limits.start_wait,
                 audit: audited(config),
                 keys: encryption::keys(config.key_file.as_deref())?,
                 ..PostgresOptions::default()
@@ -420,6 +398,7 @@ fn host_name() -> String {
 
 /// Opens the store in the data folder.
 pub fn open_sqlite(config: &Config) -> anyhow::Result<Arc<SqliteStore>> {
+    protect::data_folder(config)?;
     let keys = encryption::keys(config.key_file.as_deref())?;
     let clock = Arc::new(SystemClock);
     let options = SqliteOptions { audit: audited(config), keys, ..SqliteOptions::new(clock) };
@@ -446,19 +425,25 @@ fn audited(config: &Config) -> bool {
 }
 
 /// What exports audit entries, if anything does.
-pub fn exporter(config: &Config, stores: &Stores) -> Option<Exporter> {
+///
+/// # Errors
+/// If they go to a file that others could change.
+pub fn exporter(config: &Config, stores: &Stores) -> anyhow::Result<Option<Exporter>> {
     let limits = &config.limits;
     let to = match limits.audit_to {
         // Which commands have a log of their own is theirs to say.
-        AuditTo::Auto | AuditTo::Off => return None,
+        AuditTo::Auto | AuditTo::Off => return Ok(None),
         AuditTo::Stderr => Destination::Stderr,
-        AuditTo::File => Destination::File(LogFile::new(
-            config.data.join(&limits.audit_file),
-            limits.audit_rotate_at.as_u64(),
-            limits.audit_keep,
-        )),
+        AuditTo::File => {
+            let path = config.data.join(&limits.audit_file);
+            let log = LogFile::new(path, limits.audit_rotate_at.as_u64(), limits.audit_keep);
+            let log = log.shared(limits.data_others_may_write);
+            log.check().context("the audit log cannot be written")?;
+            Destination::File(log)
+        }
     };
-    Some(Exporter::new(stores.audit.clone(), to, &config.data, limits.audit_backlog.as_u64()))
+    let backlog = limits.audit_backlog.as_u64();
+    Ok(Some(Exporter::new(stores.audit.clone(), to, &config.data, backlog)))
 }
 
 /// The dispatcher's settings. `capacity` is what the machine can run at once.
@@ -475,6 +460,8 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
             waiting_per_principal: limits.waiting_per_principal,
         },
         live_tasks: limits.live_tasks,
+        kept_bytes_per_owner: limits.kept_bytes_per_principal.as_u64(),
+        kept_bytes: limits.kept_bytes.as_u64(),
         question_ms: milliseconds(limits.question_wait),
         question_settle_ms: milliseconds(limits.question_settle),
         state_ms: milliseconds(limits.question_state),
@@ -486,6 +473,8 @@ pub fn dispatch_settings(config: &Config, capacity: u32) -> Settings {
         related_task: limits.question_related_task,
         retry_after_ms: milliseconds(limits.retry_after),
         page: limits.page,
+        list_ms: milliseconds(limits.list_time),
+        list_runs: limits.list_runs.max(1),
         permissions: limits.permissions_kept,
         sessions: limits.sessions,
         session_idle_ms: milliseconds(limits.session_idle),
@@ -527,6 +516,10 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
         replay_bytes: limits.replay_bytes.as_u64() as usize,
         replay_events: count(limits.replay_events),
         replay_bytes_per_session: limits.replay_bytes_per_session.as_u64() as usize,
+        replay_bytes_in_all: limits.replay_bytes_in_all.as_u64() as usize,
+        replay_bytes_per_principal: limits.replay_bytes_per_principal.as_u64() as usize,
+        body_bytes: limits.body_bytes.as_u64() as usize,
+        body_bytes_per_principal: limits.body_bytes_per_principal.as_u64() as usize,
         replay_time: limits.replay_time,
         streams_per_session: count(limits.streams_per_session),
         sessions_in_memory: count(limits.sessions_in_memory),

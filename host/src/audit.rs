@@ -7,9 +7,10 @@ mod file;
 
 pub use file::LogFile;
 
+use crate::output;
 use anyhow::Context as _;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ impl Destination {
             Self::File(file) => file.append(text),
             Self::Stderr => {
                 let mut stderr = io::stderr().lock();
-                stderr.write_all(text.as_bytes())?;
+                stderr.write_all(output::json_text(text, stderr.is_terminal()).as_bytes())?;
                 stderr.flush()
             }
         }

@@ -1,8 +1,6 @@
 //! The commands, one file each. All but `stdio` print on stdout what they were
 //! asked for; there it belongs to the protocol.
 
-#![allow(clippy::print_stdout, reason = "this is where the program talks to its user")]
-
 pub mod background;
 pub mod build;
 pub mod call;
@@ -29,6 +27,8 @@ mod table;
 mod terminal;
 
 use crate::config::{Config, Flags};
+use crate::log::ShownFields;
+use crate::output::tell;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use toolyard_dispatch::Drained;
@@ -54,7 +54,7 @@ fn configure(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Config> {
 
 /// Logs to stderr, by the configuration's filter or else `default`.
 fn start_log(config: &Config, default: &str) -> anyhow::Result<()> {
-    let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?);
+    let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?).fmt_fields(ShownFields);
     log.with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
     Ok(())
 }
@@ -65,7 +65,7 @@ fn start_log_to(
     default: &str,
     to: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
 ) -> anyhow::Result<()> {
-    let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?);
+    let log = tracing_subscriber::fmt().with_env_filter(filter(config, default)?).fmt_fields(ShownFields);
     log.with_writer(to).with_ansi(false).init();
     Ok(())
 }
@@ -81,11 +81,11 @@ fn left_code(left: Drained) -> ExitCode {
     let Drained { cut, handed_over } = left;
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     if handed_over > 0 {
-        eprintln!("toolyard: {} left to the next host", counted(handed_over, "task"));
+        tell!("toolyard: {} left to the next host", counted(handed_over, "task"));
     }
     if cut == 0 {
         return ExitCode::SUCCESS;
     }
-    eprintln!("toolyard: {} had to be cut", counted(cut, "call"));
+    tell!("toolyard: {} had to be cut", counted(cut, "call"));
     ExitCode::FAILURE
 }

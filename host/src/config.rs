@@ -111,6 +111,8 @@ impl std::fmt::Debug for Address {
 /// What it all means.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// The configuration file; the one that would be read if it were there, if none is.
+    pub file: PathBuf,
     /// The folder with the tools.
     pub plugins: PathBuf,
     /// The folder for tasks, sessions and compiled tools.
@@ -147,6 +149,9 @@ pub struct Config {
     pub weights: Vec<WeightSpec>,
     /// The digests of the components that may be loaded; any may, if absent.
     pub require_digest: Option<BTreeSet<String>>,
+    /// Whether this process decides which plugin has which tool name from now on. A host does,
+    /// a command that only looks or tries out does not.
+    pub deals_names: bool,
 }
 
 /// The listener for whoever looks after the host.
@@ -171,11 +176,12 @@ pub struct Trace {
 const DEFAULT_FILE: &str = "toolyard.toml";
 
 /// The keys that are not limits.
-const PLAIN_KEYS: [&str; 16] = [
+const PLAIN_KEYS: [&str; 17] = [
     "plugins",
     "plugins.folder",
     "plugins.require-digest",
     "data",
+    "data.folder",
     "store",
     "cluster.schema",
     "encryption.key-file",
@@ -204,6 +210,7 @@ impl Config {
             let default = PathBuf::from(DEFAULT_FILE);
             default.is_file().then_some(default)
         });
+        written.file = file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
         let mut base = PathBuf::new();
         if let Some(file) = &file {
             let text = std::fs::read_to_string(file)
@@ -225,6 +232,7 @@ impl Config {
 /// What was written, key by key.
 #[derive(Default)]
 struct Written {
+    file: PathBuf,
     limits: Limits,
     plain: std::collections::BTreeMap<String, String>,
     tables: Tables,
@@ -313,7 +321,7 @@ impl Written {
             .plugins
             .clone()
             .or_else(|| text("plugins.folder").or_else(|| text("plugins")).map(from_file));
-        let data = flags.data.clone().or_else(|| text("data").map(from_file));
+        let data = flags.data.clone().or_else(|| text("data.folder").or_else(|| text("data")).map(from_file));
         let store = flags.store.clone().or_else(|| text("store"));
         let schema = text("cluster.schema").unwrap_or_else(|| SCHEMA.to_owned());
         let key_file = text("encryption.key-file").filter(|path| !path.is_empty()).map(from_file);
@@ -339,6 +347,7 @@ impl Written {
         Authority::new(rules.clone())?;
         Weights::new(&weights).map_err(anyhow::Error::msg)?;
         Ok(Config {
+            file: self.file,
             plugins: plugins.map_or_else(default_plugins, Ok)?,
             data: data.map_or_else(default_data, Ok)?,
             store: parse_store(store.as_deref())?,
@@ -357,6 +366,7 @@ impl Written {
             rules,
             weights,
             require_digest,
+            deals_names: false,
         })
     }
 }

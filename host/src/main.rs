@@ -8,7 +8,10 @@ mod audit;
 mod command;
 mod config;
 mod detach;
+mod log;
+mod output;
 mod project;
+mod protect;
 mod replace;
 mod signals;
 mod system;
@@ -121,7 +124,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("toolyard: {error:#}");
+            output::tell!("toolyard: {error:#}");
             let wrong_usage = error.chain().any(|cause| cause.is::<command::WrongUsage>());
             ExitCode::from(if wrong_usage { 2 } else { 1 })
         }

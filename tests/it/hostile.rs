@@ -14,12 +14,20 @@ macro_rules! attacks {
 }
 
 mod crashes;
+mod database;
 mod files;
+mod grants;
+mod keeping;
+mod listing;
 mod loading;
+mod names;
 mod reports;
 mod resources;
 mod results;
+mod rules;
 mod schemas;
 mod stage;
+mod terminal;
 mod time;
 mod typed;
+mod users;

@@ -22,6 +22,7 @@ mod hostile;
 mod http_endpoint;
 mod identity;
 mod inspector;
+mod kept;
 mod languages;
 mod lifecycle;
 mod limits;

@@ -17,6 +17,7 @@ pub mod identity_provider;
 pub mod mixed;
 pub mod postgres;
 pub mod project;
+pub mod pty;
 pub mod races;
 pub mod schema;
 pub mod session;

@@ -204,6 +204,33 @@ impl Server {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// The address of its database for another role.
+    pub fn address_of(&self, role: &str) -> String {
+        self.address().replace("//toolyard@", &format!("//{role}@"))
+    }
+
+    /// Lets a role run these statements one after the other, over one connection, for as long as
+    /// the returned value lives.
+    ///
+    /// # Panics
+    /// If psql does not start.
+    pub fn begin_as(&self, role: &str, statements: &[&str]) -> Beside {
+        let mut ask = Command::new(self.bin.join("psql"));
+        ask.args(["--no-psqlrc", "--tuples-only", "--no-align"]);
+        ask.args(statements.iter().flat_map(|sql| ["--command", sql])).arg(self.address_of(role));
+        let ask = ask.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Beside(Some(ask.spawn().expect("psql starts")))
+    }
+
+    /// The answers that a role gets to these statements, and the messages that it hears meanwhile
+    /// on its channels.
+    ///
+    /// # Panics
+    /// If one of them is refused.
+    pub fn ask_as(&self, role: &str, statements: &[&str]) -> String {
+        self.begin_as(role, statements).answer()
+    }
+
     /// What it wrote to its log.
     pub fn said(&self) -> String {
         fs::read_to_string(self.log()).unwrap_or_default()
@@ -227,6 +254,31 @@ impl Drop for Server {
             drop(child.wait());
         }
         drop(fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// Statements that are run beside all else.
+#[derive(Debug)]
+pub struct Beside(Option<Child>);
+
+impl Beside {
+    /// Waits for their end.
+    ///
+    /// # Panics
+    /// If one of them is refused.
+    pub fn answer(mut self) -> String {
+        let output = self.0.take().expect("it is asked once").wait_with_output().expect("psql ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            drop(child.kill());
+            drop(child.wait());
+        }
     }
 }
 

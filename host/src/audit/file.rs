@@ -2,14 +2,20 @@
 //! write, since another process on the same data folder may have rotated it; who
 //! writes holds the lock of the exporter, so there is one writer at a time.
 
-use std::fs::{self, File, OpenOptions};
+use crate::protect;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A line is shorter than this by far, so half a line at the end is found in what
 /// is read back.
 const LONGEST_LINE: u64 = 64 << 10;
+
+/// The most rotated files that the host checks at its start.
+const MAX_LOOKED_AT: u32 = 1_000;
 
 /// A file of lines.
 #[derive(Debug)]
@@ -17,26 +23,52 @@ pub struct LogFile {
     path: PathBuf,
     rotate_at: u64,
     keep: u32,
+    /// Whether it does not matter who else may write there.
+    shared: bool,
 }
 
 impl LogFile {
     /// A file that is put aside before it grows beyond `rotate_at` bytes; `keep`
     /// files are kept beside it, `NAME.1` the latest.
     pub const fn new(path: PathBuf, rotate_at: u64, keep: u32) -> Self {
-        Self { path, rotate_at, keep }
+        Self { path, rotate_at, keep, shared: false }
+    }
+
+    /// The same, and its folder and the files in it may be anybody's.
+    #[must_use]
+    pub fn shared(self, shared: bool) -> Self {
+        Self { shared, ..self }
+    }
+
+    /// Checks the folder and the existing files of the log.
+    ///
+    /// # Errors
+    /// The reason why entries cannot be appended: the error of the system, or that others could
+    /// have written there.
+    pub fn check(&self) -> io::Result<()> {
+        let folder = self.folder()?;
+        for number in 0..=self.keep.min(MAX_LOOKED_AT) {
+            let name = self.aside(number)?;
+            if folder.holds(&name)? {
+                folder.file(&name, OFlags::WRONLY | OFlags::APPEND, self.shared)?;
+            }
+        }
+        Ok(())
     }
 
     /// Appends whole lines. They are on the disk when this returns.
     ///
     /// # Errors
-    /// What the system says. Half of it may be there; the next call takes that
-    /// away.
+    /// The error of the system, or that others could have written there. Half of the text may be in
+    /// the file; the next call removes it.
     pub fn append(&self, text: &str) -> io::Result<()> {
-        let (mut file, mut length, mut fresh) = self.open()?;
+        // Held while it is written: all names below are looked for in this very folder.
+        let folder = self.folder()?;
+        let (mut file, mut length, mut fresh) = self.open(&folder)?;
         if length > 0 && length + text.len() as u64 > self.rotate_at {
             drop(file);
-            self.rotate()?;
-            (file, length, fresh) = self.open()?;
+            self.rotate(&folder)?;
+            (file, length, fresh) = self.open(&folder)?;
         }
         if let Err(error) = file.write_all(text.as_bytes()) {
             // A full disk gives room back, at least.
@@ -46,49 +78,104 @@ impl LogFile {
         file.sync_data()?;
         if fresh {
             // The name must survive a loss of power as well.
-            File::open(
-                self.path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new(".")),
-            )?
-            .sync_all()?;
+            folder.handle.sync_all()?;
         }
         Ok(())
     }
 
+    fn folder(&self) -> io::Result<Folder> {
+        let path = self.path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(path, flags, Mode::empty());
+        let handle = File::from(handle.map_err(|error| named(path, error.into()))?);
+        if !self.shared {
+            refuse_outsiders(path, &handle.metadata()?)?;
+        }
+        Ok(Folder { handle, path: path.to_owned() })
+    }
+
     /// The file, how long it is, and whether it is new.
-    fn open(&self) -> io::Result<(File, u64, bool)> {
-        let fresh = match fs::metadata(&self.path) {
-            Ok(found) if found.is_file() => false,
-            // Opening a pipe would wait for a reader.
-            Ok(_) => return Err(io::Error::other(format!("{} is no regular file", self.path.display()))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            Err(error) => return Err(named(&self.path, error)),
-        };
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).mode(0o600);
-        let mut file = options.open(&self.path).map_err(|error| named(&self.path, error))?;
+    fn open(&self, folder: &Folder) -> io::Result<(File, u64, bool)> {
+        let name = self.aside(0)?;
+        let fresh = !folder.holds(&name)?;
+        let access = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+        let mut file = folder.file(&name, access, self.shared)?;
         let length = mend(&mut file)?;
         Ok((file, length, fresh))
     }
 
-    fn rotate(&self) -> io::Result<()> {
+    fn rotate(&self, folder: &Folder) -> io::Result<()> {
         // A gap is what a crash during an earlier rotation leaves; it is filled.
-        let free = (1..self.keep).find(|number| !self.aside(*number).exists()).unwrap_or(self.keep);
+        let mut free = 1;
+        while free < self.keep && folder.holds(&self.aside(free)?)? {
+            free += 1;
+        }
         for number in (0..free).rev() {
-            let (from, to) = (self.aside(number), self.aside(number + 1));
-            fs::rename(&from, &to).map_err(|error| named(&from, error))?;
+            let (from, to) = (self.aside(number)?, self.aside(number + 1)?);
+            let renamed = rustix::fs::renameat(&folder.handle, &from, &folder.handle, &to);
+            renamed.map_err(|error| named(&folder.path.join(&from), error.into()))?;
         }
         Ok(())
     }
 
-    /// The file itself, or one that was put aside.
-    fn aside(&self, number: u32) -> PathBuf {
-        if number == 0 {
-            return self.path.clone();
+    /// The name of the file itself, or of a rotated one.
+    fn aside(&self, number: u32) -> io::Result<OsString> {
+        let no_name = || io::Error::other(format!("{} is not a file name", self.path.display()));
+        let mut name = self.path.file_name().ok_or_else(no_name)?.to_owned();
+        if number > 0 {
+            name.push(format!(".{number}"));
         }
-        let mut name = self.path.clone().into_os_string();
-        name.push(format!(".{number}"));
-        name.into()
+        Ok(name)
     }
+}
+
+/// The folder of the log, held open.
+struct Folder {
+    handle: File,
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Whether there is anything of this name, a link included.
+    fn holds(&self, name: &OsStr) -> io::Result<bool> {
+        match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(named(&self.path.join(name), error.into())),
+        }
+    }
+
+    /// Opens a file. A link is not followed: entries would be appended to whatever file
+    /// its maker has chosen. A pipe is not waited for.
+    fn file(&self, name: &OsStr, access: OFlags, shared: bool) -> io::Result<File> {
+        let path = self.path.join(name);
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let not_regular = || io::Error::other(format!("{} is no regular file", path.display()));
+        let file = match rustix::fs::openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR) {
+            Ok(file) => File::from(file),
+            // A link, a folder, or a pipe or device with nothing at its other end.
+            Err(Errno::LOOP | Errno::MLINK | Errno::ISDIR | Errno::NXIO) => return Err(not_regular()),
+            Err(error) => return Err(named(&path, error.into())),
+        };
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(not_regular());
+        }
+        if !shared {
+            refuse_outsiders(&path, &found)?;
+        }
+        Ok(file)
+    }
+}
+
+fn refuse_outsiders(path: &Path, found: &Metadata) -> io::Result<()> {
+    let Some(outsiders) = protect::outsiders_of(found) else { return Ok(()) };
+    Err(io::Error::other(format!(
+        "{}: {outsiders}, and could change what the audit log says; {}, or set {} if it is meant",
+        path.display(),
+        protect::remedy(outsiders),
+        protect::OVERRIDE,
+    )))
 }
 
 /// Cuts off the half line that a crash, or a full disk, left at the end: its entry
@@ -124,6 +211,7 @@ fn named(path: &Path, error: io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn log(folder: &Path, rotate_at: u64, keep: u32) -> LogFile {
@@ -172,8 +260,68 @@ mod tests {
     #[test]
     fn what_is_no_file_is_refused_by_name() {
         let folder = tempfile::tempdir().expect("a folder");
-        fs::create_dir(folder.path().join("audit.jsonl")).expect("makes");
-        let error = log(folder.path(), 10, 2).append("x\n").expect_err("is a folder");
-        assert!(error.to_string().contains("audit.jsonl is no regular file"), "{error}");
+        let path = folder.path().join("audit.jsonl");
+        let refused = || {
+            let error = log(folder.path(), 10, 2).append("x\n").expect_err("is no file").to_string();
+            assert!(error.contains("audit.jsonl is no regular file"), "{error}");
+            log(folder.path(), 10, 2).check().expect_err("is no file");
+        };
+        fs::create_dir(&path).expect("makes");
+        refused();
+        fs::remove_dir(&path).expect("removes");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RWXU, 0)
+            .expect("makes");
+        refused();
+        fs::remove_file(&path).expect("removes");
+        // A link to an existing file, and a link to a file that would be made.
+        for target in ["other", "none"] {
+            fs::write(folder.path().join("other"), "before\n").expect("writes");
+            std::os::unix::fs::symlink(target, &path).expect("links");
+            refused();
+            fs::remove_file(&path).expect("removes");
+        }
+        assert_eq!(read(folder.path(), "other"), "before\n");
+        assert!(!folder.path().join("none").exists());
+    }
+
+    #[test]
+    fn a_log_that_others_can_change_is_not_written_unless_that_is_meant() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("audit.jsonl");
+        let set =
+            |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("sets");
+        let open = log(folder.path(), 10, 2);
+        open.append("1234\n").expect("ours alone");
+        for (path, kept, modes) in [(&*file, 0o600, [0o660, 0o602]), (folder.path(), 0o700, [0o770, 0o777])] {
+            for mode in modes {
+                set(path, mode);
+                for error in [open.append("abcd\n").expect_err("others"), open.check().expect_err("others")] {
+                    let error = error.to_string();
+                    assert!(error.contains("chmod go-w") && error.contains(protect::OVERRIDE), "{error}");
+                }
+                log(folder.path(), 100, 2).shared(true).check().expect("it is meant");
+            }
+            set(path, kept);
+        }
+        assert_eq!(read(folder.path(), "audit.jsonl"), "1234\n");
+        // The check covers rotated files as well.
+        open.append("a line that is longer\n").expect("ours again");
+        set(&folder.path().join("audit.jsonl.1"), 0o666);
+        open.check().expect_err("others may change it");
+    }
+
+    #[test]
+    fn rotation_moves_a_link_and_never_follows_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = log(folder.path(), 10, 3);
+        for text in ["1234\n", "a line that is longer\n"] {
+            log.append(text).expect("writes");
+        }
+        fs::write(folder.path().join("other"), "before\n").expect("writes");
+        fs::remove_file(folder.path().join("audit.jsonl.1")).expect("removes");
+        std::os::unix::fs::symlink("other", folder.path().join("audit.jsonl.1")).expect("links");
+        log.append("a line that is longer too\n").expect("writes");
+        assert_eq!(read(folder.path(), "audit.jsonl.1"), "a line that is longer\n");
+        assert_eq!(read(folder.path(), "other"), "before\n");
     }
 }

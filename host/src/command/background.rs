@@ -32,7 +32,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     // First of all: what ends the client's processes must not end this one, nor may the
     // client's terminal. It fails for the leader of a group, who was started by hand.
     let _ = rustix::process::setsid();
-    let config = configure(flags, None)?;
+    let mut config = configure(flags, None)?;
+    config.deals_names = true;
     let place = Place::new(&config.data, &options.name);
     place.make()?;
     let log = BoundedLog::open(&place.log(), config.limits.detach_log.as_u64()).context("the log")?;

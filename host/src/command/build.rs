@@ -3,6 +3,7 @@
 use super::{WrongUsage, configure, start_log};
 use crate::assemble;
 use crate::config::Flags;
+use crate::output::say;
 use crate::project::build::{Built, NotBuilt, build};
 use crate::project::file::Project;
 use crate::project::shell::Output;
@@ -12,6 +13,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use toolyard_dispatch::visible;
 
 /// The options of `build`.
 #[derive(Debug, Args)]
@@ -58,7 +60,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if report.has_resources {
             offers.push("resources".to_owned());
         }
-        println!("{}: {}", summary(&project, &built), offers.join("; "));
+        say!("{}: {}", summary(&project, &built), visible::line(&offers.join("; ")));
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -1,10 +1,11 @@
 //! `toolyard call`: one tool, from the shell.
 
 use super::expected::Expected;
-use super::terminal::{Terminal, shown};
+use super::terminal::Terminal;
 use super::{WrongUsage, configure, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Flags, StoreChoice};
+use crate::output::{self, Styled, tell};
 use crate::project::answers::{Answers, Given};
 use crate::project::case::text_of;
 use crate::project::case_text::{self, Recorded};
@@ -17,7 +18,7 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use toolyard_dispatch::{Caller, Departure, Parting, RawJson};
+use toolyard_dispatch::{Caller, Departure, Parting, RawJson, visible};
 
 /// The options of `call`.
 #[derive(Debug, Args)]
@@ -100,11 +101,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         }
         terminal.clear();
         for key in terminal.unused() {
-            eprintln!("toolyard: nobody asked for the answer to `{key}`");
+            tell!("toolyard: nobody asked for the answer to `{key}`");
         }
         let outcome = match ended {
             Ok(ending) => Outcome { ending, progress: terminal.progress() },
-            Err(fault) => anyhow::bail!("{fault}"),
+            Err(fault) => anyhow::bail!("{}", visible::line(&fault.to_string())),
         };
         let code = match &expected {
             Some(expected) => judge(expected, &outcome.ending, options.json)?,
@@ -175,7 +176,7 @@ impl NewCase {
         let mut file =
             std::fs::File::create_new(&self.0).with_context(|| format!("{path} cannot be made"))?;
         file.write_all(text.as_bytes()).with_context(|| format!("{path} cannot be written"))?;
-        eprintln!("toolyard: recorded in {path}");
+        tell!("toolyard: recorded in {path}");
         Ok(())
     }
 }
@@ -227,18 +228,19 @@ fn judge(expected: &Expected, ending: &Ending, json: bool) -> anyhow::Result<Exi
     match missed {
         None => show(ending, json).map(|_| ExitCode::SUCCESS),
         Some(mismatch) => {
-            eprint!("toolyard: not as expected: {}", described(&mismatch, std::io::stderr().is_terminal()));
+            let described = described(&mismatch, std::io::stderr().is_terminal());
+            Styled::default().text("toolyard: not as expected: ").styled(&described).tell();
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
 /// A mismatch in lines for a terminal.
-pub fn described(mismatch: &Mismatch, colours: bool) -> String {
-    let what = shown(&mismatch.what);
+pub fn described(mismatch: &Mismatch, colours: bool) -> Styled {
+    let what = Styled::default().text(&mismatch.what).text("\n");
     match &mismatch.texts {
-        None => format!("{what}\n"),
-        Some((expected, actual)) => format!("{what}\n{}", diff(expected, actual, colours)),
+        None => what,
+        Some((expected, actual)) => what.styled(&diff(expected, actual, colours)),
     }
 }
 
@@ -247,29 +249,23 @@ fn show(ending: &Ending, json: bool) -> anyhow::Result<ExitCode> {
     let result = match ending {
         Ending::Result(result) => result,
         Ending::Error(error) => {
-            eprintln!("toolyard: the tool answered with the error {}: {}", error.code, error.message);
+            let message = visible::line(&error.message);
+            tell!("toolyard: the tool answered with the error {}: {message}", error.code);
             if let Some(data) = &error.data {
-                eprintln!("{}", data.as_str());
+                tell!("{}", visible::line(data.as_str()));
             }
             return Ok(ExitCode::FAILURE);
         }
         Ending::Stopped => {
-            eprintln!("toolyard: cancelled");
+            tell!("toolyard: cancelled");
             return Ok(ExitCode::from(CTRL_C));
         }
     };
     let value: serde_json::Value = result.decode().context("the result cannot be read")?;
     let failed = value["isError"].as_bool().unwrap_or_default();
-    let text = if json { format!("{}\n", result.as_str()) } else { as_text(&value) };
-    let shown = if failed && !json {
-        write!(std::io::stderr(), "{text}")
-    } else {
-        write!(std::io::stdout(), "{text}")
-    };
-    match shown {
-        // Whoever reads us has seen enough, such as `head`.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
-        other => other.context("the result cannot be written")?,
+    match json {
+        true => output::json(result.as_str()),
+        false => output::result(&as_text(&value), failed).context("the result cannot be written")?,
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -4,11 +4,13 @@ use super::tools::limits_as_json;
 use super::{configure, start_log};
 use crate::assemble;
 use crate::config::Flags;
+use crate::output;
 use bytesize::ByteSize;
 use clap::Args;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use toolyard_dispatch::visible;
 use toolyard_engine::{CheckReport, FolderGrant, GrantedBy, LimitRow, Limits, Reach};
 
 /// The options of `check`.
@@ -32,11 +34,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let engine = assemble::start_engine(&config)?;
         let report = engine.check(&options.file).await?;
         if options.suggest {
-            print!("{}", suggestion(&report)?);
+            output::result(&suggestion(&report)?, false)?;
         } else if options.json {
-            println!("{}", as_json(&report));
+            output::json(as_json(&report));
         } else {
-            print!("{}", as_text(&report));
+            output::say_text(&as_text(&report));
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -51,7 +53,7 @@ fn as_text(report: &CheckReport) -> String {
     let limits = &report.limits;
     let mut line = |name: &str, text: String| {
         // Writing to a String does not fail.
-        let _ = writeln!(out, "{name:<11}{text}");
+        let _ = writeln!(out, "{name:<11}{}", visible::line(&text));
     };
     line("plugin", format!("{} ({})", report.file, size(report.size)));
     line("digest", report.digest.to_string());

@@ -5,9 +5,10 @@ use super::operator;
 use super::table::table;
 use super::tasks::owner;
 use crate::config::{Config, Flags};
+use crate::output::{self, say};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
-use toolyard_dispatch::{AfterGrant, Caller, Dispatch, Grant, GrantId};
+use toolyard_dispatch::{AfterGrant, Caller, Dispatch, Grant, GrantId, visible};
 
 /// How much of a digest is shown in the table.
 const SHORT_DIGEST: usize = 12;
@@ -111,7 +112,7 @@ async fn found(dispatch: &Dispatch, which: &Which) -> anyhow::Result<Vec<Grant>>
 
 fn list(grants: &[Grant], json: bool) -> ExitCode {
     if json {
-        grants.iter().for_each(|grant| println!("{}", as_json(grant)));
+        grants.iter().for_each(|grant| output::json(as_json(grant)));
         return ExitCode::SUCCESS;
     }
     let mut table = table(&["GRANT", "PRINCIPAL", "PLUGIN", "DIGEST", "WHAT", "VERDICT", "GIVEN"]);
@@ -126,23 +127,28 @@ fn list(grants: &[Grant], json: bool) -> ExitCode {
             grant.given_at.to_string(),
         ]);
     }
-    println!("{table}");
+    say!("{table}");
     ExitCode::SUCCESS
 }
 
 fn revoked(grants: &[Grant], json: bool) {
     if json {
-        grants.iter().for_each(|grant| println!("{}", as_json(grant)));
+        grants.iter().for_each(|grant| output::json(as_json(grant)));
     } else if let [grant] = grants {
-        println!("revoked {}: {} ({})", grant.id, grant.wanted, grant.verdict.as_str());
+        say!(
+            "revoked {}: {} ({})",
+            grant.id,
+            visible::line(&grant.wanted.to_string()),
+            grant.verdict.as_str()
+        );
     } else {
-        println!("revoked {}", grants.len());
+        say!("revoked {}", grants.len());
     }
 }
 
 fn none(config: &Config, json: bool) -> ExitCode {
     if !json {
-        println!("No grants in {}.", config.data.display());
+        say!("No grants in {}.", config.data.display());
     }
     ExitCode::SUCCESS
 }

@@ -3,6 +3,7 @@
 use super::table::table;
 use super::{WrongUsage, operator};
 use crate::config::{Flags, StoreChoice};
+use crate::output::{self, say};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     operator::with_bare_store(&config, async |store| {
         let hosts = store.living().await?;
         if options.json {
-            hosts.iter().for_each(|host| println!("{}", as_json(host)));
+            hosts.iter().for_each(|host| output::json(as_json(host)));
         } else {
             print(&hosts);
         }
@@ -45,7 +46,7 @@ fn as_json(host: &Neighbour) -> serde_json::Value {
 
 fn print(hosts: &[Neighbour]) {
     if hosts.is_empty() {
-        println!("No host lives.");
+        say!("No host lives.");
         return;
     }
     let mut listed = table(&["HOST", "NAME", "SINCE", "COMPONENTS"]);
@@ -57,19 +58,19 @@ fn print(hosts: &[Neighbour]) {
             host.components.len().to_string(),
         ]);
     }
-    println!("{listed}");
+    say!("{listed}");
     let lacked = lacked(hosts);
     if lacked.is_empty() {
-        println!("\nAll have the same components.");
+        say!("\nAll have the same components.");
         return;
     }
-    println!("\nNot all have the same components. `toolyard tools` on a host says whose a digest is.");
+    say!("\nNot all have the same components. `toolyard tools` on a host says whose a digest is.");
     let mut differences = table(&["COMPONENT", "NOT ON HOST"]);
     for (component, by) in lacked {
         let by: Vec<String> = by.iter().map(|host| host.incarnation.0.to_string()).collect();
         differences.add_row([component.to_string(), by.join(", ")]);
     }
-    println!("{differences}");
+    say!("{differences}");
 }
 
 /// The components that some have and others lack, and who lacks them.

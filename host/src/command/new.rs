@@ -1,6 +1,7 @@
 //! `toolyard new`: a plugin project that builds as it stands.
 
 use super::WrongUsage;
+use crate::output::say;
 use crate::project::file::check_name;
 use crate::project::templates;
 use clap::Args;
@@ -36,10 +37,8 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let folder = options.dir.clone().unwrap_or_else(|| PathBuf::from(&options.name));
     templates::write(&folder, &language.project(&options.name)?)?;
     let shown = folder.display();
-    println!("{shown} is a plugin project; its README.md says what is what. Next:");
-    println!("  toolyard test {shown}   # builds it and runs its cases");
-    println!(
-        "  toolyard dev {shown}    # serves it, builds and reloads it on every change, and shows its calls"
-    );
+    say!("{shown} is a plugin project; its README.md says what is what. Next:");
+    say!("  toolyard test {shown}   # builds it and runs its cases");
+    say!("  toolyard dev {shown}    # serves it, builds and reloads it on every change, and shows its calls");
     Ok(ExitCode::SUCCESS)
 }

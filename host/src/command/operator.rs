@@ -52,7 +52,7 @@ pub fn with_store<F: Future<Output = anyhow::Result<ExitCode>>>(
     assemble::with_runtimes(|guests| async move {
         let store = open_store(config).await?;
         let stores = assemble::stores_in(&store);
-        let exporter = assemble::exporter(config, &stores);
+        let exporter = assemble::exporter(config, &stores)?;
         let dispatch = Dispatch::new(
             // Whoever only looks into the store runs nothing.
             Settings { adopts: false, ..assemble::dispatch_settings(config, u32::MAX) },
@@ -109,7 +109,7 @@ async fn until_done(
     act: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
     let mut stop = stop_signal()?;
-    let exporter = assemble::exporter(config, &assemble::stores_in(&store));
+    let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
     let done = tokio::select! {
         biased;
         done = act => done,

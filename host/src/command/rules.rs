@@ -3,6 +3,7 @@
 use super::table::table;
 use super::{WrongUsage, configure};
 use crate::config::{Config, Flags};
+use crate::output;
 use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -70,9 +71,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     };
     let steps = authority.explain(&principal, object, arguments.as_ref());
     if asked.json {
-        println!("{}", as_json(&principal, asked, &decision, &authority, &steps));
+        output::json(as_json(&principal, asked, &decision, &authority, &steps));
     } else {
-        print!("{}", as_text(&principal, asked, &decision, &authority, &steps));
+        output::say_text(&as_text(&principal, asked, &decision, &authority, &steps));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use super::{configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Config, Flags};
+use crate::output::{self, tell};
 use crate::signals::stop_signal;
 use crate::vitals::Listening;
 use anyhow::Context as _;
@@ -25,6 +26,7 @@ pub struct Options {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let mut config = configure(flags, options.listen.as_deref())?;
     config.limits.audit_to.or_file();
+    config.deals_names = true;
     start_log(&config, "info")?;
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
@@ -35,7 +37,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let address = listener.local_addr()?;
         let admin = Listening::start(&config, stop.clone()).await?;
         if let Some(admin) = &admin {
-            eprintln!("toolyard: http://{} has /healthz, /readyz and /metrics", admin.address);
+            tell!("toolyard: http://{} has /healthz, /readyz and /metrics", admin.address);
         }
         let mut assembled = Assembled::start(&config, guests, stop.clone()).await?;
         if let Some(admin) = &admin {
@@ -62,17 +64,17 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
 /// Says on stderr where it is, what it offers, and what to do next.
 fn greet(config: &Config, assembled: &Assembled, address: std::net::SocketAddr) {
     let url = format!("http://{address}/mcp");
-    eprintln!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
-    eprint!("{}", assembled.greeting(config));
+    tell!("Toolyard {} serves {url}", env!("CARGO_PKG_VERSION"));
+    output::tell_text(&assembled.greeting(config));
     let (flag, member) = match assembled.server.auth.is_required() {
         true => {
             (" --header \"Authorization: Bearer TOKEN\"", ",\"headers\":{\"Authorization\":\"Bearer TOKEN\"}")
         }
         false => ("", ""),
     };
-    eprintln!("  connect   claude mcp add --transport http toolyard {url}{flag}");
-    eprintln!(
+    tell!("  connect   claude mcp add --transport http toolyard {url}{flag}");
+    tell!(
         "            or in a client's configuration: {{\"mcpServers\":{{\"toolyard\":{{\"type\":\"http\",\"url\":\"{url}\"{member}}}}}}}"
     );
-    eprintln!("  stop      Ctrl-C");
+    tell!("  stop      Ctrl-C");
 }

@@ -4,9 +4,10 @@ use super::{WrongUsage, configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Flags, StoreChoice};
 use crate::detach::reach::BackgroundHost;
+use crate::output;
 use crate::signals::stop_signal;
 use clap::Args;
-use std::io::{BufReader, stdin, stdout};
+use std::io::{BufReader, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,8 @@ pub struct Options {
 
 /// Serves stdin and stdout until stdin ends or a signal comes.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    let config = configure(flags, None)?;
+    let mut config = configure(flags, None)?;
+    config.deals_names = true;
     start_log(&config, "warn")?;
     let detach = options.detach || config.limits.detach;
     if detach && config.store == StoreChoice::Memory {
@@ -42,7 +44,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         };
         if assembled.server.dispatch.catalog().is_empty() {
             // Standard error is for people; standard output is not touched.
-            eprint!("{}", assembled.greeting(&config));
+            output::tell_text(&assembled.greeting(&config));
         }
         let mut left = Drained::default();
         // The client is gone, or a signal came: what still runs is ended, and its task
@@ -54,9 +56,17 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let (server, input) = (assembled.server.clone(), BufReader::new(stdin()));
         match background {
             Some(background) => {
-                stdio::serve_before(Arc::new(background), server, input, stdout(), stop, draining).await;
+                stdio::serve_before(
+                    Arc::new(background),
+                    server,
+                    input,
+                    output::json_lines(),
+                    stop,
+                    draining,
+                )
+                .await;
             }
-            None => stdio::serve(server, input, stdout(), stop, draining).await,
+            None => stdio::serve(server, input, output::json_lines(), stop, draining).await,
         }
         assembled.close().await;
         // A client that leaves has ended what it began; that is no failure.

@@ -6,13 +6,14 @@ mod reencrypt;
 use super::operator;
 use super::table::table;
 use crate::config::{Config, Flags};
+use crate::output::{self, say};
 use crate::signals::stop_signal;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolyard_dispatch::{
-    After, Caller, Dispatch, Fault, NoOutlet, Owner, Summary, Task, fingerprint, name_of,
+    After, Caller, Dispatch, Fault, NoOutlet, Owner, Summary, Task, fingerprint, name_of, visible,
 };
 
 /// The options of `tasks`.
@@ -98,20 +99,23 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
                 .map_err(|fault| said(&fault, id))?
             {
                 Ok(result) => {
-                    println!("{}", result.as_str());
+                    output::json(result.as_str());
                     let value: serde_json::Value = result.decode().context("the result cannot be read")?;
                     let failed = value["isError"].as_bool().unwrap_or_default();
                     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
                 }
-                Err(error) => bail!("the task ended with the error {}: {}", error.code, error.message),
+                Err(error) => {
+                    let message = visible::line(&error.message);
+                    bail!("the task ended with the error {}: {message}", error.code)
+                }
             }
         }
         Action::Cancel { id } => {
             let task = dispatch.cancel_task(&operator, id).await.map_err(|fault| said(&fault, id))?;
             if options.json {
-                println!("{}", task.view().render().as_str());
+                output::json(task.view().render().as_str());
             } else {
-                println!("cancelled {id}");
+                say!("cancelled {id}");
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -124,7 +128,7 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
 fn said(fault: &Fault, id: &str) -> anyhow::Error {
     match fault {
         Fault::UnknownTask => anyhow::anyhow!("no task {id} in this store; `toolyard tasks list` shows all"),
-        other => anyhow::anyhow!("{other}"),
+        other => anyhow::anyhow!("{}", visible::line(&other.to_string())),
     }
 }
 
@@ -147,7 +151,7 @@ async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Resul
     }
     if json {
         for summary in &all {
-            println!("{}", as_json(summary));
+            output::json(as_json(summary));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -162,13 +166,13 @@ async fn list(dispatch: &Dispatch, config: &Config, json: bool) -> anyhow::Resul
             summary.status_message.clone().unwrap_or_default(),
         ]);
     }
-    println!("{table}");
+    say!("{table}");
     Ok(ExitCode::SUCCESS)
 }
 
 fn none(config: &Config, json: bool) -> anyhow::Result<ExitCode> {
     if !json {
-        println!("No tasks in {}.", config.data.display());
+        say!("No tasks in {}.", config.data.display());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -196,12 +200,12 @@ fn show(task: &Task, json: bool) {
         value["arguments"] = arguments;
     }
     if json {
-        println!("{value}");
+        output::json(value);
         return;
     }
     for (name, member) in value.as_object().into_iter().flatten() {
         let text = member.as_str().map_or_else(|| member.to_string(), str::to_owned);
-        println!("{name:>14}  {text}");
+        say!("{name:>14}  {}", visible::line(&text));
     }
 }
 

@@ -2,14 +2,15 @@
 //! tool logs beside it, questions asked line by line.
 
 use super::form::{Field, Form};
+use crate::output::{self, Styled, tell};
 use crate::project::answers::{self, Answers, Given};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{BufRead, IsTerminal as _, Write as _};
+use std::io::{BufRead, IsTerminal as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use toolyard_dispatch::{
-    Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, Report, RpcError, TaskId,
+    Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, Report, RpcError, TaskId, visible,
 };
 
 /// Questions that may wait for the person.
@@ -107,7 +108,7 @@ impl Terminal {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
         if std::io::stderr().is_terminal() {
             // To the beginning of the line, and clear it.
-            eprint!("\r\u{1b}[2K");
+            Styled::default().control("\r\u{1b}[2K").tell();
         }
     }
 
@@ -125,7 +126,7 @@ impl Terminal {
                 Some(given) => given.response(),
                 None if self.person => self.ask_person(method, params).await,
                 None => {
-                    self.bar.suspend(|| eprint!("{}", unanswered(key.as_deref(), &method, &params)));
+                    self.bar.suspend(|| output::tell_text(&unanswered(key.as_deref(), &method, &params)));
                     refusal(&method)
                 }
             };
@@ -133,7 +134,7 @@ impl Terminal {
                 self.lock().given.push((key, given));
             }
             if let Err(fault) = dispatch.answered(&caller, &id, response).await {
-                eprintln!("toolyard: the answer was not taken: {fault}");
+                tell!("toolyard: the answer was not taken: {fault}");
             }
         }
     }
@@ -156,8 +157,8 @@ fn unanswered(key: Option<&str>, method: &str, params: &RawJson) -> String {
     let example = answers::example("", key, method, params);
     format!(
         "toolyard: there is no answer to the question `{}`; this in the file of --answers would be one:\n{}",
-        shown(key),
-        shown(&example)
+        visible::line(key),
+        example
     )
 }
 
@@ -175,9 +176,9 @@ fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJs
         Ok(form) if method == "elicitation/create" => form,
         _ => return Err(RpcError::invalid_params(format!("a terminal cannot answer {method}"))),
     };
-    eprintln!("{}", shown(&form.message));
+    tell!("{}", form.message);
     if let Some(url) = &form.url {
-        eprintln!("  {}", shown(url));
+        tell!("  {}", visible::line(url));
         return Ok(match line("Open this page? [y/N] ", input).as_deref().map(str::trim) {
             Some("y" | "Y" | "yes") => action("accept"),
             _ => action("decline"),
@@ -189,7 +190,7 @@ fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJs
             _ => action("decline"),
         });
     }
-    eprintln!("  (Ctrl-D declines)");
+    tell!("  (Ctrl-D declines)");
     let mut content = serde_json::Map::new();
     for field in &form.fields {
         loop {
@@ -200,7 +201,7 @@ fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJs
                 }
                 Ok(None) => {}
                 Err(what) => {
-                    eprintln!("    {what}");
+                    tell!("    {what}");
                     continue;
                 }
             }
@@ -213,18 +214,16 @@ fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJs
 fn prompt(field: &Field) -> String {
     let default = field.default.as_ref().map(|value| format!(" [{value}]")).unwrap_or_default();
     let optional = if field.required || field.default.is_some() { "" } else { ", may be empty" };
-    shown(&format!("  {} ({}{optional}){default}: ", field.title, field.kind()))
+    visible::line(&format!("  {} ({}{optional}){default}: ", field.title, field.kind())).into_owned()
 }
 
 fn line(prompt: &str, input: &mut impl BufRead) -> Option<String> {
-    eprint!("{prompt}");
-    // A terminal that is gone cannot be asked either.
-    std::io::stderr().flush().ok()?;
+    output::tell_text(prompt);
     let mut text = String::new();
     match input.read_line(&mut text) {
         Ok(read) if read > 0 => Some(text),
         _ => {
-            eprintln!();
+            tell!("");
             None
         }
     }
@@ -232,11 +231,6 @@ fn line(prompt: &str, input: &mut impl BufRead) -> Option<String> {
 
 fn action(name: &str) -> RawJson {
     RawJson::of(&serde_json::json!({"action": name}))
-}
-
-/// A guest's text for a terminal: nothing in it can steer the terminal.
-pub fn shown(text: &str) -> String {
-    text.chars().filter(|char| *char == '\n' || !char.is_control()).collect()
 }
 
 impl Outlet for Terminal {
@@ -254,12 +248,12 @@ impl Outlet for Terminal {
                     bar.set_position((progress.progress / total * 1000.0).clamp(0.0, 1000.0) as u64);
                 }
                 if let Some(message) = progress.message {
-                    bar.set_message(shown(&message));
+                    bar.set_message(visible::line(&message).into_owned());
                 }
             }
             Notice::Log { level, data, .. } => {
                 let text = data.decode::<String>().unwrap_or_else(|_| data.as_str().to_owned());
-                bar.suspend(|| eprintln!("{level}: {}", shown(&text)));
+                bar.suspend(|| tell!("{level}: {text}"));
             }
             Notice::Status(_) | Notice::ElicitationComplete { .. } => {}
         }
@@ -339,10 +333,5 @@ mod tests {
         let url = r#"{"mode":"url","message":"m","url":"https://e.com","elicitationId":"1"}"#;
         assert_eq!(asked(url, "")["action"], "decline");
         assert_eq!(asked(url, "y\n"), serde_json::json!({"action": "accept"}));
-    }
-
-    #[test]
-    fn a_guests_text_cannot_steer_the_terminal() {
-        assert_eq!(shown("a\u{1b}[2Jb\u{7}\nc\r"), "a[2Jb\nc");
     }
 }

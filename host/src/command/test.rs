@@ -2,10 +2,10 @@
 
 use super::build::{self, time};
 use super::call::described;
-use super::terminal::shown;
 use super::{WrongUsage, configure, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Flags, StoreChoice};
+use crate::output::{self, GREEN, RED, RESET, Styled, YELLOW, say, tell};
 use crate::project::case::{Case, text_of};
 use crate::project::case_text;
 use crate::project::compare::Mismatch;
@@ -86,7 +86,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let refused = refused(&assembled);
         if !options.json {
             for (file, why) in &refused {
-                println!("FAILED  {file} is not loaded: {why}");
+                say!("FAILED  {file} is not loaded: {why}");
             }
         }
         let dispatch = &assembled.server.dispatch;
@@ -105,7 +105,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                 ran.update()?;
             }
             if !options.json {
-                print!("{}", ran.lines(std::io::stdout().is_terminal()));
+                ran.lines(std::io::stdout().is_terminal()).say();
             }
             all.push(ran);
         }
@@ -114,11 +114,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let took = began.elapsed();
         let failed = all.iter().filter(|ran| !ran.passed()).count();
         if stopped {
-            eprintln!("toolyard: stopped after {} of {} cases", all.len(), cases.len());
+            tell!("toolyard: stopped after {} of {} cases", all.len(), cases.len());
         } else if options.json {
-            println!("{}", report(&all, &refused, took));
+            output::json(report(&all, &refused, took));
         } else {
-            println!("{} passed, {failed} failed, in {}", all.len() - failed, time(took));
+            say!("{} passed, {failed} failed, in {}", all.len() - failed, time(took));
         }
         let code = match (stopped, failed + refused.len()) {
             (true, _) => ExitCode::from(CTRL_C),
@@ -190,29 +190,24 @@ impl Ran<'_> {
         Ok(())
     }
 
-    fn lines(&self, colours: bool) -> String {
+    fn lines(&self, colours: bool) -> Styled {
         let (word, colour) = match (self.updated, self.passed()) {
-            (true, _) => ("updated", "33"),
-            (false, true) => ("ok", "32"),
-            (false, false) => ("FAILED", "31"),
+            (true, _) => ("updated", YELLOW),
+            (false, true) => ("ok", GREEN),
+            (false, false) => ("FAILED", RED),
         };
-        let word = format!("{word:<7}");
-        let word = if colours { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word };
-        let mut out = format!("{word} {}  ({})\n", self.found.name, time(self.took));
+        let (begin, end) = if colours { (colour, RESET) } else { ("", "") };
+        let mut out = Styled::default().control(begin).text(&format!("{word:<7}")).control(end);
+        out = out.text(" ").line(&self.found.name).text(&format!("  ({})\n", time(self.took)));
         if self.passed() {
             return out;
         }
         if let Some(description) = &self.case.description {
-            out.push_str(&format!("    {}\n", shown(description)));
+            out = out.text(&format!("    {description}\n"));
         }
         for mismatch in self.wrong() {
             let text = described(mismatch, colours);
-            for (place, line) in text.lines().enumerate() {
-                match place {
-                    0 => out.push_str(&format!("    {}: {line}\n", mismatch.key)),
-                    _ => out.push_str(&format!("      {line}\n")),
-                }
-            }
+            out = out.text(&format!("    {}: ", mismatch.key)).styled(&text.indented("      "));
         }
         out
     }

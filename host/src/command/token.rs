@@ -1,6 +1,7 @@
 //! `toolyard token`: a token for a client, made here and known to nobody else.
 
 use super::WrongUsage;
+use crate::output::{self, say, tell};
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -53,9 +54,9 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).context("this machine gives no random numbers")?;
     let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(secret));
-    println!("{token}");
-    eprintln!("\nGive the token to the client; it is not shown again. In toolyard.toml write:\n");
-    eprint!("{}", stanza(options, &token));
+    say!("{token}");
+    tell!("\nGive the token to the client; it is not shown again. In toolyard.toml write:\n");
+    output::tell_text(&stanza(options, &token));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,8 +5,10 @@ use super::{configure, start_log};
 use crate::assemble;
 use crate::config::Flags;
 use crate::config::limits::Limits as HostLimits;
+use crate::output::{self, say, tell};
 use clap::Args;
 use std::process::ExitCode;
+use toolyard_dispatch::visible;
 use toolyard_engine::{Limits, PluginReport, PluginState, Plugins, Unit};
 
 /// The options of `tools`.
@@ -20,8 +22,8 @@ pub struct Options {
     limits: bool,
 }
 
-/// Lists what the folder offers, and what in it is not loaded and why. Fails if
-/// anything is not.
+/// Lists what the folder offers, and which plugins and names are not loaded or left out, with the
+/// reasons. Fails if there are any.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     start_log(&config, "error")?;
@@ -43,7 +45,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                     "tool": spec.name(), "taskSupport": support, "plugin": spec.plugin,
                     "digest": spec.digest.to_string(), "description": description,
                 });
-                println!("{line}");
+                output::json(line);
             } else {
                 let first = description.lines().next().unwrap_or_default().to_owned();
                 table.add_row([
@@ -58,9 +60,9 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let providers = snapshot.catalog.providers();
         if !options.json {
             if !snapshot.catalog.is_empty() {
-                println!("{table}");
+                say!("{table}");
             } else if providers.is_empty() {
-                println!("Nothing in {}.", config.plugins.display());
+                say!("Nothing in {}.", config.plugins.display());
             }
         }
         for provider in providers {
@@ -71,7 +73,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                     "plugin": spec.plugin, "digest": spec.digest.to_string(), "prompts": prompts,
                     "resources": spec.has_resources, "completion": spec.has_completion,
                 });
-                println!("{line}");
+                output::json(line);
                 continue;
             }
             let mut offers = Vec::new();
@@ -84,24 +86,32 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             if spec.has_completion {
                 offers.push("completion: yes".to_owned());
             }
-            println!("{}  {}", spec.plugin, offers.join("; "));
+            say!("{}  {}", spec.plugin, visible::line(&offers.join("; ")));
         }
         Ok(print_refused(&snapshot.plugins, options.json))
     })
 }
 
-/// What is not loaded, and why.
+/// Prints which plugins are not loaded or left out, and why.
 fn print_refused(plugins: &[PluginReport], json: bool) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for report in plugins {
+        for why in &report.left_out {
+            code = ExitCode::FAILURE;
+            if json {
+                output::json(serde_json::json!({"plugin": report.file, "leftOut": why}));
+            } else {
+                tell!("left out: {why}");
+            }
+        }
         let (PluginState::Refused { why } | PluginState::Former { why }) = &report.state else {
             continue;
         };
         code = ExitCode::FAILURE;
         if json {
-            println!("{}", serde_json::json!({"plugin": report.file, "refused": why}));
+            output::json(serde_json::json!({"plugin": report.file, "refused": why}));
         } else {
-            eprintln!("not loaded: {}: {why}", report.file);
+            tell!("not loaded: {}: {why}", report.file);
         }
     }
     code
@@ -114,7 +124,7 @@ fn print_limits(plugins: &[PluginReport], host: &HostLimits, json: bool) {
         let mut groups: Vec<(&Limits, Vec<&str>)> = Vec::new();
         for (name, limits) in report.tools.iter().zip(&report.limits) {
             if json {
-                println!("{}", limits_of(report, name, limits, host));
+                output::json(limits_of(report, name, limits, host));
                 continue;
             }
             match groups.iter_mut().find(|(shared, _)| *shared == &**limits) {
@@ -123,7 +133,7 @@ fn print_limits(plugins: &[PluginReport], host: &HostLimits, json: bool) {
             }
         }
         for (limits, names) in groups {
-            println!("{}: {}", report.file, names.join(", "));
+            say!("{}: {}", report.file, visible::line(&names.join(", ")));
             let mut table = table(&["LIMIT", "VALUE", "SET BY", "WHAT IT BOUNDS"]);
             for row in Limits::ROWS {
                 let by = format!("limits.{}", row.key);
@@ -132,7 +142,7 @@ fn print_limits(plugins: &[PluginReport], host: &HostLimits, json: bool) {
             for (key, value, by, sentence) in shared(report, host) {
                 table.add_row([key, &value, by, sentence]);
             }
-            println!("{table}\n");
+            say!("{table}\n");
         }
     }
 }

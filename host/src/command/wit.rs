@@ -1,6 +1,7 @@
 //! `toolyard wit`: the contract with plugins, written into a folder.
 
 use super::WrongUsage;
+use crate::output::say;
 use crate::project::contract::{self, WIT, WORLD};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -57,7 +58,7 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(&options.dir).with_context(|| format!("{shown} cannot be made"))?;
     for (path, bytes) in new {
         std::fs::write(&path, bytes).with_context(|| format!("{} cannot be written", path.display()))?;
-        println!("{}", path.display());
+        say!("{}", path.display());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -83,12 +83,18 @@ limits! {
         "How long a task waits before its second run; twice as long before each further one, at most a minute.";
     lease: Duration = "cluster.lease", "15s",
         "How long a host that shares a PostgreSQL database counts as living after it was last heard of; then others see to its tasks, and it runs them no more.";
+    start_wait: Duration = "cluster.start-wait", "60s",
+        "How long a start waits for a lock in a PostgreSQL database that another process holds, such as a host that brings the schema forward; then it fails and says who holds it.";
     share: bool = "cluster.share", "false",
         "Whether tasks that wait for their turn on one host are run by another one that has room, where hosts share a PostgreSQL database; it must have the same component.";
     waiting_per_principal: u32 = "tasks.waiting-per-principal", "1000",
         "Tasks of one principal that may wait for their turn; over it new ones are refused as busy.";
     live_tasks: u32 = "tasks.live", "20000",
         "Running and waiting tasks in the whole store; over it new ones are refused as busy.";
+    kept_bytes_per_principal: ByteSize = "tasks.kept-bytes-per-principal", "1GiB",
+        "Records, arguments and results that are kept of the tasks of one principal. Over it, those of its tasks that ended first are removed before their ttl; if none has ended, new ones are refused as busy.";
+    kept_bytes: ByteSize = "tasks.kept-bytes", "8GiB",
+        "The same of all principals together; over it, tasks of those principals are removed of whom most is kept.";
     running: u32 = "calls.running", "1000",
         "Calls and tasks that run at once in this host; lowered at start to what the machine can hold.";
     running_per_principal: u32 = "calls.running-per-principal", "64",
@@ -113,6 +119,10 @@ limits! {
         "Whether the rates hold for the user of this machine as well: stdio, and anonymous callers from the loopback address.";
     page: u32 = "lists.page", "200",
         "Entries on one page of a listing; a page of `resources/list` may be longer, because it holds whole pages of plugins.";
+    list_time: Duration = "resources.list-time", "2s",
+        "How long one plugin may take for its part of a list of resources or templates; a plugin that takes longer is left out, and passed over for a while.";
+    list_runs: u32 = "resources.list-runs", "8",
+        "How often one plugin is run at most for one request that lists resources; a plugin that gives that many pages without an entry is left out.";
     question_wait: Duration = "questions.wait", "5min",
         "How long a question that a tool asks waits for the client's answer.";
     question_state: Duration = "questions.state", "1h",
@@ -167,10 +177,16 @@ limits! {
         "The largest component file that is loaded.";
     others_may_write: bool = "plugins.others-may-write", "false",
         "Whether a plugin folder, a component or a manifest may be used that everybody on this machine can change.";
+    data_others_may_write: bool = "data.others-may-write", "false",
+        "Whether the data folder, what is in it and the folder of the audit log may be used though others can write there, or they belong to another user than root and the host's; these can then change tasks and keys.";
     rescan: Duration = "plugins.rescan", "2s",
         "How often the plugin folder is looked at even if no event came.";
     message: ByteSize = "wire.message", "8MiB",
         "The largest message: an HTTP body, or a line on stdin.";
+    body_bytes: ByteSize = "wire.body-bytes", "256MiB",
+        "HTTP bodies that are larger than 64KiB, held at once: while they arrive, and while the call goes on whose arguments they hold; over it the answer is 503 with Retry-After.";
+    body_bytes_per_principal: ByteSize = "wire.body-bytes-per-principal", "64MiB",
+        "The same of one principal; less than `wire.message` refuses messages that large.";
     connections: u32 = "wire.connections", "1024",
         "HTTP connections at once; over it those that do nothing make room, and who finds none within a second is answered 503 with Retry-After. Lowered at start to what descriptors allow.";
     head_time: Duration = "wire.head-time", "15s",
@@ -199,6 +215,10 @@ limits! {
         "Events that one event stream keeps.";
     replay_bytes_per_session: ByteSize = "wire.replay-bytes-per-session", "16MiB",
         "What the ended event streams of one session keep together; over it the oldest are let go.";
+    replay_bytes_in_all: ByteSize = "wire.replay-bytes-in-all", "256MiB",
+        "Bytes that the ended event streams of all sessions keep together; over it the host drops the oldest of the principal that keeps the most.";
+    replay_bytes_per_principal: ByteSize = "wire.replay-bytes-per-principal", "64MiB",
+        "Bytes that the ended event streams of one principal keep together; over it the host drops its oldest.";
     replay_time: Duration = "wire.replay-time", "5min",
         "How long an ended event stream is kept.";
     streams_per_session: u32 = "wire.streams-per-session", "64",

@@ -163,7 +163,8 @@ fn the_page_of_settings_is_the_table() {
          `TOOLYARD_PLUGINS` and so on); `server.name`, `server.title`, `server.instructions`, which are what\n\
          clients are told of this server; `admin.listen` and `admin.names` ([metrics](metrics.md)); and\n\
          `trace.endpoint` and `trace.service` ([tracing](tracing.md)). A file with a table `[plugins]` names the\n\
-         folder there, `plugins.folder`; `plugins.require-digest` lists the SHA-256 digests of the components that\n\
+         folder there, `plugins.folder`, and one with a table `[data]` the data folder, `data.folder`;\n\
+         `plugins.require-digest` lists the SHA-256 digests of the components that\n\
          may be loaded, as `toolyard tools` shows them. `encryption.key-file` names the file with the keys that tasks\n\
          are encrypted with ([store](store.md)); the keys themselves may stand in `TOOLYARD_ENCRYPTION_KEYS` instead.\n\
          `cluster.schema` names the schema in a PostgreSQL database ([cluster](cluster.md)).\n\

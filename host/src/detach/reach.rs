@@ -125,8 +125,23 @@ fn is_nobody(error: &anyhow::Error) -> bool {
 
 /// The connection, once the host has greeted; none if it ends instead.
 async fn greeted(stream: UnixStream, patience: Duration) -> anyhow::Result<Option<Connection>> {
+    let stream = of_same_user(stream)?;
     let greet = move || greeting(stream, patience);
     tokio::task::spawn_blocking(greet).await.context("the greeting was not read")?
+}
+
+/// The connection, if the process that listens is of the same user as this one: it gets
+/// calls and their arguments, and its answers are taken for the tools'.
+fn of_same_user(stream: UnixStream) -> anyhow::Result<UnixStream> {
+    stream.set_nonblocking(true)?;
+    let stream = tokio::net::UnixStream::from_std(stream)?;
+    let user = stream.peer_cred()?.uid();
+    if user != rustix::process::geteuid().as_raw() {
+        bail!("the user {user} listens there; see who has put a socket into the data folder");
+    }
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 fn greeting(stream: UnixStream, patience: Duration) -> anyhow::Result<Option<Connection>> {
@@ -171,5 +186,42 @@ impl Drop for Closing {
     fn drop(&mut self) {
         // It may be closed already.
         let _ = self.0.shutdown(Shutdown::Write);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    /// A listener of this user.
+    fn listener(path: &std::path::Path, user: Option<u32>) -> UnixListener {
+        let path = path.to_owned();
+        let listen = move || {
+            if let Some(user) = user {
+                // Of this thread alone.
+                rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).expect("root may");
+            }
+            UnixListener::bind(path).expect("listens")
+        };
+        std::thread::spawn(listen).join().expect("has ended")
+    }
+
+    #[tokio::test]
+    async fn a_host_of_another_user_is_no_background_host() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join("own");
+        let _own = listener(&own, None);
+        of_same_user(UnixStream::connect(&own).expect("connects")).expect("is ours");
+        // Only root can be another user.
+        if rustix::process::geteuid().is_root() {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+            std::fs::set_permissions(folder.path(), mode).expect("sets");
+            let other = folder.path().join("other");
+            let _other = listener(&other, Some(65534));
+            let refused = of_same_user(UnixStream::connect(&other).expect("connects"));
+            let why = refused.expect_err("is of another user").to_string();
+            assert!(why.contains("the user 65534 listens there"), "{why}");
+        }
     }
 }

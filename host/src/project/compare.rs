@@ -2,9 +2,9 @@
 
 use super::case::{Expect, ExpectedError};
 use super::play::Ending;
+use crate::output::{GREEN, RED, RESET, Styled};
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// How long a difference may be looked for; a coarser one is shown after that.
@@ -189,18 +189,18 @@ fn sorted(value: &Value) -> Value {
 }
 
 /// The difference of two texts, line by line: `-` expected, `+` came.
-pub fn diff(expected: &str, actual: &str, colours: bool) -> String {
-    let mut out = String::new();
-    let paint = |out: &mut String, colour: &str, sign: &str, line: &str| {
-        let line = printable(line.trim_end_matches(['\n', '\r']));
-        // Writing to a String does not fail.
-        let _ = match colours && !colour.is_empty() {
-            true => writeln!(out, "\u{1b}[{colour}m{sign} {line}\u{1b}[0m"),
-            false => writeln!(out, "{sign} {line}"),
-        };
+pub fn diff(expected: &str, actual: &str, colours: bool) -> Styled {
+    let mut out = Styled::default();
+    let paint = |out: &mut Styled, colour: &'static str, sign: &str, line: &str| {
+        let (begin, end) = if colours && !colour.is_empty() { (colour, RESET) } else { ("", "") };
+        let line = line.trim_end_matches(['\n', '\r']);
+        // Tabs stay; a text of one line has no other line end in it.
+        let line = line.replace('\r', "\\r");
+        let styled = std::mem::take(out).control(begin).text(sign).text(" ").text(&line);
+        *out = styled.control(end).text("\n");
     };
-    paint(&mut out, "31", "-", "expected");
-    paint(&mut out, "32", "+", "came");
+    paint(&mut out, RED, "-", "expected");
+    paint(&mut out, GREEN, "+", "came");
     let compared = TextDiff::configure().timeout(DIFF_TIME).diff_lines(expected, actual);
     let mut lines = 0;
     for (place, group) in compared.grouped_ops(AROUND).iter().enumerate() {
@@ -214,8 +214,8 @@ pub fn diff(expected: &str, actual: &str, colours: bool) -> String {
                 return out;
             }
             let (colour, sign) = match change.tag() {
-                ChangeTag::Delete => ("31", "-"),
-                ChangeTag::Insert => ("32", "+"),
+                ChangeTag::Delete => (RED, "-"),
+                ChangeTag::Insert => (GREEN, "+"),
                 ChangeTag::Equal => ("", " "),
             };
             paint(&mut out, colour, sign, change.value());
@@ -225,20 +225,6 @@ pub fn diff(expected: &str, actual: &str, colours: bool) -> String {
     if expected.ends_with('\n') != actual.ends_with('\n') {
         let who = if actual.ends_with('\n') { "what came" } else { "what was expected" };
         paint(&mut out, "", " ", &format!("(only {who} ends with a newline)"));
-    }
-    out
-}
-
-/// A text for a terminal: nothing in it can steer the terminal, and what cannot be seen
-/// is shown.
-fn printable(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    for char in line.chars() {
-        match char {
-            '\t' => out.push(char),
-            char if char.is_control() => out.extend(char.escape_default()),
-            char => out.push(char),
-        }
     }
     out
 }

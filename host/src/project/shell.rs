@@ -73,7 +73,7 @@ pub async fn run(
     }
     match output {
         Output::Terminal => {
-            eprintln!("$ {command}");
+            crate::output::tell!("$ {command}");
             let ours = || std::io::stderr().as_fd().try_clone_to_owned().map_err(Failed::NotStarted);
             shell.stdout(ours()?).stderr(ours()?);
         }

@@ -119,9 +119,9 @@ fn components() -> Vec<(&'static str, Vec<u8>)> {
         ("list_annotations", 12),
         ("list_spins", 13),
         ("list_allocates", 14),
-        ("list_patterns", 15),
-        ("list_surrogate", 16),
-        ("list_icons", 17),
+        ("list_patterns", 19),
+        ("list_surrogate", 20),
+        ("list_icons", 21),
     ] {
         made.push((name, chosen(number)));
     }
@@ -194,7 +194,7 @@ fn nested(levels: usize) -> Vec<u8> {
 }
 
 /// The guest `hostile_lists` that lists by this number.
-fn chosen(number: usize) -> Vec<u8> {
+pub fn chosen(number: usize) -> Vec<u8> {
     const MARK: &[u8] = b"hostile-list-no-";
     let mut bytes = std::fs::read(guests::fixture("hostile_lists")).expect("built");
     let at =

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{RawJson, RpcError, TaskSupport};
 use toolyard_task::recovery::Durability;
-use toolyard_task::tool::{Checked, AskedQuestion, Report, ReportBounds, ToolSpec};
+use toolyard_task::tool::{AskedQuestion, Checked, Report, ReportBounds, ToolSpec};
 use toolyard_task::wire::{ToolDescription, text_result};
 use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
 

@@ -220,6 +220,22 @@ impl TaskStore for Link {
         self.call("held by", || now(self.store.held_by(incarnation))).await
     }
 
+    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        self.call("kept bytes", || now(self.store.kept_bytes(of))).await
+    }
+
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+        self.call("largest owners", || now(self.store.largest_owners(limit))).await
+    }
+
+    async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
+        self.call("ended first", || now(self.store.ended_first(of, limit))).await
+    }
+
+    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
+        self.call("discard", || now(self.store.discard(tasks.clone()))).await
+    }
+
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         self.call("remove", || {
             let stored = |id: &TaskId| now(self.store.read(*id, None)).is_ok_and(|read| read.is_some());

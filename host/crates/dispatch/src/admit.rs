@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use toolyard_task::{Room, Shortage};
+use toolyard_task::{Room, SessionId, Shortage};
 
 /// What a host told counts for so long, if nothing else is heard of it.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -70,7 +70,16 @@ struct State {
     told_none: bool,
 }
 
-/// How much principals run, by their keys.
+/// The name under which other hosts know a principal. The key of an anonymous client contains its
+/// session id, and anyone who has that id can speak as that client.
+pub(crate) fn told_as(key: &Arc<str>) -> Arc<str> {
+    match key.strip_prefix("session:") {
+        None => key.clone(),
+        Some(id) => format!("session-digest:{}", SessionId(id.to_owned()).digest()).into(),
+    }
+}
+
+/// How much principals run, by the names of [`told_as`].
 pub(crate) type Running = Vec<(Arc<str>, u32)>;
 
 /// What principals run on another host.
@@ -203,7 +212,7 @@ impl Admission {
     pub fn round(&self) -> Option<(u64, Running)> {
         let mut state = self.lock();
         let running = state.owners.iter().filter(|(_, counts)| counts.running > 0);
-        let running: Running = running.map(|(owner, counts)| (owner.clone(), counts.running)).collect();
+        let running: Running = running.map(|(owner, counts)| (told_as(owner), counts.running)).collect();
         if std::mem::replace(&mut state.told_none, running.is_empty()) && running.is_empty() {
             return None;
         }
@@ -311,7 +320,11 @@ impl State {
     /// What an owner runs, here and elsewhere.
     fn running_of(&self, owner: &Arc<str>) -> u32 {
         let here = self.owners.get(owner).map_or(0, |counts| counts.running);
-        let elsewhere = self.elsewhere.values().filter_map(|host| host.running.get(owner));
+        if self.elsewhere.is_empty() {
+            return here;
+        }
+        let owner = told_as(owner);
+        let elsewhere = self.elsewhere.values().filter_map(|host| host.running.get(&owner));
         elsewhere.fold(here, |sum, more| sum.saturating_add(*more))
     }
 

@@ -9,7 +9,9 @@
 //! matches is denied; where there are none, everything is allowed.
 
 mod condition;
+mod number;
 mod principals;
+mod reading;
 mod rule;
 
 use crate::Principal;
@@ -18,6 +20,7 @@ pub(crate) use principals::PrincipalPattern;
 pub use rule::{Effect, Miss, Rule, RuleSpec, is_scope};
 use std::collections::BTreeSet;
 use toolyard_protocol::RawJson;
+use toolyard_task::ArgumentValue;
 
 /// Rules of one configuration; a decision may look at each of them several times.
 pub const MOST_RULES: usize = 256;
@@ -130,12 +133,27 @@ impl Authority {
         self.decide(principal, object, &Arguments::Unknown)
     }
 
-    /// Whether the principal may use the object with these arguments.
+    /// Whether the principal may use the object with these arguments, which a guest reads
+    /// as text.
     #[must_use]
     pub fn allows(&self, principal: &Principal, object: Object<'_>, arguments: &RawJson) -> Decision {
+        self.allows_typed(principal, object, arguments, || None)
+    }
+
+    /// Whether the principal may use the object with these arguments. `typed` gives them as
+    /// the guest gets them, where the host turns them into values; it is called only if a
+    /// rule looks at arguments of this object.
+    #[must_use]
+    pub fn allows_typed(
+        &self,
+        principal: &Principal,
+        object: Object<'_>,
+        arguments: &RawJson,
+        typed: impl FnOnce() -> Option<ArgumentValue<'static>>,
+    ) -> Decision {
         // Read only where it matters: they may be megabytes.
-        let arguments = match self.rules.iter().any(Rule::looks_at_arguments) {
-            true => Arguments::given(arguments),
+        let arguments = match self.rules.iter().any(|rule| rule.judges_arguments_of(object)) {
+            true => typed().map_or_else(|| Arguments::given(arguments), Arguments::typed),
             false => Arguments::Unknown,
         };
         self.decide(principal, object, &arguments)
@@ -172,7 +190,7 @@ impl Authority {
         steps
     }
 
-    fn decide(&self, principal: &Principal, object: Object<'_>, arguments: &Arguments) -> Decision {
+    fn decide(&self, principal: &Principal, object: Object<'_>, arguments: &Arguments<'_>) -> Decision {
         if self.rules.is_empty() {
             return Decision::Allowed(None);
         }
@@ -198,7 +216,7 @@ impl Authority {
         principal: &Principal,
         more: Option<&BTreeSet<String>>,
         object: Object<'_>,
-        arguments: &Arguments,
+        arguments: &Arguments<'_>,
     ) -> Option<usize> {
         self.rules.iter().position(|rule| rule.matches(principal, more, object, arguments).is_ok())
     }
@@ -208,7 +226,7 @@ impl Authority {
         &self,
         principal: &Principal,
         object: Object<'_>,
-        arguments: &Arguments,
+        arguments: &Arguments<'_>,
     ) -> Option<Vec<String>> {
         // Only who came with a token can come back with a better one.
         let Principal::Subject(subject) = principal else { return None };
@@ -230,5 +248,7 @@ fn is_plain(uri: &str) -> bool {
     !path.split(['/', ':']).any(|part| part == "." || part == "..")
 }
 
+#[cfg(test)]
+mod spelling_tests;
 #[cfg(test)]
 mod tests;

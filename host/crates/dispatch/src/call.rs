@@ -25,7 +25,7 @@ use toolyard_protocol::{RawJson, RpcError, Timestamp};
 use toolyard_task::audit::{By, Entry, name_of};
 use toolyard_task::store::{CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::Era;
-use toolyard_task::tool::{CheckOrder, Checked, Share};
+use toolyard_task::tool::{Checked, Share};
 use toolyard_task::{Durability, Event, Fence, Outcome, Owner, Refusal, RunEnd, Task, TaskId, Tool};
 
 /// A call, as a transport hands it over.
@@ -165,7 +165,7 @@ impl Dispatch {
         self.permit(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
         let offer = self.offer.load();
         let tool = offer.tool(name).ok_or_else(unknown)?;
-        let permit = self.permit_call(caller, name, &call.params.arguments)?;
+        let permit = self.permit_call(caller, &**tool, &call.params.arguments)?;
         offer.pace(name)?;
         drop(offer);
         let ToolCall { params, terms, stop, outlet, task_outlet } = call;
@@ -260,15 +260,15 @@ impl Dispatch {
     }
 
     /// Drives work that is no task to its end. Most of it ends in its first poll,
-    /// without crossing a thread; the rest goes on elsewhere even if this future is
-    /// dropped. None if it was lost with its runtime.
+    /// without crossing a thread, if it may begin here; the rest goes on elsewhere even
+    /// if this future is dropped. None if it was lost with its runtime.
     pub(crate) async fn to_end<T: Send + 'static>(
         self: &Arc<Self>,
         run: &Arc<Run>,
         slot: Slot,
         mut drive: BoxFuture<'static, T>,
     ) -> Option<T> {
-        if run.work.is_quick()
+        if run.begins_here()
             && let Some(end) = (&mut drive).now_or_never()
         {
             drop(slot);
@@ -285,34 +285,6 @@ impl Dispatch {
         };
         self.tracker.spawn_on(moved, &self.guests);
         told.await.ok()
-    }
-
-    /// Creates a task for a session, once its arguments are known to fit.
-    async fn call_as_task_once_checked(
-        self: &Arc<Self>,
-        caller: &Caller,
-        tool: Arc<Measured>,
-        call: Permitted,
-        checked: Checked,
-        origin: Origin,
-    ) -> Result<CallReply, Fault> {
-        let checked = match checked {
-            Checked::Unfinished => {
-                let stop = call.stop.clone();
-                let order =
-                    CheckOrder { share: self.share(caller), stopped: Arc::new(move || stop.is_set()) };
-                Box::pin(tool.tool().check_fully(call.params.arguments.clone(), order)).await
-            }
-            checked => checked,
-        };
-        match checked {
-            Checked::Fits => self.call_as_task(caller, tool, call, origin).await,
-            Checked::Misfit(wrong) => {
-                tool.misfit();
-                Err(Fault::InvalidParams(wrong))
-            }
-            Checked::Unfinished => Err(Fault::Cancelled),
-        }
     }
 
     pub(crate) async fn call_as_task(
@@ -361,6 +333,7 @@ impl Dispatch {
         }
         run.is_task(&task);
         let run = Arc::new(run);
+        self.make_room_for(&task).await?;
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
         let guard = Runs::register(self, Some(task.id), &run, waiting);
@@ -448,7 +421,7 @@ impl Dispatch {
         let as_task = run.as_task().expect("it was made one before it was spawned");
         let AsTask { id, fence, expires_at, .. } = as_task;
         let (arguments, mut slot) = match place {
-            Place::Slot(slot) => (arguments_of(task), slot),
+            Place::Slot(slot) => (task.arguments.detached(), slot),
             Place::InLine(_) | Place::After(..) => {
                 // What it was given may be large, and is in the store until its turn.
                 drop(task);
@@ -463,11 +436,12 @@ impl Dispatch {
                 }
                 // Durable before the guest begins: a later reader must know that
                 // it may have had effects.
+                // Detached: while the run waits, the rest of the task is not kept for its arguments.
                 match Box::pin(self.change_at_last(id, Event::Started { fence }, expires_at)).await {
-                    Some(Changed::Done(task)) => (arguments_of(task), slot),
+                    Some(Changed::Done(task)) => (task.arguments.detached(), slot),
                     // By this run itself: the store had failed, and had written all the same.
                     Some(Changed::Refused(task, Refusal::AlreadyStarted)) if task.fence == fence => {
-                        (arguments_of(task), slot)
+                        (task.arguments.detached(), slot)
                     }
                     _ => return,
                 }
@@ -617,12 +591,6 @@ pub(crate) fn client(
         // For as long as it runs or waits; what it was cut from is not kept for it.
         progress_token: progress_token.map(|token| token.detached()),
     }
-}
-
-/// The arguments of a task that runs now, which may wait for hours: neither the rest of
-/// the task nor the request that they were cut from is kept for them.
-fn arguments_of(task: Task) -> RawJson {
-    task.arguments.detached()
 }
 
 fn log_store_failure(id: TaskId, error: &StoreError) {

@@ -44,6 +44,7 @@ impl Dispatch {
                     if let Some(outcome) = &next.outcome {
                         // A task with an outcome does not change, so it is counted once.
                         self.metrics.task_ended(outcome);
+                        self.keeps(&next);
                     }
                     // Durable before visible: who is told is told after the commit.
                     // First what is out is taken back, while its line still is.

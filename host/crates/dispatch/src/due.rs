@@ -125,6 +125,7 @@ impl Dispatch {
         if !over.is_empty() {
             self.stores.tasks.remove(&over).await?;
         }
+        self.tidy_kept().await?;
         let published = self.published.swap(false, Ordering::Relaxed);
         if shared {
             self.tell_components(published).await?;

@@ -6,6 +6,7 @@
 //! ports, so everything here runs in tests without any of them.
 
 mod admit;
+mod argument_check;
 mod ask;
 mod asked;
 mod audit;
@@ -19,6 +20,7 @@ mod due;
 mod error;
 mod follow;
 mod grants;
+mod kept;
 mod listing;
 mod membership;
 mod metrics;
@@ -35,6 +37,8 @@ mod rates;
 mod recover;
 mod reports;
 mod requests;
+mod resource_index;
+mod resources;
 mod retrieve;
 mod rounds;
 mod run;
@@ -70,7 +74,7 @@ pub use settings::Settings;
 pub use stop::Stop;
 pub use toolyard_protocol::response::RELATED_TASK;
 pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
-pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
+pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible};
 pub use toolyard_task::audit::{Action, By, Entry, fingerprint, name_of};
 pub use toolyard_task::grant::{AfterGrant, Grant, GrantId, GrantStore, Verdict};
 pub use toolyard_task::node::Neighbour;
@@ -80,7 +84,8 @@ pub use toolyard_task::store::After;
 pub use toolyard_task::task::{Era, Summary};
 pub use toolyard_task::tool::{AskError, GivenAnswer, Report, Spent, ToolSpec};
 pub use toolyard_task::{
-    AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionId, Task, TaskId, Wanted,
+    AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionDigest, SessionId, Task, TaskId,
+    Wanted,
 };
 pub use trace::{CallEnd, EndedCall, Traces};
 pub use weights::{WeightSpec, Weights};
@@ -156,6 +161,8 @@ pub struct Dispatch {
     requests: requests::Requests,
     admission: Arc<admit::Admission>,
     runs: runs::Runs,
+    /// The resources that plugins listed.
+    resources: resource_index::ResourceIndex,
     tracker: TaskTracker,
     waiters: wake::Waiters,
     refusals: audit::Refusals,
@@ -163,6 +170,8 @@ pub struct Dispatch {
     membership: membership::Membership,
     /// Set once the tasks of dead hosts were seen to for the first time.
     recovered: OnceCell<()>,
+    /// How much is kept of tasks.
+    kept: kept::Kept,
     /// Tells this process from others in what they tell each other.
     number: u64,
     /// What was used here of the rates since the others were told.
@@ -212,11 +221,13 @@ impl Dispatch {
             desk: desk::Desk::default(),
             requests: requests::Requests::default(),
             runs: runs::Runs::default(),
+            resources: resource_index::ResourceIndex::default(),
             tracker: TaskTracker::new(),
             waiters: wake::Waiters::default(),
             refusals: audit::Refusals::default(),
             membership: membership::Membership::default(),
             recovered: OnceCell::new(),
+            kept: kept::Kept::default(),
             number,
             used: neighbours::Used::default(),
             announced: AtomicU64::new(0),
@@ -238,6 +249,7 @@ impl Dispatch {
         let measured = self.metrics.measure(&self.catalog(), &catalog);
         let offer = listing::Offer::of(catalog.clone(), measured, &self.offer.load());
         let former = self.offer.swap(Arc::new(offer));
+        self.resources.retain(catalog.providers());
         self.feeds.compare(&former.catalog, &catalog);
         self.published.store(true, Ordering::Relaxed);
     }

@@ -54,6 +54,7 @@ pub(crate) struct Metrics {
     cpu: Family<ToolLabel, Seconds>,
     memory: Histogram,
     created: Counter,
+    discarded: Counter,
     claimed: Counter,
     ended: Family<[(&'static str, &'static str); 1], Counter>,
     denied: Family<[(&'static str, &'static str); 1], Counter>,
@@ -67,6 +68,7 @@ impl Default for Metrics {
             cpu: Family::default(),
             memory: Histogram::new(BYTES),
             created: Counter::default(),
+            discarded: Counter::default(),
             claimed: Counter::default(),
             ended: Family::default(),
             denied: Family::default(),
@@ -165,6 +167,11 @@ impl Metrics {
         }
     }
 
+    /// So many ended tasks were removed before their ttl.
+    pub fn tasks_discarded(&self, count: u32) {
+        self.discarded.inc_by(count.into());
+    }
+
     /// A task is durable.
     pub fn task_created(&self) {
         self.created.inc();
@@ -214,6 +221,11 @@ impl Metrics {
             "The most linear memory that a run had, of runs that ended by themselves",
             Unit::Bytes,
             self.memory.clone(),
+        );
+        registry.register(
+            "toolyard_tasks_discarded",
+            "Ended tasks that this host removed before their ttl to make room",
+            self.discarded.clone(),
         );
         registry.register("toolyard_tasks_created", "Tasks that this host created", self.created.clone());
         registry.register(

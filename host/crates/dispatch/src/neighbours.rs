@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolyard_task::gossip::LONGEST;
 use toolyard_task::tool::Change;
 use toolyard_task::wire::{LogLevel, Progress, RawJson};
-use toolyard_task::{SessionId, TaskId};
+use toolyard_task::{SessionDigest, SessionId, TaskId};
 
 /// Principals whose use is told of, at once; of more it is not told.
 const MOST: usize = 10_000;
@@ -26,12 +26,13 @@ const MOST: usize = 10_000;
 #[serde(rename_all = "snake_case")]
 enum Word {
     /// A notice for the client of a session, which listens on another host, perhaps.
-    Notice { session: SessionId, task: Option<TaskId>, notice: Passed },
+    Notice { session: SessionDigest, task: Option<TaskId>, notice: Passed },
     /// A guest says that something has changed.
     Changed { what: Said },
     /// So much of their rates these have used here since the last word.
     Used { by: Vec<(Who, Operation, u32)> },
-    /// So many runs these have now on the host of this number; in this round of words.
+    /// So many runs these have now on the host of this number; in this round of words. They
+    /// go by the names of [`crate::admit::told_as`].
     Running { host: u64, round: u64, of: Vec<(Arc<str>, u32)> },
 }
 
@@ -116,7 +117,7 @@ impl Dispatch {
                 Passed::ElicitationComplete { elicitation_id: elicitation_id.clone() }
             }
         };
-        self.tell(&Word::Notice { session: session.clone(), task, notice });
+        self.tell(&Word::Notice { session: session.digest(), task, notice });
     }
 
     /// Tells the others what a guest here says has changed.
@@ -210,8 +211,9 @@ impl Dispatch {
         }
     }
 
-    async fn deliver(&self, session: &SessionId, task: Option<TaskId>, notice: Passed) {
-        let Some(reach) = self.reach.get().filter(|reach| reach.listens(session, task)) else { return };
+    async fn deliver(&self, session: &SessionDigest, task: Option<TaskId>, notice: Passed) {
+        let Some(reach) = self.reach.get() else { return };
+        let Some(session) = reach.listening(session, task) else { return };
         let notice = match notice {
             Passed::Progress { token, progress, total, message } => {
                 Notice::Progress { token, progress: Progress { progress, total, message } }
@@ -224,14 +226,14 @@ impl Dispatch {
                 let Some(id) = task else { return };
                 let Ok(Some(read)) = self.stores.tasks.read(id, None).await else { return };
                 // A word names the session; the record says whose it is.
-                if read.task.session.as_ref() != Some(session) {
+                if read.task.session.as_ref() != Some(&session) {
                     return;
                 }
                 Notice::Status(read.task.view())
             }
             Passed::ElicitationComplete { elicitation_id } => Notice::ElicitationComplete { elicitation_id },
         };
-        reach.outlet(Some(session)).notify(task, notice);
+        reach.outlet(Some(&session)).notify(task, notice);
     }
 }
 
@@ -267,7 +269,7 @@ mod tests {
             Passed::Status,
             Passed::ElicitationComplete { elicitation_id: "e".into() },
         ];
-        let session = SessionId("s".into());
+        let session = SessionId("s".into()).digest();
         let passed = notices.map(|notice| Word::Notice { session: session.clone(), task: None, notice });
         let used = Word::Used {
             by: vec![

@@ -122,6 +122,7 @@ impl Dispatch {
     /// Guests in another process have said that things changed, and what is not known
     /// any more.
     pub fn announce_anything(&self) {
+        self.resources.changed(None);
         for change in [Change::Tools, Change::Prompts, Change::Resources] {
             self.announce(change);
         }

@@ -10,6 +10,7 @@ use crate::authority::{Authority, Decision, Kind, Object};
 use crate::query::Caller;
 use crate::{Dispatch, Fault};
 use toolyard_protocol::RawJson;
+use toolyard_task::Tool;
 
 /// The right to do what was asked for. Made by the checks in this file only.
 #[derive(Debug)]
@@ -73,16 +74,19 @@ impl Dispatch {
     pub(crate) fn permit_call(
         &self,
         caller: &Caller,
-        tool: &str,
+        tool: &dyn Tool,
         arguments: &RawJson,
     ) -> Result<Permit, Fault> {
         let policy = self.policy();
-        let decision = policy.authority.allows(&caller.principal, Object::Tool(tool), arguments);
-        self.note(caller, &policy.authority, Object::Tool(tool), &decision);
+        let name = tool.spec().name();
+        let object = Object::Tool(name);
+        let typed = || tool.typed_arguments(arguments);
+        let decision = policy.authority.allows_typed(&caller.principal, object, arguments, typed);
+        self.note(caller, &policy.authority, object, &decision);
         match decision {
             Decision::Allowed(_) => Ok(Permit(())),
             Decision::NeedsScopes(scopes) => Err(Fault::InsufficientScope(scopes)),
-            Decision::Denied(_) => Err(Fault::ArgumentsDenied(tool.to_owned())),
+            Decision::Denied(_) => Err(Fault::ArgumentsDenied(name.to_owned())),
         }
     }
 

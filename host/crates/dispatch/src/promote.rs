@@ -202,6 +202,7 @@ impl Run {
             questions: self.asked().answered(fence.attempt, new.created_at),
             ..new
         };
+        dispatch.make_room_for(&new).await?;
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
         let guard = Runs::register(dispatch, Some(new.id), self, false);

@@ -21,7 +21,7 @@ use toolyard_task::audit::{By, name_of};
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
 use toolyard_task::store::StoreError;
 use toolyard_task::tool::{Checked, Share};
-use toolyard_task::{Event, Incarnation, Owner, SessionId, Task, TaskId};
+use toolyard_task::{Event, Incarnation, Owner, SessionDigest, SessionId, Task, TaskId};
 
 /// Tasks that are seen to at once, so that they share commits.
 const AT_ONCE: usize = 64;
@@ -34,11 +34,11 @@ pub trait Reach: Send + Sync + 'static {
     /// Where notices go for the client of a task, and where it is asked.
     fn outlet(&self, session: Option<&SessionId>) -> Arc<dyn Outlet>;
 
-    /// Whether the client of this session has a stream open here that may carry what
+    /// The session of this digest, if its client has a stream open here that may carry what
     /// belongs to the task.
-    fn listens(&self, session: &SessionId, task: Option<TaskId>) -> bool {
+    fn listening(&self, session: &SessionDigest, task: Option<TaskId>) -> Option<SessionId> {
         let _ = (session, task);
-        false
+        None
     }
 }
 

@@ -1,8 +1,9 @@
-//! Resources, prompts and completion: each request is a run of one plugin, or of
-//! several one after the other (R-2 to R-5, PR-2 to PR-4, CO-1 to CO-3).
+//! Prompts and completion, and how one plugin is asked for such things (PR-2 to PR-4,
+//! CO-1 to CO-3). Resources, for which several plugins are asked, are in
+//! [`resources`](crate::resources).
 
-use crate::admit::Claim;
-use crate::authority::{Kind, Object};
+use crate::admit::{Claim, Full};
+use crate::authority::Object;
 use crate::call::client;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
@@ -14,10 +15,10 @@ use crate::stop::Stop;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
+use std::time::Duration;
 use toolyard_protocol::completion::{CompleteParams, Reference, has_variable};
 use toolyard_protocol::page::page;
 use toolyard_protocol::prompts::{GetParams, PromptDescription};
-use toolyard_protocol::resources::{not_found, uri_of};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Provider;
@@ -48,149 +49,73 @@ pub enum Fetched {
 }
 
 /// What a run of a plugin came to.
-enum Served {
+pub(crate) enum Served {
     Done(Retrieved),
     InputRequired(InputRequired),
 }
 
-/// Where a listing of resources goes on: in this plugin, from this cursor of its
-/// own.
-type Position = (String, Option<String>);
+/// Why a run of a plugin gave nothing.
+pub(crate) enum Missed {
+    /// There was no place for it.
+    Full(Full),
+    /// It did not end in this time.
+    Late(Duration),
+    /// It was late before and is not asked for a while.
+    PassedOver,
+    /// The plugin said so, or failed.
+    Failed(RpcError),
+    /// The whole request ends.
+    Over(Fault),
+}
+
+impl Missed {
+    /// The fault, where the request was for this plugin alone.
+    pub fn fault(self, dispatch: &Dispatch) -> Fault {
+        match self {
+            Self::Full(full) => dispatch.busy(full),
+            Self::Late(time) => Fault::Answered(RpcError::internal(format!(
+                "The plugin did not answer within {time:?} (`resources.list-time`)"
+            ))),
+            Self::PassedOver => Fault::Answered(RpcError::internal(
+                "The plugin did not answer in time before and is not asked for a while",
+            )),
+            Self::Failed(error) => Fault::Answered(error),
+            Self::Over(fault) => fault,
+        }
+    }
+}
+
+/// How long a run may take, and where it begins.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound {
+    /// None: as long as the limits of the plugin allow.
+    pub time: Option<Duration>,
+    /// Whether it may begin on the thread that serves the client. Not where several begin
+    /// at once: each may compute there for a while.
+    pub here: bool,
+}
+
+impl Bound {
+    /// For a request that is for one plugin.
+    pub const NONE: Self = Self { time: None, here: true };
+}
+
+/// Stops a run when dropped, so that no run outlives its waiter.
+struct StopsRun<'a> {
+    stop: Arc<Stop>,
+    provider: &'a Arc<dyn Provider>,
+}
+
+impl Drop for StopsRun<'_> {
+    fn drop(&mut self) {
+        if self.stop.set() {
+            // After the flag: the guest must see it when it looks.
+            self.provider.interrupt();
+        }
+    }
+}
 
 impl Dispatch {
-    /// The result of `resources/list`. A plugin that fails is left out, so
-    /// that it hides nobody else's resources.
-    ///
-    /// # Errors
-    /// [`Fault::InvalidCursor`], [`Fault::Busy`], [`Fault::Cancelled`].
-    pub async fn list_resources(
-        self: &Arc<Self>,
-        request: Request<'_>,
-        cursor: Option<&str>,
-    ) -> Result<RawJson, Fault> {
-        const SCOPE: &str = "resources";
-        let from = match cursor {
-            Some(cursor) => {
-                let position = self.open_cursor(SCOPE, cursor).await?;
-                Some(serde_json::from_str::<Position>(&position).map_err(|_| Fault::InvalidCursor)?)
-            }
-            None => None,
-        };
-        let Some(permit) = self.permit_list(request.caller, Kind::Resource) else {
-            return Ok(page("resources", [].iter(), None));
-        };
-        let shown = |entry: &RawJson| {
-            uri_of(entry).is_some_and(|uri| self.shows(request.caller, Object::Resource(&uri)))
-        };
-        let mut inside = from.as_ref().and_then(|(_, cursor)| cursor.clone());
-        let first = from.map(|(plugin, _)| plugin).unwrap_or_default();
-        let providers = self.providers(|spec| spec.has_resources && spec.plugin >= first);
-        // A cursor into a plugin that is gone means nothing to the next one.
-        if providers.first().is_none_or(|provider| provider.spec().plugin != first) {
-            inside = None;
-        }
-        let enough = self.settings.page as usize;
-        let names: Vec<String> = providers.iter().map(|provider| provider.spec().plugin.clone()).collect();
-        let mut entries = Vec::new();
-        let mut next: Option<Position> = None;
-        for (place, provider) in providers.into_iter().enumerate() {
-            if entries.len() >= enough {
-                break;
-            }
-            loop {
-                let retrieval = Retrieval::Resources { cursor: inside.take() };
-                match self.retrieve(&permit, &request, &provider, retrieval).await {
-                    Ok(Served::Done(Retrieved::Resources { entries: more, next })) => {
-                        entries.extend(more.into_iter().filter(shown));
-                        inside = next;
-                    }
-                    Ok(_) => {}
-                    Err(Fault::Answered(error)) => left_out(&provider, &error),
-                    Err(fault) => return Err(fault),
-                }
-                if inside.is_none() || entries.len() >= enough {
-                    break;
-                }
-            }
-            next = match inside.take() {
-                Some(inside) => Some((provider.spec().plugin.clone(), Some(inside))),
-                None => names.get(place + 1).map(|plugin| (plugin.clone(), None)),
-            };
-        }
-        let next = match next {
-            Some(position) => Some(self.seal_cursor(SCOPE, RawJson::of(&position).as_str()).await?),
-            None => None,
-        };
-        Ok(page("resources", entries.iter(), next.as_deref()))
-    }
-
-    /// The result of `resources/templates/list`, all on one page.
-    ///
-    /// # Errors
-    /// [`Fault::InvalidCursor`] for any cursor, since none is given; else as
-    /// [`Dispatch::list_resources`].
-    pub async fn list_templates(
-        self: &Arc<Self>,
-        request: Request<'_>,
-        cursor: Option<&str>,
-    ) -> Result<RawJson, Fault> {
-        if cursor.is_some() {
-            return Err(Fault::InvalidCursor);
-        }
-        let mut entries = Vec::new();
-        if let Some(permit) = self.permit_list(request.caller, Kind::Resource) {
-            for provider in self.providers(|spec| spec.has_resources) {
-                let templates = self.templates(&permit, &request, &provider).await?.into_iter();
-                let shown = templates.filter(|(uri, _)| self.shows(request.caller, Object::Resource(uri)));
-                entries.extend(shown.map(|(_, entry)| entry));
-            }
-        }
-        Ok(page("resourceTemplates", entries.iter(), None))
-    }
-
-    /// The templates of one plugin; none if it fails.
-    async fn templates(
-        self: &Arc<Self>,
-        permit: &Permit,
-        request: &Request<'_>,
-        provider: &Arc<dyn Provider>,
-    ) -> Result<Vec<(String, RawJson)>, Fault> {
-        match self.retrieve(permit, request, provider, Retrieval::Templates).await {
-            Ok(Served::Done(Retrieved::Templates(templates))) => Ok(templates),
-            Ok(_) => Ok(Vec::new()),
-            Err(Fault::Answered(error)) => {
-                left_out(provider, &error);
-                Ok(Vec::new())
-            }
-            Err(fault) => Err(fault),
-        }
-    }
-
-    /// The result of `resources/read`: of the first plugin, by name, that
-    /// has the resource.
-    ///
-    /// # Errors
-    /// [`Fault::Answered`]: `-32002` if nobody has it, or what the plugin
-    /// said; else as [`Dispatch::list_resources`].
-    pub async fn read_resource(self: &Arc<Self>, request: Request<'_>, uri: &str) -> Result<Fetched, Fault> {
-        let unknown = || Fault::Answered(not_found(uri));
-        let permit =
-            self.permit(request.caller, Object::Resource(uri)).map_err(|denial| denial.or(unknown))?;
-        let mut failed = None;
-        for provider in self.providers(|spec| spec.has_resources) {
-            match self.retrieve(&permit, &request, &provider, Retrieval::Read { uri: uri.to_owned() }).await {
-                Ok(Served::Done(Retrieved::Contents(Some(contents)))) => return Ok(Fetched::Done(contents)),
-                Ok(Served::InputRequired(input)) => return Ok(Fetched::InputRequired(input)),
-                Ok(_) => {}
-                Err(Fault::Answered(error)) => {
-                    failed.get_or_insert(error);
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
-        Err(failed.map_or_else(unknown, Fault::Answered))
-    }
-
     /// The result of `prompts/list` (PR-2).
     ///
     /// # Errors
@@ -292,52 +217,82 @@ impl Dispatch {
         }
     }
 
-    async fn provider_of_template(
+    /// One run of a plugin, as long as the limits of the plugin allow.
+    pub(crate) async fn retrieve(
         self: &Arc<Self>,
         permit: &Permit,
         request: &Request<'_>,
-        template: &str,
-    ) -> Result<Option<Arc<dyn Provider>>, Fault> {
-        for provider in self.providers(|spec| spec.has_resources) {
-            let templates = self.templates(permit, request, &provider).await?;
-            if templates.iter().any(|(known, _)| known == template) {
-                return Ok(Some(provider));
-            }
+        provider: &Arc<dyn Provider>,
+        retrieval: Retrieval,
+    ) -> Result<Served, Fault> {
+        let served = self.retrieve_within(permit, request, provider, retrieval, Bound::NONE).await;
+        served.map_err(|missed| missed.fault(self))
+    }
+
+    /// One run of a plugin within bounds. It is stopped when its time is up, when its
+    /// client cancels or is gone, and when this future is dropped.
+    pub(crate) async fn retrieve_within(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        provider: &Arc<dyn Provider>,
+        retrieval: Retrieval,
+        bound: Bound,
+    ) -> Result<Served, Missed> {
+        if self.closing.is_set() {
+            return Err(Missed::Over(Fault::Closing));
         }
-        Ok(None)
+        let stops = StopsRun { stop: Arc::new(Stop::default()), provider };
+        let run = self.run_provider(permit, request, provider, retrieval, (stops.stop.clone(), bound.here));
+        let time = async {
+            match bound.time {
+                Some(time) => {
+                    tokio::time::sleep(time).await;
+                    time
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            served = run => {
+                // It has ended; there is nothing to interrupt.
+                stops.stop.set();
+                served
+            }
+            () = request.stop.wait() => Err(Missed::Over(if self.closing.is_set() {
+                Fault::Closing
+            } else {
+                Fault::Cancelled
+            })),
+            time = time => Err(Missed::Late(time)),
+        }
     }
 
-    fn providers(
-        &self,
-        wanted: impl Fn(&toolyard_task::provider::ProviderSpec) -> bool,
-    ) -> Vec<Arc<dyn Provider>> {
-        self.catalog().providers().iter().filter(|provider| wanted(provider.spec())).cloned().collect()
-    }
-
-    /// One run of a plugin.
-    async fn retrieve(
+    async fn run_provider(
         self: &Arc<Self>,
         _permit: &Permit,
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
-    ) -> Result<Served, Fault> {
-        if self.closing.is_set() {
-            return Err(Fault::Closing);
-        }
+        (stop, here): (Arc<Stop>, bool),
+    ) -> Result<Served, Missed> {
         let rounds = match (&request.retry, about(request.caller, &retrieval)) {
-            (Some(retry), Some(about)) => Some(Rounds::begin(self, about, retry.clone()).await?),
+            (Some(retry), Some(about)) => {
+                Some(Rounds::begin(self, about, retry.clone()).await.map_err(Missed::Over)?)
+            }
             _ => None,
         };
         let work = Work::Provider(provider.clone());
         let share = self.share(request.caller);
         let claim = Claim { owner: share.account.clone(), work: work.clone() };
-        let mut slot = self.admission.admit(claim).map_err(|full| self.busy(full))?;
+        let mut slot = self.admission.admit(claim).map_err(Missed::Full)?;
         let client = client(request.caller, share, request.outlet.clone(), request.progress_token.clone());
-        let mut run = Run::new(self.clone(), work, request.stop.clone(), client);
+        let mut run = Run::new(self.clone(), work, stop, client);
         // Lists, and the search for a resource, go through every plugin: nobody is to
         // be asked for plugins that have nothing to do with it.
         run.asks_permission = matches!(retrieval, Retrieval::Prompt { .. });
+        run.begins_elsewhere = !here;
         if request.retry.is_some() && rounds.is_none() {
             // 26M-1: with any other request a stateless client is asked nothing.
             run.capabilities = RawJson::empty_object();
@@ -345,18 +300,21 @@ impl Dispatch {
         run.rounds = rounds;
         let run = Arc::new(run);
         let work = provider.clone().serve(retrieval, slot.room(), run.clone());
+        let over = || Missed::Over(if self.closing.is_set() { Fault::Closing } else { Fault::Cancelled });
         match self.to_end(&run, slot, run.clone().drive(work).boxed()).await {
             Some(Driven::Done(RetrievalEnd::Done(retrieved))) => Ok(Served::Done(retrieved)),
-            Some(Driven::Suspended) if !request.stop.is_set() => match &run.rounds {
-                Some(rounds) => Ok(Served::InputRequired(rounds.outcome(self).await?)),
-                None => Err(Fault::Cancelled),
+            Some(Driven::Suspended) if !run.stop.is_set() => match &run.rounds {
+                Some(rounds) => {
+                    let input = rounds.outcome(self).await.map_err(Missed::Over)?;
+                    Ok(Served::InputRequired(input))
+                }
+                None => Err(over()),
             },
-            Some(Driven::Done(RetrievalEnd::Failed(error))) => Err(Fault::Answered(error)),
+            Some(Driven::Done(RetrievalEnd::Failed(error))) => Err(Missed::Failed(error)),
             Some(Driven::Panicked) => {
-                Err(Fault::Answered(RpcError::internal("The engine failed during this request")))
+                Err(Missed::Failed(RpcError::internal("The engine failed during this request")))
             }
-            _ if self.closing.is_set() => Err(Fault::Closing),
-            _ => Err(Fault::Cancelled),
+            _ => Err(over()),
         }
     }
 }
@@ -372,8 +330,4 @@ fn about(caller: &Caller, retrieval: &Retrieval) -> Option<About> {
         }
         Retrieval::Resources { .. } | Retrieval::Templates | Retrieval::Complete { .. } => None,
     }
-}
-
-fn left_out(provider: &Arc<dyn Provider>, error: &RpcError) {
-    tracing::warn!(plugin = provider.spec().plugin, %error, "a plugin could not list its resources and is left out");
 }

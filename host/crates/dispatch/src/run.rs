@@ -25,9 +25,7 @@ use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
 use toolyard_task::task::Era;
-use toolyard_task::tool::{
-    AskError, AskedQuestion, CallInfo, CheckOrder, Checked, GivenAnswer, Report, Share, Spent,
-};
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, Change, GivenAnswer, Report, Share, Spent};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
 use toolyard_task::{
@@ -77,6 +75,8 @@ pub(crate) struct Run {
     pub asks_permission: bool,
     /// Whether its arguments are known to fit; else it checks them before the guest begins.
     pub is_checked: bool,
+    /// Whether it begins elsewhere than on the thread that serves its client.
+    pub begins_elsewhere: bool,
     pub permissions: Permissions,
     pub work: Work,
     /// The trace that the guest's own requests belong to.
@@ -135,6 +135,7 @@ impl Run {
             capabilities: client.capabilities,
             asks_permission: true,
             is_checked: true,
+            begins_elsewhere: false,
             permissions: Permissions::default(),
             reports: Mutex::new(Reports::new(work.bounds())),
             work,
@@ -206,18 +207,9 @@ impl Run {
         end
     }
 
-    /// Runs a tool once its arguments have been checked to the end, as part of the run.
-    async fn check_and_run(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
-        let run = self.clone();
-        let order = CheckOrder { share: self.share.clone(), stopped: Arc::new(move || run.stop.is_set()) };
-        match tool.tool().check_fully(arguments.clone(), order).await {
-            Checked::Fits => tool.tool().run(arguments, room, self).await,
-            Checked::Misfit(wrong) => {
-                tool.misfit();
-                RunEnd::Result { is_error: true, result: text_result(&wrong, true), message: Some(wrong) }
-            }
-            Checked::Unfinished => RunEnd::Stopped,
-        }
+    /// Whether it may begin on the thread that serves its client.
+    pub fn begins_here(&self) -> bool {
+        !self.begins_elsewhere && self.work.is_quick()
     }
 
     /// Whether it has to wait for its client's next request.
@@ -406,7 +398,12 @@ impl RunContext for Run {
                 self.lock().status(message);
             }
             Report::Log { level, logger, data } => return self.log(level, logger, data),
-            Report::Changed(change) => return self.dispatch.announce(change),
+            Report::Changed(change) => {
+                if change == Change::Resources {
+                    self.dispatch.resources.changed(Some(self.work.plugin()));
+                }
+                return self.dispatch.announce(change);
+            }
             Report::ElicitationComplete { key } => {
                 let agreed = self.asked().agreed_to(&key);
                 if let Some(elicitation_id) = agreed {

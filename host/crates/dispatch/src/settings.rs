@@ -29,6 +29,10 @@ pub struct Settings {
     pub admission: Bounds,
     /// Live tasks in the whole store, running and waiting.
     pub live_tasks: u32,
+    /// Bytes that are kept of the tasks of one owner.
+    pub kept_bytes_per_owner: u64,
+    /// The same of all owners.
+    pub kept_bytes: u64,
     /// How long a question waits for its answer (milliseconds).
     pub question_ms: u64,
     /// How long a question of a task waits for a client to ask for the task's
@@ -46,6 +50,10 @@ pub struct Settings {
     pub retry_after_ms: u64,
     /// Entries on a page of a listing.
     pub page: u32,
+    /// How long one plugin may take for its part of a list of resources (milliseconds).
+    pub list_ms: u64,
+    /// How often one plugin is run at most for one request that lists resources.
+    pub list_runs: u32,
     /// Lasting permissions of one principal that are kept.
     pub permissions: u32,
     /// Sessions that are kept.

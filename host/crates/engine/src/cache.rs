@@ -1,19 +1,25 @@
 //! Machine code on disk, by what it was made of.
 //!
 //! Loading machine code means trusting it like one's own program, so it is only
-//! taken from a folder that nobody else can write to, and only if its checksum is
-//! that which was noted when it was written. For each component there are two
+//! taken from a folder that nobody else can write to, from a file that is ours, and only
+//! if its checksum is that which was noted when it was written. The folder is opened once
+//! and held: whoever can rename it, since the folder around it is open to others, does
+//! not put another one in its place. For each component there are two
 //! files: `KEY.cwasm`, and `KEY.json` with the checksum and, once it is known,
 //! what the component said that it offers. Where the component was made of a core
 //! module, it is kept as `KEY.wasm`, its checksum before it.
 
 use crate::error::StartError;
+use rustix::fs::{AtFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::fs::File;
 use std::hash::{Hash, Hasher};
-use std::io::{ErrorKind, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_task::wire::{PromptDescription, ToolDescription};
 use wasmtime::component::Component;
@@ -22,10 +28,14 @@ use wasmtime::component::Component;
 const CHECKSUM_BYTES: usize = 32;
 /// How much of a file is read at once.
 const PIECE_BYTES: usize = 64 << 10;
+/// The bits of a mode that let others write.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// The folder.
 pub(crate) struct Cache {
+    /// Where it was when it was opened, for people and to remove it.
     dir: PathBuf,
+    handle: Arc<File>,
     /// Removed at the end, where the host named none.
     ours_alone: bool,
 }
@@ -49,9 +59,8 @@ struct Check {
 }
 
 impl Check {
-    /// Of a file, without having it in memory.
-    fn of(path: &Path) -> std::io::Result<Self> {
-        let mut file = std::fs::File::open(path)?;
+    /// Of a file from its beginning, without having it in memory.
+    fn of(mut file: &File) -> std::io::Result<Self> {
         let mut piece = vec![0; PIECE_BYTES];
         let (mut bytes, mut sum) = (0, crc32fast::Hasher::new());
         loop {
@@ -110,19 +119,24 @@ impl Cache {
         if !found.is_dir() {
             return Err(refuse("it is not a folder".to_owned()));
         }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle =
+            rustix::fs::open(&dir, flags, Mode::empty()).map_err(|error| refuse(error.to_string()))?;
+        let handle = File::from(handle);
+        let found = handle.metadata().map_err(|error| refuse(error.to_string()))?;
         if found.uid() != rustix::process::geteuid().as_raw() {
-            return Err(refuse("it belongs to somebody else".to_owned()));
+            return Err(refuse("it belongs to another user".to_owned()));
         }
-        if found.mode() & 0o022 != 0 {
+        if found.mode() & OTHERS_WRITE != 0 {
             return Err(refuse("others may write to it; `chmod 700` it".to_owned()));
         }
-        Ok(Self { dir, ours_alone })
+        Ok(Self { dir, handle: Arc::new(handle), ours_alone })
     }
 
     /// The name under which code for this component is kept.
     pub fn key(&self, engine: &wasmtime::Engine, digest: &str) -> String {
         let mut hasher = Sha256::new();
-        hasher.update(b"toolyard-3\0");
+        hasher.update(b"toolyard-4\0");
         hasher.update(compatibility(engine));
         hasher.update(digest);
         hex(&hasher.finalize())
@@ -131,7 +145,7 @@ impl Cache {
     /// The code of this key, if it is there and whole.
     pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<Kept> {
         self.take(engine, key).unwrap_or_else(|why| {
-            let path = self.code_path(key);
+            let path = self.dir.join(code_name(key));
             tracing::warn!(path = %path.display(), "machine code in the cache is not taken; compiling again: {why}");
             None
         })
@@ -139,43 +153,84 @@ impl Cache {
 
     /// The same; `None` if it is not there, an error if it is and is no good.
     fn take(&self, engine: &wasmtime::Engine, key: &str) -> Result<Option<Kept>, String> {
-        let path = self.code_path(key);
-        let note = std::fs::read(self.note_path(key)).ok();
-        let note = note.and_then(|note| serde_json::from_slice::<Note>(&note).ok());
-        let (Some(note), Ok(code)) = (note, Check::of(&path)) else { return Ok(None) };
-        if note.code != code {
+        let Some(note) = self.note(key)? else { return Ok(None) };
+        let Some(file) = self.open_own(&code_name(key))? else { return Ok(None) };
+        if Check::of(&file).map_err(|error| error.to_string())? != note.code {
             return Err("it is damaged".to_owned());
         }
-        // SAFETY: the file was written by this program for an engine of this
-        // configuration: only we can write to the folder, and the checksum noted
-        // at that time is right.
-        let component = unsafe { Component::deserialize_file(engine, &path) };
-        let component = component.map_err(|error| format!("{error:#}"))?;
+        let component = component_of(engine, &file).map_err(|error| format!("{error:#}"))?;
         Ok(Some(Kept { component, offer: note.whole_offer() }))
     }
 
-    /// A path for a file that will become code or was the compiler's input; the
+    /// The note beside the code; `None` also if the file is not a valid note.
+    fn note(&self, key: &str) -> Result<Option<Note>, String> {
+        let note = self.read_own(&note_name(key))?;
+        Ok(note.and_then(|note| serde_json::from_slice(&note).ok()))
+    }
+
+    /// A file of the folder, if it exists.
+    ///
+    /// # Errors
+    /// If another user could have written it, or it is not a regular file.
+    fn open_own(&self, name: &str) -> Result<Option<File>, String> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&*self.handle, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let found = file.metadata().map_err(|error| error.to_string())?;
+        if !found.is_file() {
+            return Err("it is not a regular file".to_owned());
+        }
+        if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & OTHERS_WRITE != 0 {
+            return Err("another user could have written it".to_owned());
+        }
+        Ok(Some(file))
+    }
+
+    fn read_own(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let Some(mut file) = self.open_own(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        Ok(Some(bytes))
+    }
+
+    /// The folder, for a process that is to work in it.
+    pub fn handle(&self) -> Arc<File> {
+        self.handle.clone()
+    }
+
+    /// A name for a file that will become code or was the compiler's input; the
     /// file is removed when this is dropped.
-    pub fn scratch(&self, suffix: &str) -> Scratch {
-        Scratch(self.dir.join(format!(".{}.{suffix}", unique())))
+    pub fn scratch(&self, suffix: &str) -> Scratch<'_> {
+        Scratch { cache: self, name: format!(".{}.{suffix}", unique()) }
     }
 
     /// Keeps code under this key and loads it from there.
-    pub fn keep(&self, engine: &wasmtime::Engine, key: &str, code: &Scratch) -> Result<Component, String> {
+    pub fn keep(
+        &self,
+        engine: &wasmtime::Engine,
+        key: &str,
+        code: &Scratch<'_>,
+    ) -> Result<Component, String> {
         let failed = |error: std::io::Error| format!("the machine code could not be stored: {error}");
-        let note = Note { code: Check::of(&code.0).map_err(failed)?, offer: None, offer_sum: None };
-        std::fs::rename(&code.0, self.code_path(key)).map_err(failed)?;
+        let gone = || "the machine code is gone".to_owned();
+        let file = self.open_own(&code.name)?.ok_or_else(gone)?;
+        let note = Note { code: Check::of(&file).map_err(failed)?, offer: None, offer_sum: None };
+        code.rename(&code_name(key)).map_err(failed)?;
         self.write_note(key, &note).map_err(failed)?;
         let taken = self.take(engine, key).map_err(|why| format!("the machine code is not taken: {why}"))?;
-        taken.map(|kept| kept.component).ok_or_else(|| "the machine code is gone".to_owned())
+        taken.map(|kept| kept.component).ok_or_else(gone)
     }
 
     /// Keeps what a component offers. Failing to costs only time later.
     pub fn keep_offer(&self, key: &str, offer: &Offer) {
-        let kept = std::fs::read(self.note_path(key)).and_then(|text| {
-            let note: Note = serde_json::from_slice(&text)?;
-            let offer_sum = Some(offer.sum()?);
-            self.write_note(key, &Note { code: note.code, offer: Some(offer.clone()), offer_sum })
+        let kept = self.note(key).and_then(|note| {
+            let note = note.ok_or_else(|| "its note is gone".to_owned())?;
+            let offer_sum = Some(offer.sum().map_err(|error| error.to_string())?);
+            let note = Note { code: note.code, offer: Some(offer.clone()), offer_sum };
+            self.write_note(key, &note).map_err(|error| error.to_string())
         });
         if let Err(error) = kept {
             tracing::warn!("what a component offers could not be stored: {error}");
@@ -185,7 +240,11 @@ impl Cache {
     /// The component that was made of the core module of this key, if it is there
     /// and whole.
     pub fn load_component(&self, key: &str) -> Option<Vec<u8>> {
-        let mut kept = std::fs::read(self.component_path(key)).ok()?;
+        let kept = self.read_own(&component_name(key)).unwrap_or_else(|why| {
+            tracing::warn!("a component in the cache is not taken; making it again: {why}");
+            None
+        });
+        let mut kept = kept?;
         let (sum, component) = kept.split_first_chunk::<CHECKSUM_BYTES>()?;
         if Sha256::digest(component)[..] != sum[..] {
             tracing::warn!("a component in the cache is damaged; making it again");
@@ -199,7 +258,7 @@ impl Cache {
     pub fn keep_component(&self, key: &str, component: &[u8]) {
         let scratch = self.scratch("wasm");
         let kept = [&Sha256::digest(component)[..], component].concat();
-        let kept = scratch.write(&kept).and_then(|()| std::fs::rename(&scratch.0, self.component_path(key)));
+        let kept = scratch.write(&kept).and_then(|()| scratch.rename(&component_name(key)));
         if let Err(error) = kept {
             tracing::warn!("a component could not be stored: {error}");
         }
@@ -208,20 +267,37 @@ impl Cache {
     fn write_note(&self, key: &str, note: &Note) -> std::io::Result<()> {
         let scratch = self.scratch("json");
         scratch.write(&serde_json::to_vec(note)?)?;
-        std::fs::rename(&scratch.0, self.note_path(key))
+        scratch.rename(&note_name(key))
     }
+}
 
-    fn code_path(&self, key: &str) -> PathBuf {
-        self.dir.join(format!("{key}.cwasm"))
-    }
+fn code_name(key: &str) -> String {
+    format!("{key}.cwasm")
+}
 
-    fn component_path(&self, key: &str) -> PathBuf {
-        self.dir.join(format!("{key}.wasm"))
-    }
+fn component_name(key: &str) -> String {
+    format!("{key}.wasm")
+}
 
-    fn note_path(&self, key: &str) -> PathBuf {
-        self.dir.join(format!("{key}.json"))
+fn note_name(key: &str) -> String {
+    format!("{key}.json")
+}
+
+/// The component in an open file of the cache. It is mapped if the file can be named by its
+/// descriptor, else copied.
+fn component_of(engine: &wasmtime::Engine, file: &File) -> wasmtime::Result<Component> {
+    let descriptor = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    if descriptor.exists() {
+        // SAFETY: the file was written by this program for an engine of this
+        // configuration: only we can write to it and to its folder, both of which we hold
+        // open, and the checksum noted at that time is right.
+        return unsafe { Component::deserialize_file(engine, &descriptor) };
     }
+    let mut code = Vec::new();
+    rustix::fs::seek(file, rustix::fs::SeekFrom::Start(0))?;
+    { file }.read_to_end(&mut code)?;
+    // SAFETY: as above.
+    unsafe { Component::deserialize(engine, &code) }
 }
 
 impl Drop for Cache {
@@ -235,20 +311,34 @@ impl Drop for Cache {
 }
 
 /// A file of ours that is on its way.
-pub(crate) struct Scratch(pub PathBuf);
+pub(crate) struct Scratch<'a> {
+    cache: &'a Cache,
+    /// In the folder of the cache.
+    pub name: String,
+}
 
-impl Scratch {
+impl Scratch<'_> {
     pub fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
-        use std::io::Write as _;
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.0)?;
-        file.write_all(bytes)
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = rustix::fs::openat(&*self.cache.handle, self.name.as_str(), flags, mode)?;
+        File::from(file).write_all(bytes)
+    }
+
+    pub fn read(&self) -> Result<Vec<u8>, String> {
+        self.cache.read_own(&self.name)?.ok_or_else(|| "it is gone".to_owned())
+    }
+
+    fn rename(&self, name: &str) -> std::io::Result<()> {
+        let handle = &*self.cache.handle;
+        Ok(rustix::fs::renameat(handle, self.name.as_str(), handle, name)?)
     }
 }
 
-impl Drop for Scratch {
+impl Drop for Scratch<'_> {
     fn drop(&mut self) {
         // Gone already where it was renamed.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = rustix::fs::unlinkat(&*self.cache.handle, self.name.as_str(), AtFlags::empty());
     }
 }
 

@@ -19,7 +19,7 @@ const MAX_CHECKS: usize = 16;
 /// Accounts are forgotten when there are twice as many as at the last time, but not before.
 const ACCOUNTS_KEPT: usize = 64;
 
-/// Where long checks are made.
+/// Runs the checks that take long.
 pub(crate) struct Checker {
     gate: Arc<Gate>,
     rooms: Arc<Rooms>,
@@ -31,7 +31,7 @@ pub(crate) struct Checker {
 /// How a long check ended.
 pub(crate) enum Checked {
     Verdict(Verdict),
-    /// Whoever wanted it does not any more.
+    /// The caller has cancelled or left.
     Stopped,
     /// The time is spent.
     Spent,
@@ -39,7 +39,7 @@ pub(crate) enum Checked {
     NoMemory,
 }
 
-/// Ends the check when whoever waits for it goes away.
+/// Ends the check when its waiter goes away.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {

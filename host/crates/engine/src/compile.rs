@@ -15,7 +15,10 @@ use crate::limits::Unit;
 use crate::settings::Compiler;
 use rustix::process::{Resource, Rlimit, Signal};
 use std::ffi::OsString;
-use std::io::Read as _;
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -66,7 +69,7 @@ pub(crate) fn component(engine: &Engine, module: &[u8], key: &str) -> Result<Vec
         Compiler::Child { program, args } => {
             let output = engine.cache.scratch("wasm");
             in_child(engine, program, args, module, &output)?.map_err(Refusal::Componentize)?;
-            std::fs::read(&output.0).map_err(|error| Refusal::Componentize(error.to_string()))?
+            output.read().map_err(Refusal::Componentize)?
         }
     };
     engine.cache.keep_component(key, &component);
@@ -83,16 +86,23 @@ fn in_child(
     program: &Path,
     args: &[String],
     bytes: &[u8],
-    output: &Scratch,
+    output: &Scratch<'_>,
 ) -> Result<Result<(), String>, Refusal> {
     let failed = |error: std::io::Error| Refusal::Compile(format!("the compiler does not start: {error}"));
     let settings = &engine.settings;
     let input = engine.cache.scratch("wasm");
     input.write(bytes).map_err(failed)?;
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    let folder = engine.cache.handle();
+    // SAFETY: a call of the system and nothing else happens between `fork` and `exec`.
+    unsafe {
+        // By the handle: another folder may be at its path by now.
+        command.pre_exec(move || Ok(rustix::process::fchdir(&*folder)?));
+    }
+    let mut child = command
         .args(args)
-        .arg(&input.0)
-        .arg(&output.0)
+        .arg(&input.name)
+        .arg(&output.name)
         .arg(settings.compile_memory.to_string())
         .arg((settings.compile_time.as_secs() + 1).to_string())
         // Nothing of our environment, which may hold secrets, goes to it.
@@ -140,14 +150,13 @@ fn in_child(
 /// What a child process started by [`Compiler::Child`] does: makes machine code of
 /// one component, or a component of one core module. `arguments` are the last four
 /// that it was started with: the path of what there is, the path for what shall
-/// be, the bytes of memory that it may use, and the seconds of processor time. A
+/// be, both in the folder that it is started in, the bytes of memory that it may use, and the seconds of processor time. A
 /// complaint goes to the standard error.
 #[must_use]
 pub fn compile_child(arguments: &[OsString]) -> ExitCode {
     match compile_limited(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(complaint) => {
-            use std::io::Write as _;
             // The parent hears of the failure by the code if not by this.
             let _ = writeln!(std::io::stderr(), "{complaint}");
             ExitCode::from(1)
@@ -183,9 +192,9 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
             engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?
         }
     };
-    let written = Scratch(output.into());
-    written.write(&made).map_err(|error| format!("the code cannot be written: {error}"))?;
-    // The parent takes it from here.
-    std::mem::forget(written);
-    Ok(())
+    // The parent takes it from here, or removes it.
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let written = options.open(output).and_then(|mut file| file.write_all(&made));
+    written.map_err(|error| format!("the code cannot be written: {error}"))
 }

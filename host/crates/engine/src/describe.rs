@@ -91,7 +91,7 @@ fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
 /// nothing of a listing with one that is not.
 ///
 /// # Errors
-/// What is wrong with one.
+/// The fault of the first bad icon.
 pub(crate) fn check_icons(icons: &RawJson) -> Result<(), String> {
     #[derive(Deserialize)]
     struct Icon {
@@ -277,15 +277,36 @@ mod tests {
         for (wrong, says) in [
             (wit::Tool { icons: "{}".into(), ..tool("t") }, "its icons is not a JSON array"),
             (wit::Tool { annotations: "[]".into(), ..tool("t") }, "its annotations is not a JSON object"),
-            (wit::Tool { annotations: r#"{"title":5}"#.into(), ..tool("t") }, "do not fit MCP"),
-            (wit::Tool { annotations: r#"{"readOnlyHint":"yes"}"#.into(), ..tool("t") }, "do not fit MCP"),
-            (wit::Tool { annotations: r#"{"a":1,"a":1}"#.into(), ..tool("t") }, "twice"),
-            (wit::Tool { icons: r#"[{"src":7},3]"#.into(), ..tool("t") }, "do not fit MCP"),
-            (wit::Tool { icons: r#"[{"src":"x"}]"#.into(), ..tool("t") }, "absolute URI"),
-            (wit::Tool { icons: r#"[{"src":"a:b","theme":"red"}]"#.into(), ..tool("t") }, "`theme`"),
-            (wit::Tool { icons: r#"[{"src":"a:b","sizes":null}]"#.into(), ..tool("t") }, "do not fit MCP"),
-            (wit::Tool { meta: Some(r#"{"a":"\ud800"}"#.into()), ..tool("t") }, "surrogate"),
-            (wit::Tool { meta: Some(r#"{"b":1e999999}"#.into()), ..tool("t") }, "range"),
+            (
+                wit::Tool { annotations: r#"{"title":5}"#.into(), ..tool("t") },
+                "its annotations do not fit MCP",
+            ),
+            (
+                wit::Tool { annotations: r#"{"readOnlyHint":"yes"}"#.into(), ..tool("t") },
+                "its annotations do not fit MCP",
+            ),
+            (
+                wit::Tool { annotations: r#"{"a":1,"a":1}"#.into(), ..tool("t") },
+                "its annotations is JSON that not every client",
+            ),
+            (wit::Tool { icons: r#"[{"src":7},3]"#.into(), ..tool("t") }, "its icons do not fit MCP"),
+            (wit::Tool { icons: r#"[{"src":"x"}]"#.into(), ..tool("t") }, "an icon has a `src`"),
+            (
+                wit::Tool { icons: r#"[{"src":"a:b","theme":"red"}]"#.into(), ..tool("t") },
+                "an icon has a `theme`",
+            ),
+            (
+                wit::Tool { icons: r#"[{"src":"a:b","sizes":null}]"#.into(), ..tool("t") },
+                "its icons do not fit MCP",
+            ),
+            (
+                wit::Tool { meta: Some(r#"{"a":"\ud800"}"#.into()), ..tool("t") },
+                "its meta is JSON that not every client can read: half",
+            ),
+            (
+                wit::Tool { meta: Some(r#"{"b":1e999999}"#.into()), ..tool("t") },
+                "its meta is JSON that not every client can read: a number",
+            ),
             (wit::Tool { annotations: "{".into(), ..tool("t") }, "its annotations is not valid JSON"),
             (wit::Tool { meta: Some("1".into()), ..tool("t") }, "its meta is not a JSON object"),
             (wit::Tool { input_schema: "{".into(), ..tool("t") }, "its input schema is not valid JSON"),

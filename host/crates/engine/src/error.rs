@@ -4,6 +4,7 @@
 
 use crate::typed::Skipped;
 use std::time::Duration;
+use toolyard_task::wire::visible;
 
 /// Why the engine does not start.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +27,7 @@ pub enum StartError {
 
 /// Why a file is not loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}: {why}")]
+#[error("{file}: {}", shown(.why))]
 pub struct LoadError {
     /// The file's name.
     pub file: String,
@@ -184,7 +185,10 @@ pub enum Refusal {
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// Another plugin has a tool, or a prompt, of the same name.
-    #[error("the {kind} `{name}` is offered by both {first} and {second}; give one of them a `prefix`")]
+    #[error(
+        "the {kind} `{name}` is offered by both {first} and {second}, and {first} had it before; give one of \
+         them a `prefix`, or remove {first}"
+    )]
     Collision {
         /// `tool` or `prompt`.
         kind: &'static str,
@@ -221,6 +225,16 @@ impl std::fmt::Display for ManifestError {
 }
 
 impl std::error::Error for ManifestError {}
+
+/// A refusal quotes a component, and the quoted text could steer the terminal that shows it. A
+/// manifest is the operator's own, and its errors have several lines.
+fn shown(why: &Refusal) -> String {
+    let text = why.to_string();
+    match why {
+        Refusal::Manifest(_) => visible::text(&text).into_owned(),
+        _ => visible::line(&text).into_owned(),
+    }
+}
 
 /// "`a`, `b` and `c`"; long lists are cut.
 fn reasons(skipped: &[Skipped]) -> String {

@@ -19,7 +19,7 @@ pub(crate) enum Failure {
     Denied(Denied, String),
     Cpu,
     Wall,
-    /// The host has not enough memory left to look at what it was given.
+    /// The host has too little memory left to check the data that it was given.
     NoMemory,
     Output,
     Hostcall,

@@ -15,7 +15,7 @@ use toolyard_task::wire::{RawJson, RpcError};
 
 /// The largest schema of a form, in bytes: a form is what fits on a screen.
 const SCHEMA_BYTES: usize = 64 << 10;
-/// What the check of an answer may cost, in steps: some milliseconds. A form is flat, so this
+/// The most steps that the check of an answer may take: some milliseconds. A form is flat, so this
 /// is enough for any answer that a person gives.
 const ANSWER_STEPS: u64 = 200_000;
 

@@ -2,18 +2,24 @@
 //! computation. Whatever is not here does not exist for it.
 
 mod folders;
+mod kernel;
+mod overlap;
+mod unlinked;
 
 pub use folders::{FolderGrant, FolderMode};
-pub(crate) use folders::{NamedFolder, OpenFolder, find, is_guest_path};
+pub(crate) use folders::{NamedFolder, OpenFolder, Pins, find, is_guest_path};
+pub(crate) use overlap::faults;
 
 use crate::clocks::{ClockGrant, RandomGrant};
 use crate::error::ManifestError;
+use crate::folder::manifest_name;
 use crate::manifest::Manifest;
 use crate::outgoing::{HttpGrant, Injection};
 use crate::redact::Redactor;
 use crate::secret::{self, Secret};
 use crate::settings::Settings;
 use crate::sockets::SocketGrant;
+use overlap::SecretFile;
 use std::path::Path;
 use std::sync::Arc;
 use toolyard_task::{NotPermitted, RunContext};
@@ -46,6 +52,8 @@ pub(crate) struct Grants {
     pub env: Vec<(String, String)>,
     /// Folders, held open.
     pub folders: Vec<OpenFolder>,
+    /// The files that its secrets were read from.
+    pub secret_files: Vec<SecretFile>,
     /// Hosts of outgoing requests, and the headers that are added for them.
     pub http: HttpGrant,
     /// Peers of raw sockets.
@@ -61,18 +69,20 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// Finds on this machine what the manifest `name` in the folder `place` grants.
+    /// Finds on this machine what the manifest of the component `file` in the folder
+    /// `place` grants, and no other folders than those of `pins`, where these have any.
     ///
     /// # Errors
-    /// If something is not there.
+    /// If something is not there, or may not be granted.
     pub fn of(
-        name: &str,
-        place: &Path,
+        (place, file): (&Path, &str),
         manifest: &Manifest,
         settings: &Settings,
+        pins: &Pins,
     ) -> Result<Self, ManifestError> {
+        let name = &manifest_name(file);
         let refuse = |line, what: String| ManifestError { file: name.to_owned(), line, what };
-        let folders = find(name, place, &manifest.folders, &settings.private)?;
+        let folders = find(name, place, &manifest.folders, &settings.private, pins)?;
         let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
         let secrets = secret::find(name, place, &manifest.secrets, &injected, settings.variable)?;
         let injection = |named: &crate::manifest::NamedInjection| {
@@ -87,16 +97,21 @@ impl Grants {
         };
         let injections = manifest.http.injections.iter().map(injection).collect::<Result<_, _>>()?;
         let redactor = Redactor::new(&secrets).map_err(|what| refuse(None, format!("`secrets`: {what}")))?;
-        Ok(Self {
+        let grants = Self {
             env: manifest.env.clone(),
             folders,
+            secret_files: SecretFile::of(&manifest.secrets, place),
             http: HttpGrant { rules: manifest.http.rules.clone(), injections, keyed: manifest.http.keyed },
             sockets: manifest.sockets.clone(),
             clock: manifest.clock,
             random: manifest.random,
             secrets,
             redactor: redactor.map(Arc::new),
-        })
+        };
+        match faults(&[(file, &grants)]).into_values().next() {
+            None => Ok(grants),
+            Some(fault) => Err(fault),
+        }
     }
 
     /// Whether a folder was moved, replaced or removed since it was opened.

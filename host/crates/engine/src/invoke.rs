@@ -49,7 +49,7 @@ pub(crate) struct Left {
     pub wall: Duration,
 }
 
-/// What a run was refused, which it may not know in words; and what it has left.
+/// The refusals of a run, which it may not know in words; and what it has left.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     pub left: Left,

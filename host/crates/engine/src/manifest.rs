@@ -8,6 +8,7 @@ mod folders;
 mod http;
 mod limits;
 mod read;
+mod resources;
 mod secrets;
 mod sockets;
 mod tools;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 pub(crate) use tools::ToolOverride;
 use toolyard_task::Durability;
+use toolyard_task::wire::UriRange;
 
 /// The largest manifest, in bytes.
 pub(crate) const MAX_BYTES: u64 = 256 << 10;
@@ -48,6 +50,8 @@ pub(crate) struct Manifest {
     pub secrets: Vec<NamedSecret>,
     pub clock: ClockGrant,
     pub random: RandomGrant,
+    /// The URIs that its resources may have; any, if absent.
+    pub uris: Option<Vec<UriRange>>,
     pub poll_interval: Option<Duration>,
     pub immediate_response: Option<String>,
     /// How long its calls are waited for before they become tasks.
@@ -73,6 +77,7 @@ impl Manifest {
             secrets: Vec::new(),
             clock: ClockGrant::Coarse,
             random: RandomGrant::Secure,
+            uris: None,
             poll_interval: None,
             immediate_response: None,
             inline_for: None,
@@ -90,7 +95,18 @@ impl Manifest {
 
     fn read(&mut self, root: &Section<'_>) -> Result<(), ManifestError> {
         const KEYS: &[&str] = &[
-            "enabled", "prefix", "limits", "fs", "http", "sockets", "env", "secrets", "wasi", "task", "tools",
+            "enabled",
+            "prefix",
+            "limits",
+            "fs",
+            "http",
+            "sockets",
+            "env",
+            "secrets",
+            "wasi",
+            "resources",
+            "task",
+            "tools",
         ];
         // Before the tools, whose limits begin with these.
         if let Some(limits) = root.entries().find(|entry| entry.key() == "limits") {
@@ -114,6 +130,7 @@ impl Manifest {
                 "sockets" => self.sockets = sockets::sockets(&entry.section()?)?,
                 "secrets" => self.secrets = secrets::secrets(&entry.section()?)?,
                 "wasi" => self.read_wasi(&entry.section()?)?,
+                "resources" => self.uris = resources::uris(&entry.section()?)?,
                 _ => return Err(entry.unknown(KEYS)),
             }
         }

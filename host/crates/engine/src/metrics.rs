@@ -23,6 +23,7 @@ type Labels = [(&'static str, &'static str); 1];
 pub(crate) struct Metrics {
     plugins: Family<Labels, Gauge>,
     loads: Family<Labels, Counter>,
+    left_out: Gauge,
 }
 
 impl Metrics {
@@ -41,10 +42,17 @@ impl Metrics {
             "Files that were loaded, or loaded anew, by how they fared",
             self.loads.clone(),
         );
+        registry.register(
+            "toolyard_plugin_names_left_out",
+            "Tools and prompts that are not served because another plugin has their names",
+            self.left_out.clone(),
+        );
     }
 
     /// How the files fare now.
     pub fn stand(&self, reports: &[PluginReport]) {
+        let left_out: usize = reports.iter().map(|report| report.left_out.len()).sum();
+        self.left_out.set(i64::try_from(left_out).unwrap_or(i64::MAX));
         for state in STATES {
             let count = reports.iter().filter(|report| name(&report.state) == state).count();
             self.plugins.get_or_create(&[(STATE, state)]).set(i64::try_from(count).unwrap_or(i64::MAX));

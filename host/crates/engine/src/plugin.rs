@@ -9,11 +9,12 @@ use crate::engine::Engine;
 use crate::error::{ManifestError, Refusal};
 use crate::exports::Exports;
 use crate::folder::manifest_name;
-use crate::grant::Grants;
+use crate::grant::{Grants, Pins};
 use crate::host::Run;
 use crate::invoke;
 use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
 use crate::manifest::{Manifest, ToolOverride};
+use crate::names::{Kind as NameKind, Name, Offer as Offered};
 use crate::pace::Pace;
 use crate::prompt;
 use crate::provider::GuestProvider;
@@ -144,12 +145,14 @@ fn resources(component: &Component) -> Result<Share, Refusal> {
 }
 
 impl Plugin {
-    /// Puts a component under a manifest; both lie in the folder `place`.
+    /// Puts a component under a manifest; both lie in the folder `place`. It is granted
+    /// the folders of `pins` and no others in their place.
     pub fn new(
         engine: &Arc<Engine>,
         (place, file): (&Path, &str),
         code: Arc<Code>,
         manifest: Arc<Manifest>,
+        pins: &Pins,
     ) -> Result<Self, Refusal> {
         for name in manifest.tools.keys() {
             if !code.declared.iter().any(|tool| tool.description.name == *name) {
@@ -159,7 +162,7 @@ impl Plugin {
         engine.rooms.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
             Refusal::Resources(format!("more than this host has for all guests (`{}`)", shortage.setting()))
         })?;
-        let grants = Grants::of(&manifest_name(file), place, &manifest, &engine.settings)?;
+        let grants = Grants::of((place, file), &manifest, &engine.settings, pins)?;
         let grants = Arc::new(grants);
         let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, grants });
         let nothing = ToolOverride::default();
@@ -173,11 +176,18 @@ impl Plugin {
         Ok(Self { base, tools, provider })
     }
 
-    /// The names that clients use, each with its kind.
-    pub fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let tools = self.tools.iter().map(|tool| ("tool", tool.spec.name()));
+    /// The plugin's offer, under the names that clients use.
+    pub fn offer(&self) -> Offered {
+        let name = |kind: NameKind, name: &str| Name { kind, name: name.to_owned() };
+        let tools = self.tools.iter().map(|tool| name(NameKind::Tool, tool.spec.name()));
         let prompts = self.provider.iter().flat_map(|provider| &provider.spec.prompts);
-        tools.chain(prompts.map(|prompt| ("prompt", prompt.name.as_str())))
+        let prompts = prompts.map(|prompt| name(NameKind::Prompt, &prompt.name));
+        let provider = self.provider.as_ref();
+        Offered {
+            digest: self.base.code.digest.0.clone(),
+            names: tools.chain(prompts).collect(),
+            has_more: provider.is_some_and(|with| with.spec.has_resources || with.spec.has_completion),
+        }
     }
 }
 
@@ -209,6 +219,7 @@ fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
         prompts: shown,
         has_prompts: exports.prompts.is_some(),
         has_resources: exports.resources.is_some(),
+        uris: base.manifest.uris.clone(),
         has_completion: exports.complete.is_some(),
     };
     Ok(Arc::new(GuestProvider { spec, guest_names, pace: Pace::default(), base: base.clone() }))

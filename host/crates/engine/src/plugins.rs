@@ -4,10 +4,15 @@
 use crate::engine::Engine;
 use crate::error::{LoadError, ManifestError, Refusal};
 use crate::folder::{self, Scan, Seen, manifest_name};
+use crate::grant::{self, Pins};
 use crate::manifest::{self, Manifest};
 use crate::metrics::Metrics;
+use crate::name_file::{NameFile, Turn};
+use crate::names::{self, Candidate, Kind, Name, Owners};
 use crate::plugin::{self, Code, Plugin};
+use crate::provider::GuestProvider;
 use crate::snapshot::{PluginReport, PluginState, Snapshot};
+use crate::tool::GuestTool;
 use cap_std::fs::Dir;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,7 +29,12 @@ pub struct Plugins {
     pub(crate) engine: Arc<Engine>,
     pub(crate) dir: PathBuf,
     pub(crate) files: BTreeMap<String, Arc<Held>>,
-    serving: BTreeMap<String, Arc<Plugin>>,
+    serving: Serving,
+    /// The file that records which plugin has which name.
+    names: Option<NameFile>,
+    owners: Owners,
+    /// Files that were removed since the start.
+    gone: BTreeSet<String>,
     snapshot: Snapshot,
     metrics: Metrics,
 }
@@ -34,6 +44,8 @@ pub(crate) struct Held {
     pub seen: Seen,
     manifest_text: Option<String>,
     manifest: Result<Arc<Manifest>, Refusal>,
+    /// The folders that the manifest was found to grant.
+    pins: Pins,
     /// The last component under this name that was good.
     code: Option<Arc<Code>>,
     /// Why the component in the folder is not that one.
@@ -47,11 +59,17 @@ impl Plugins {
     /// loaded so far.
     #[must_use]
     pub fn open(engine: Arc<Engine>, dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        let settings = &engine.settings;
+        let names = settings.names.as_ref().map(|at| NameFile::new(at, &dir, settings.deals_names));
         Self {
             engine,
-            dir: dir.into(),
+            dir,
             files: BTreeMap::new(),
-            serving: BTreeMap::new(),
+            serving: Serving::new(),
+            names,
+            owners: Owners::new(),
+            gone: BTreeSet::new(),
             snapshot: Snapshot { catalog: Arc::default(), plugins: Vec::new() },
             metrics: Metrics::default(),
         }
@@ -112,11 +130,12 @@ impl Plugins {
         for name in gone {
             tracing::info!(plugin = name, "removed");
             self.files.remove(&name);
+            self.gone.insert(name);
         }
         for (name, held) in loaded {
             self.files.insert(name, Arc::new(held));
         }
-        self.assemble()
+        self.assemble().await
     }
 
     async fn load_files(&self, dir: &Arc<Dir>, scan: &Scan, ready: BTreeSet<String>) -> Vec<(String, Held)> {
@@ -155,13 +174,15 @@ impl Plugins {
         loading.join_all().await
     }
 
-    /// Decides who serves, and builds the catalog if that is different.
-    fn assemble(&mut self) -> bool {
-        let (serving, reports) = decide(&self.files, &self.serving);
-        let same_plugins = serving.len() == self.serving.len()
-            && serving.iter().all(|(name, plugin)| {
-                self.serving.get(name).is_some_and(|former| Arc::ptr_eq(former, plugin))
-            });
+    /// Decides who serves which name, and builds the catalog if that is different.
+    async fn assemble(&mut self) -> bool {
+        let turn = self.recall().await;
+        let (serving, reports, owners) = decide(&self.files, &self.serving, (&self.owners, &self.gone));
+        if owners != self.owners {
+            self.owners = owners;
+            self.remember(turn).await;
+        }
+        let same_plugins = serving == self.serving;
         if same_plugins && reports == self.snapshot.plugins {
             return false;
         }
@@ -174,18 +195,55 @@ impl Plugins {
         self.metrics.stand(&reports);
         if !same_plugins {
             let tools =
-                serving.values().flat_map(|plugin| &plugin.tools).map(|tool| tool.clone() as Arc<dyn Tool>);
-            let providers = serving.values().filter_map(|plugin| plugin.provider.clone());
+                serving.values().flat_map(|served| served.tools()).map(|tool| tool.clone() as Arc<dyn Tool>);
+            let providers = serving.values().filter_map(|served| served.provider.clone());
             let providers = providers.map(|provider| provider as Arc<dyn Provider>);
             match Catalog::new(tools).and_then(|catalog| catalog.with(providers)) {
                 Ok(catalog) => self.snapshot.catalog = Arc::new(catalog),
-                // `decide` lets nobody serve a name twice.
+                // `settle` gives each name to one plugin.
                 Err(collision) => tracing::error!("the catalog stays as it was: {collision}"),
             }
             self.serving = serving;
         }
         self.snapshot.plugins = reports;
         true
+    }
+
+    /// Reads who has which name, as far as it is kept. Another process of the same data
+    /// folder may have decided meanwhile.
+    async fn recall(&mut self) -> Option<Turn> {
+        let names = self.names.clone()?;
+        match tokio::task::spawn_blocking(move || names.take()).await.map_err(std::io::Error::other).flatten()
+        {
+            Ok((turn, owners)) => {
+                if let Some(owners) = owners {
+                    self.owners = owners;
+                }
+                Some(turn)
+            }
+            Err(error) => {
+                let path = self.names.as_ref().map(|names| names.path().display().to_string());
+                tracing::warn!(
+                    path,
+                    "it cannot be read which plugin has which tool name, so new names go by file name; make \
+                     the file readable, or remove it: {error}"
+                );
+                None
+            }
+        }
+    }
+
+    async fn remember(&self, turn: Option<Turn>) {
+        let (Some(names), Some(turn)) = (self.names.clone(), turn) else { return };
+        let owners = self.owners.clone();
+        let path = names.path().display().to_string();
+        let written = tokio::task::spawn_blocking(move || names.write(&owners, &turn)).await;
+        if let Err(error) = written.map_err(std::io::Error::other).flatten() {
+            tracing::warn!(
+                path,
+                "cannot write which plugin has which tool name; a restart may assign names again: {error}"
+            );
+        }
     }
 }
 
@@ -198,92 +256,148 @@ impl std::fmt::Debug for Plugins {
     }
 }
 
-/// Who serves. Whoever serves a name already keeps it; among newcomers the first
-/// by the alphabet gets it.
+/// A plugin that serves, without the names that it does not get.
+pub(crate) struct Served {
+    plugin: Arc<Plugin>,
+    left_out: BTreeSet<Name>,
+    provider: Option<Arc<GuestProvider>>,
+}
+
+impl PartialEq for Served {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.plugin, &other.plugin) && self.left_out == other.left_out
+    }
+}
+
+impl Served {
+    /// The former object, if it is the same.
+    fn new(plugin: &Arc<Plugin>, left_out: BTreeSet<Name>, former: Option<&Arc<Self>>) -> Arc<Self> {
+        let prompts: BTreeSet<&str> =
+            left_out.iter().filter(|name| name.kind == Kind::Prompt).map(|name| name.name.as_str()).collect();
+        let provider = plugin.provider.as_ref().map(|provider| match prompts.is_empty() {
+            true => provider.clone(),
+            false => Arc::new(provider.without(&prompts)),
+        });
+        let new = Self { plugin: plugin.clone(), provider, left_out };
+        match former {
+            Some(former) if **former == new => former.clone(),
+            _ => Arc::new(new),
+        }
+    }
+
+    fn tools(&self) -> impl Iterator<Item = &Arc<GuestTool>> {
+        self.plugin.tools.iter().filter(|tool| !self.lacks(Kind::Tool, tool.spec.name()))
+    }
+
+    fn lacks(&self, kind: Kind, name: &str) -> bool {
+        self.left_out.iter().any(|out| out.kind == kind && out.name == name)
+    }
+}
+
+type Serving = BTreeMap<String, Arc<Served>>;
+
+/// Decides which plugin serves which name.
 fn decide(
     files: &BTreeMap<String, Arc<Held>>,
-    before: &BTreeMap<String, Arc<Plugin>>,
-) -> (BTreeMap<String, Arc<Plugin>>, Vec<PluginReport>) {
-    let mut serving: BTreeMap<String, Arc<Plugin>> = BTreeMap::new();
-    let mut reports: BTreeMap<String, PluginReport> = BTreeMap::new();
-    // Tools and prompts are named apart from each other.
-    let mut taken: HashMap<(&'static str, String), String> = HashMap::new();
-    // Names that are held from before by plugins that still want them.
-    let mut kept: HashMap<(&'static str, &str), &str> = HashMap::new();
-    for (file, plugin) in before {
-        let Some(Ok(built)) = files.get(file).map(|held| &held.built) else { continue };
-        for name in plugin.names() {
-            if built.names().any(|still| still == name) {
-                kept.insert(name, file);
-            }
-        }
-    }
-    let (old, new): (Vec<_>, Vec<_>) = files.iter().partition(|(file, _)| before.contains_key(*file));
-    for (file, held) in old.into_iter().chain(new) {
-        let collision = |plugin: &Plugin, taken: &HashMap<(&'static str, String), String>| {
-            plugin.names().find_map(|(kind, name)| {
-                let holder = taken.get(&(kind, name.to_owned())).map(String::as_str);
-                let holder = holder.or_else(|| kept.get(&(kind, name)).copied())?;
-                (holder != file).then(|| Refusal::Collision {
-                    kind,
-                    name: name.to_owned(),
-                    first: holder.to_owned(),
-                    second: file.clone(),
-                })
-            })
+    before: &Serving,
+    (owners, gone): (&Owners, &BTreeSet<String>),
+) -> (Serving, Vec<PluginReport>, Owners) {
+    // The manifests decide, not which plugin serves already, so the order makes no difference.
+    let granted: Vec<_> = files
+        .iter()
+        .filter(|(_, held)| !held.is_disabled())
+        .filter_map(|(file, held)| Some((file.as_str(), &*held.built.as_ref().ok()?.base.grants)))
+        .collect();
+    let faults = grant::faults(&granted);
+    let former = |file: &str, held: &Held| {
+        let former = &before.get(file)?.plugin;
+        let is_other = held.built.as_ref().is_ok_and(|built| !Arc::ptr_eq(built, former));
+        (is_other && held.has_manifest_of(former)).then_some(former)
+    };
+    let candidate = |(file, held): (&String, &Arc<Held>)| {
+        let may_serve = !held.is_disabled() && !faults.contains_key(file.as_str());
+        let listed = held.built.as_ref().ok().filter(|_| may_serve).map(|built| built.offer());
+        let former = former(file, held).filter(|_| listed.is_some()).map(|former| former.offer());
+        (file.clone(), Candidate { listed, former })
+    };
+    let candidates: BTreeMap<String, Candidate> = files.iter().map(candidate).collect();
+    let (mut outcomes, owners) = names::settle(&candidates, owners, gone);
+    let mut serving = Serving::new();
+    let mut reports = Vec::with_capacity(files.len());
+    for (file, held) in files {
+        let says = |why: Refusal| LoadError { file: file.clone(), why }.to_string();
+        let collision = |(name, holder): (&Name, &String)| Refusal::Collision {
+            kind: name.kind.as_str(),
+            name: name.name.clone(),
+            first: holder.clone(),
+            second: file.clone(),
         };
-        let says = |why: &Refusal| LoadError { file: file.clone(), why: why.clone() }.to_string();
+        let outcome = outcomes.remove(file).unwrap_or_default();
         let (plugin, state) = match &held.built {
             _ if held.is_disabled() => (None, PluginState::Disabled),
-            Err(why) => (None, PluginState::Refused { why: says(why) }),
-            Ok(built) => match (collision(built, &taken), before.get(file)) {
-                (None, _) => {
-                    let state = match &held.fault {
-                        None => PluginState::Serving,
-                        Some(why) => PluginState::Former { why: says(why) },
-                    };
-                    (Some(built), state)
+            Err(why) => (None, PluginState::Refused { why: says(why.clone()) }),
+            Ok(_) if let Some(fault) = faults.get(file.as_str()) => {
+                (None, PluginState::Refused { why: says(fault.clone().into()) })
+            }
+            Ok(built) => {
+                let offer = built.offer();
+                let first = outcome.left_out.iter().next().map(collision);
+                match (outcome.contested.iter().next().map(collision), first) {
+                    (Some(why), _) if outcome.is_former => {
+                        (former(file, held), PluginState::Former { why: says(why) })
+                    }
+                    (_, Some(why)) if !offer.has_more && outcome.left_out.len() == offer.names.len() => {
+                        (None, PluginState::Refused { why: says(why) })
+                    }
+                    _ => match &held.fault {
+                        None => (Some(built), PluginState::Serving),
+                        Some(why) => (Some(built), PluginState::Former { why: says(why.clone()) }),
+                    },
                 }
-                (Some(why), Some(former))
-                    if held.has_manifest_of(former) && collision(former, &taken).is_none() =>
-                {
-                    (Some(former), PluginState::Former { why: says(&why) })
-                }
-                (Some(why), _) => (None, PluginState::Refused { why: says(&why) }),
-            },
+            }
         };
-        let names = |wanted: &str| {
-            let names = plugin.iter().flat_map(|plugin| plugin.names());
-            names.filter(|(kind, _)| *kind == wanted).map(|(_, name)| name.to_owned()).collect()
-        };
-        let offers = |what: fn(&ProviderSpec) -> bool| {
-            let provider = plugin.and_then(|plugin| plugin.provider.as_ref());
-            provider.is_some_and(|provider| what(&provider.spec))
-        };
-        let report = PluginReport {
-            file: file.clone(),
-            digest: plugin.map(|plugin| plugin.base.code.digest.clone()),
-            tools: names("tool"),
-            limits: plugin.iter().flat_map(|plugin| &plugin.tools).map(|tool| tool.limits.clone()).collect(),
-            concurrency: plugin.and_then(|plugin| plugin.base.manifest.concurrency),
-            queue: plugin.and_then(|plugin| plugin.base.manifest.queue),
-            prompts: names("prompt"),
-            has_resources: offers(|spec| spec.has_resources),
-            has_completion: offers(|spec| spec.has_completion),
-            state,
-            compiled_in: plugin.and_then(|plugin| plugin.base.code.compiled_in),
-        };
-        if let Some(plugin) = plugin {
-            taken.extend(plugin.names().map(|(kind, name)| ((kind, name.to_owned()), file.clone())));
-            serving.insert(file.clone(), plugin.clone());
+        let left_out = outcome.left_out.iter().filter(|_| plugin.is_some()).map(|lost| says(collision(lost)));
+        let left_out: Vec<String> = left_out.collect();
+        let served = plugin
+            .map(|plugin| Served::new(plugin, outcome.left_out.into_keys().collect(), before.get(file)));
+        reports.push(report(file, served.as_deref(), left_out, state));
+        if let Some(served) = served {
+            serving.insert(file.clone(), served);
         }
-        reports.insert(file.clone(), report);
     }
-    (serving, reports.into_values().collect())
+    (serving, reports, owners)
+}
+
+fn report(file: &str, served: Option<&Served>, left_out: Vec<String>, state: PluginState) -> PluginReport {
+    let plugin = served.map(|served| &served.plugin);
+    let tools = || served.into_iter().flat_map(Served::tools);
+    let provider = served.and_then(|served| served.provider.as_ref());
+    let offers = |what: fn(&ProviderSpec) -> bool| provider.is_some_and(|provider| what(&provider.spec));
+    PluginReport {
+        file: file.to_owned(),
+        digest: plugin.map(|plugin| plugin.base.code.digest.clone()),
+        tools: tools().map(|tool| tool.spec.name().to_owned()).collect(),
+        limits: tools().map(|tool| tool.limits.clone()).collect(),
+        concurrency: plugin.and_then(|plugin| plugin.base.manifest.concurrency),
+        queue: plugin.and_then(|plugin| plugin.base.manifest.queue),
+        prompts: provider
+            .into_iter()
+            .flat_map(|provider| &provider.spec.prompts)
+            .map(|prompt| prompt.name.clone())
+            .collect(),
+        has_resources: offers(|spec| spec.has_resources),
+        has_completion: offers(|spec| spec.has_completion),
+        left_out,
+        state,
+        compiled_in: plugin.and_then(|plugin| plugin.base.code.compiled_in),
+    }
 }
 
 fn log(report: &PluginReport) {
-    let PluginReport { file, tools, prompts, has_resources, state, .. } = report;
+    let PluginReport { file, tools, prompts, has_resources, left_out, state, .. } = report;
+    for why in left_out {
+        tracing::warn!(plugin = file, "left out: {why}");
+    }
     match state {
         PluginState::Serving => {
             let (tools, prompts) = (tools.len(), prompts.len());
@@ -325,6 +439,7 @@ impl Held {
                 seen,
                 manifest_text: former.manifest_text.clone(),
                 manifest: former.manifest.clone(),
+                pins: former.pins.clone(),
                 code: former.code.clone(),
                 fault: Some(fault),
                 built: former.built.clone(),
@@ -333,6 +448,7 @@ impl Held {
                 seen,
                 manifest_text: None,
                 manifest: Err(fault.clone()),
+                pins: Pins::default(),
                 code: None,
                 fault: None,
                 built: Err(fault),
@@ -364,6 +480,7 @@ impl File {
             code: former.and_then(|former| former.code.clone()),
             fault: None,
             built: Err(Refusal::Toolless),
+            pins: former.map(|former| former.pins.clone()).unwrap_or_default(),
             manifest_text,
             manifest,
         };
@@ -377,6 +494,8 @@ impl File {
                 return held;
             }
         };
+        // Only now: a manifest that cannot be read for a moment is no other one.
+        held.pins = held.pins.of_manifest(held.manifest_text.as_deref());
         if !manifest.enabled {
             return held;
         }
@@ -385,10 +504,13 @@ impl File {
             Err(fault) => held.fault = Some(fault),
         }
         held.built = match (&held.code, &held.fault) {
-            (Some(code), _) => self.build(code, &manifest),
+            (Some(code), _) => self.build(code, &manifest, &held.pins),
             (None, Some(fault)) => Err(fault.clone()),
             (None, None) => Err(Refusal::Toolless),
         };
+        if let Ok(plugin) = &held.built {
+            held.pins.hold(&plugin.base.grants.folders);
+        }
         held
     }
 
@@ -447,7 +569,7 @@ impl File {
     }
 
     /// The two together; the former object if neither changed.
-    fn build(&self, code: &Arc<Code>, manifest: &Arc<Manifest>) -> Result<Arc<Plugin>, Refusal> {
+    fn build(&self, code: &Arc<Code>, manifest: &Arc<Manifest>, pins: &Pins) -> Result<Arc<Plugin>, Refusal> {
         if let Some(Ok(former)) = self.former.as_ref().map(|former| &former.built)
             && Arc::ptr_eq(&former.base.code, code)
             && Arc::ptr_eq(&former.base.manifest, manifest)
@@ -455,12 +577,14 @@ impl File {
         {
             return Ok(former.clone());
         }
-        Plugin::new(&self.engine, (&self.place, &self.name), code.clone(), manifest.clone()).map(Arc::new)
+        let place = (&*self.place, self.name.as_str());
+        Plugin::new(&self.engine, place, code.clone(), manifest.clone(), pins).map(Arc::new)
     }
 
     /// Loads it for a report on it alone.
     pub fn plugin(&self) -> Result<Plugin, Refusal> {
         let manifest = self.manifest().1?;
-        Plugin::new(&self.engine, (&self.place, &self.name), self.code()?, manifest)
+        let place = (&*self.place, self.name.as_str());
+        Plugin::new(&self.engine, place, self.code()?, manifest, &Pins::default())
     }
 }

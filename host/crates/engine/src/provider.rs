@@ -10,7 +10,7 @@ use crate::invoke::{self, Contract, Ended, Order, Subject};
 use crate::pace::Pace;
 use crate::plugin::Base;
 use futures_util::future::BoxFuture;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd, Retrieved};
 use toolyard_task::wire::error::clip;
@@ -28,6 +28,17 @@ pub(crate) struct GuestProvider {
     pub guest_names: BTreeMap<String, Arc<str>>,
     pub pace: Pace,
     pub base: Arc<Base>,
+}
+
+impl GuestProvider {
+    /// The same without these prompts.
+    pub fn without(&self, left_out: &BTreeSet<&str>) -> Self {
+        let mut spec = self.spec.clone();
+        spec.prompts.retain(|prompt| !left_out.contains(prompt.name.as_str()));
+        let mut guest_names = self.guest_names.clone();
+        guest_names.retain(|name, _| !left_out.contains(name.as_str()));
+        Self { spec, guest_names, pace: Pace::default(), base: self.base.clone() }
+    }
 }
 
 impl Provider for GuestProvider {

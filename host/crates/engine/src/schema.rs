@@ -9,7 +9,10 @@
 mod budget;
 mod compile;
 mod document;
+mod equality;
+mod numbers;
 mod pattern;
+mod references;
 mod validate;
 
 pub(crate) use budget::{Budget, Halt};

@@ -30,6 +30,28 @@ pub enum Compiler {
     },
 }
 
+/// A file or folder that no guest may be granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protected {
+    /// The path. It need not exist yet.
+    pub path: PathBuf,
+    /// Its description in the error that refuses a folder.
+    pub what: &'static str,
+    /// Which folders are refused on its account.
+    pub scope: Scope,
+}
+
+/// Which folders are refused because of something that is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that are it or hold it.
+    Around,
+    /// And those that lie in it.
+    Whole,
+    /// Those that are it or hold it, if the guest may write in them.
+    Changes,
+}
+
 /// What the host decides about the engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -64,8 +86,13 @@ pub struct Settings {
     pub max_schema_depth: usize,
     /// How long `list-tools` may take, by the processor and by the clock.
     pub list_time: Duration,
-    /// Folders that no guest may be granted, nor anything in them or around them.
-    pub private: Vec<PathBuf>,
+    /// The file that records which plugin has which name of a tool or prompt; `None` keeps the
+    /// names in memory alone.
+    pub names: Option<PathBuf>,
+    /// Whether this process may change that file, as a host does, or only reads it.
+    pub deals_names: bool,
+    /// The paths that no guest may be granted, besides the plugins and their manifests.
+    pub private: Vec<Protected>,
     /// The digests of the components that may be loaded; any may, if absent.
     pub require_digest: Option<BTreeSet<String>>,
     /// Whether a component or a manifest is loaded that everybody on this machine
@@ -93,6 +120,8 @@ impl Default for Settings {
             max_schema_bytes: 256 * KIB as usize,
             max_schema_depth: 32,
             list_time: Duration::from_secs(5),
+            names: None,
+            deals_names: false,
             private: Vec::new(),
             require_digest: None,
             others_may_write: false,

@@ -36,6 +36,9 @@ pub struct PluginReport {
     pub has_resources: bool,
     /// Whether it completes arguments.
     pub has_completion: bool,
+    /// Its tools and prompts that it does not serve because another plugin has their names,
+    /// a sentence each.
+    pub left_out: Vec<String>,
     /// Whether it serves, and if not, why.
     pub state: PluginState,
     /// How long it took to compile; `None` if its code was in the cache, or if

@@ -50,7 +50,7 @@ pub(crate) enum Peer {
 pub(crate) struct SocketRule {
     pub peer: Peer,
     pub port: u16,
-    /// Whether what the name resolves to may be private.
+    /// Whether the addresses of the name, or in the network, may be private.
     pub private: bool,
 }
 
@@ -151,16 +151,27 @@ impl Given {
         let by_address = grant.of(protocol).iter().any(|rule| match &rule.peer {
             Peer::Name(_) => false,
             Peer::Net(net) => {
-                let is_one = net.prefix_len() == net.max_prefix_len();
-                rule.port == peer.port()
-                    && net.contains(&address)
-                    && (is_one || address::kind(address) != Kind::Metadata)
+                rule.port == peer.port() && net.contains(&address) && covers(net, rule.private, address)
             }
         });
         by_address || {
             let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             given.contains(&(protocol, peer.port(), address))
         }
+    }
+}
+
+/// Whether a granted network covers an address in it. An address that is not public is covered only
+/// where it is named, alone or by a network of its own kind: a grant of the whole internet does not
+/// include this machine.
+fn covers(net: &IpNet, private: bool, address: IpAddr) -> bool {
+    if net.prefix_len() == net.max_prefix_len() {
+        return true;
+    }
+    match address::kind(address) {
+        Kind::Public => true,
+        Kind::Metadata => false,
+        Kind::Loopback | Kind::Private(_) => private || address::is_of_one_kind(net),
     }
 }
 
@@ -323,6 +334,41 @@ mod tests {
             assert!(!may(peer), "{peer}");
         }
         assert!(!given.may_reach(&grant, Protocol::Udp, at("10.0.0.5:6379")), "another protocol");
+    }
+
+    #[test]
+    fn a_network_that_is_wider_than_one_kind_covers_public_addresses_only() {
+        let wide =
+            [("0.0.0.0/0:1", false), ("[::/0]:1", false), ("126.0.0.0/7:1", false), ("[fc00::/6]:1", false)];
+        for (text, rules) in [("apart", &wide[..]), ("alone", &[("0.0.0.0/0:1", false)])] {
+            let grant = grant(rules);
+            let may = |peer| Given::default().may_reach(&grant, Protocol::Tcp, at(peer));
+            for peer in ["1.1.1.1:1", "[::ffff:1.1.1.1]:1"] {
+                assert!(may(peer), "{text} {peer}");
+            }
+            for peer in [
+                "127.0.0.1:1",
+                "127.8.8.8:1",
+                "10.0.0.1:1",
+                "192.168.0.1:1",
+                "169.254.169.254:1",
+                "0.0.0.0:1",
+                "[::1]:1",
+                "[::ffff:127.0.0.1]:1",
+                "[fd00::1]:1",
+                "[64:ff9b::7f00:1]:1",
+            ] {
+                assert!(!may(peer), "{text} {peer}");
+            }
+        }
+        let meant = grant(&[("0.0.0.0/0:1", true), ("127.0.0.0/8:2", false), ("127.0.0.0/30:3", false)]);
+        let may = |peer| Given::default().may_reach(&meant, Protocol::Tcp, at(peer));
+        for peer in ["127.0.0.1:1", "10.0.0.1:1", "1.1.1.1:1", "127.0.0.1:2", "127.0.0.1:3"] {
+            assert!(may(peer), "{peer}");
+        }
+        for peer in ["169.254.169.254:1", "1.1.1.1:2"] {
+            assert!(!may(peer), "{peer}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
+use toolyard_task::wire::visible;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
@@ -131,11 +132,9 @@ impl Drop for Lines {
     }
 }
 
-/// Text without control characters: a guest must not steer the terminal of
-/// whoever reads the log.
+/// One line of text. A guest must not steer the terminal of a person who reads the log.
 pub(crate) fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|char| if char.is_control() && char != '\t' { '\u{fffd}' } else { char }).collect()
+    visible::line(&String::from_utf8_lossy(bytes)).into_owned()
 }
 
 impl IsTerminal for GuestOutput {
@@ -221,7 +220,7 @@ mod tests {
         assert_eq!((line(), state()), (Vec::new(), (0, true)), "flushed, and said");
         output.take(b"four");
         assert!(line().is_empty());
-        assert_eq!(printable(b"a\x1b[31mb\xff"), "a\u{fffd}[31mb\u{fffd}");
+        assert_eq!(printable(b"a\x1b[31mb\xff"), "a\\u{1b}[31mb\u{fffd}");
     }
 
     #[test]

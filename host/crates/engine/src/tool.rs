@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_task::tool::{CheckOrder, Checked, ToolSpec};
 use toolyard_task::wire::RawJson;
-use toolyard_task::{Room, RunContext, RunEnd, Shortage, Tool};
+use toolyard_task::{ArgumentValue, Room, RunContext, RunEnd, Shortage, Tool};
 use wasmtime::component::{ComponentExportIndex, Val};
 
 /// One tool and all that a run of it needs.
@@ -66,6 +66,13 @@ impl Tool for GuestTool {
                 checker::Checked::NoMemory => Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits)),
             }
         })
+    }
+
+    fn typed_arguments(&self, arguments: &RawJson) -> Option<ArgumentValue<'static>> {
+        match &self.callee {
+            Callee::Contract(_) => None,
+            Callee::Plain(function) => function.seen_arguments(arguments),
+        }
     }
 
     fn room(&self) -> Result<Room, Shortage> {

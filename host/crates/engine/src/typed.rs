@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | `bool`, `string`, `char` | boolean, string, string of one character |
 //! | `s8` to `u32` | integer |
-//! | `s64`, `u64` | integer; beyond ±(2^53 − 1) a string of digits; either is taken |
+//! | `s64`, `u64` | integer; beyond ±(2^53 − 1) a string of digits without leading zeros; either is taken |
 //! | `f32`, `f64` | number; `"NaN"`, `"Infinity"`, `"-Infinity"` |
 //! | `list<u8>` | string, base64; an array of integers is taken as well |
 //! | `list<T>`, `list<T, N>`, `tuple` | array |
@@ -24,6 +24,7 @@
 //! | `variant` | `"case"`, or `{"case": payload}` |
 //! | `result` within a value | as a variant with the cases `ok` and `err` |
 
+mod argument;
 mod docs;
 mod export;
 mod read;
@@ -37,6 +38,7 @@ use crate::bindings::toolyard::plugin::types::ToolResult;
 use crate::encode;
 use crate::failure::Failure;
 use shape::{Field, Shape};
+use toolyard_task::ArgumentValue;
 use toolyard_task::wire::RawJson;
 use wasmtime::component::{ComponentExportIndex, Val};
 
@@ -69,6 +71,12 @@ impl Function {
     /// What does not fit, and where.
     pub fn arguments(&self, arguments: &RawJson) -> Result<Vec<Val>, String> {
         read::fields(&self.params, arguments.as_str())
+    }
+
+    /// The arguments of a call as the function gets them, in one form for each value.
+    /// `None` if they do not fit.
+    pub fn seen_arguments(&self, arguments: &RawJson) -> Option<ArgumentValue<'static>> {
+        argument::of_fields(&self.params, &self.arguments(arguments).ok()?)
     }
 
     /// Makes what the function returned the result of a tool; an `err` is a failure of

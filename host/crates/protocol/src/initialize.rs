@@ -4,6 +4,15 @@ use crate::task_filter::TaskFilter;
 use crate::{RawJson, Revision, RpcError};
 use serde::{Deserialize, Serialize};
 
+/// The most bytes of a client's description of itself, and of a progress token. The host keeps them
+/// with the session, or until the call ends.
+pub const MAX_CLIENT_BYTES: usize = 16 << 10;
+
+/// The error for something of a client that is longer.
+pub(crate) fn too_long(what: &str) -> RpcError {
+    RpcError::invalid_params(format!("`{what}` is longer than {MAX_CLIENT_BYTES} bytes"))
+}
+
 /// The params of `initialize`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,6 +48,13 @@ impl InitializeParams {
             params.decode().map_err(|error| RpcError::invalid_params(format!("initialize: {error}")))?;
         if !decoded.capabilities.is_object() {
             return Err(RpcError::invalid_params("initialize: `capabilities` must be an object"));
+        }
+        if decoded.capabilities.as_bytes().len() > MAX_CLIENT_BYTES {
+            return Err(too_long("capabilities"));
+        }
+        let Implementation { name, title, version } = &decoded.client_info;
+        if name.len() + title.as_ref().map_or(0, String::len) + version.len() > MAX_CLIENT_BYTES {
+            return Err(too_long("clientInfo"));
         }
         Ok(decoded)
     }
@@ -124,6 +140,29 @@ mod tests {
         assert_eq!(tasks(&identity, "2025-06-18"), None, "there are no tasks in this revision");
         identity.tasks = false;
         assert_eq!(tasks(&identity, "2025-11-25"), None, "tasks are switched off");
+    }
+
+    #[test]
+    fn what_a_client_says_of_itself_is_bounded() {
+        let params = |capabilities: &str, name: &str| {
+            let text = format!(
+                r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities},
+                    "clientInfo":{{"name":"{name}","version":"1"}}}}"#
+            );
+            InitializeParams::decode(Some(&RawJson::parse(text).expect("JSON")))
+        };
+        let long = "x".repeat(MAX_CLIENT_BYTES);
+        assert!(params("{}", "n").is_ok());
+        let error = params(&format!(r#"{{"a":"{long}"}}"#), "n").expect_err("too long");
+        assert!(
+            error.code == -32602 && error.message.contains("`capabilities` is longer than 16384"),
+            "{error}"
+        );
+        let error = params("{}", &long).expect_err("too long");
+        assert!(
+            error.code == -32602 && error.message.contains("`clientInfo` is longer than 16384"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub mod tasks;
 pub mod timestamp;
 pub mod tools;
 pub mod trace;
+pub mod uri_template;
+pub mod visible;
 
 pub use capabilities::ClientCapabilities;
 pub use error::RpcError;

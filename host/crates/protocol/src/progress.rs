@@ -1,5 +1,6 @@
 //! Progress: who wants it, and how it is told (P-1, T-38, T-39).
 
+use crate::initialize::{MAX_CLIENT_BYTES, too_long};
 use crate::notification::of_task;
 use crate::trace::{self, TraceContext};
 use crate::{RawJson, RpcError};
@@ -68,12 +69,15 @@ impl Meta<'_> {
 pub(crate) fn token_of(meta: Option<Meta<'_>>, owner: &Bytes) -> Result<Option<RawJson>, RpcError> {
     let Some(token) = meta.and_then(|meta| meta.progress_token) else { return Ok(None) };
     checked_token(token)?;
-    Ok(Some(RawJson::within(owner, token)))
+    Ok(Some(RawJson::kept(owner, token)))
 }
 
 /// Whether a progress token is a string or an integer.
 fn checked_token(token: &RawValue) -> Result<(), RpcError> {
     let text = token.get();
+    if text.len() > MAX_CLIENT_BYTES {
+        return Err(too_long("_meta.progressToken"));
+    }
     if text.parse::<i64>().is_ok() || text.starts_with('"') {
         return Ok(());
     }

@@ -51,6 +51,15 @@ impl RawJson {
         Self(owner.slice_ref(value.get().as_bytes()))
     }
 
+    /// The text of `value` within `owner`, to be kept for longer than the rest: in memory of
+    /// its own where the rest is large.
+    #[must_use]
+    pub(crate) fn kept(owner: &Bytes, value: &RawValue) -> Self {
+        const LARGE: usize = 64 << 10;
+        let within = Self::within(owner, value);
+        if owner.len() > LARGE { within.detached() } else { within }
+    }
+
     /// Encodes a value of ours. Values whose encoding can fail (maps with keys
     /// that are not strings) are not used with it.
     #[must_use]
@@ -177,7 +186,7 @@ fn check_interoperable(text: &str) -> Result<(), RawJsonError> {
                     at += 1;
                 }
                 let number = text.get(begin..at).unwrap_or_default();
-                // What is short and has no exponent is far below the largest double.
+                // A short number without an exponent is far below the largest double.
                 if (number.len() > 300 || number.contains(['e', 'E']))
                     && !number.parse::<f64>().is_ok_and(f64::is_finite)
                 {

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod clocks;
 pub mod grants;
 pub mod hosts;
+pub mod kept;
 pub mod leases;
 pub mod listing;
 pub mod races;
@@ -277,6 +278,9 @@ macro_rules! contract_tests {
             clocks::times_and_places_hold_whatever_the_clock_does,
             clocks::a_clock_that_was_far_ahead_is_not_followed_for_ever,
             tasks::t_40_a_read_finds_the_owners_task_and_nobody_elses,
+            kept::what_is_kept_is_counted_by_owner_and_in_all,
+            kept::the_tasks_that_ended_first_are_found,
+            kept::only_what_has_ended_is_discarded_and_the_log_says_so,
             races::one_end_and_it_is_the_acknowledged_one,
         }
     };

@@ -211,6 +211,11 @@ enum Refused {
     #[cfg(feature = "postgres")]
     #[error("another process writes the tasks of this schema anew just now; wait until it is done")]
     Resealing,
+    #[cfg(feature = "postgres")]
+    #[error(
+        "the connection to the database that kept other processes from doing the same ended; do it again"
+    )]
+    LostTurn,
     #[error("the file of the store was removed or replaced")]
     Replaced,
     #[error("something of the id `{0}` is there already")]

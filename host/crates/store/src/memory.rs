@@ -12,8 +12,8 @@ mod hosts;
 mod search;
 mod waiting;
 
-use crate::Refused;
 use crate::stamps::Stamps;
+use crate::{Refused, codec};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -292,6 +292,46 @@ impl TaskStore for MemoryStore {
         Ok(removed)
     }
 
+    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        let state = self.state()?;
+        Ok(state.tasks.values().filter(|task| of.is_none_or(|of| task.owner == *of)).map(kept_of).sum())
+    }
+
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+        let state = self.state()?;
+        let mut owners = BTreeMap::new();
+        for task in state.tasks.values() {
+            owners.entry(task.owner.key()).or_insert((task.owner.clone(), 0)).1 += kept_of(task);
+        }
+        let mut owners: Vec<_> = owners.into_values().collect();
+        owners.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        owners.truncate(limit as usize);
+        Ok(owners)
+    }
+
+    async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
+        let state = self.state()?;
+        let ended = state.tasks.values().filter(|task| !task.is_live() && task.owner == *of);
+        let mut ended: Vec<&Task> = ended.collect();
+        ended.sort_by_key(|task| (task.updated_at, task.id));
+        let first = ended.into_iter().take(limit as usize);
+        Ok(first.map(|task| (Summary::of(task), kept_of(task))).collect())
+    }
+
+    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
+        let mut state = self.state()?;
+        let now = self.shared.stamps.now();
+        let mut removed = 0;
+        for (id, entry) in tasks {
+            if state.tasks.get(&id).is_some_and(|task| !task.is_live()) {
+                state.keep(now, std::slice::from_ref(&entry))?;
+                state.tasks.remove(&id);
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
     fn is_shared(&self) -> bool {
         self.lock().lease.is_some()
     }
@@ -300,6 +340,13 @@ impl TaskStore for MemoryStore {
         let life = self.life.lock().expect("no section panics").as_ref().map(watch::Sender::subscribe);
         Box::new(Feed { handle: self.handle, life, feed: self.shared.hints.subscribe() })
     }
+}
+
+/// The bytes kept of a task, counted about as a store on a disk counts.
+fn kept_of(task: &Task) -> u64 {
+    let outcome = task.outcome.as_ref().and_then(|outcome| codec::outcome(outcome).ok());
+    let record = codec::record(task).map_or(0, |record| record.len());
+    (record + task.arguments.as_bytes().len() + outcome.map_or(0, |outcome| outcome.len())) as u64
 }
 
 /// What other handles change.

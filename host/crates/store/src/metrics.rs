@@ -12,6 +12,9 @@ const OPERATION: &str = "operation";
 const READ: &str = "read";
 const WRITE: &str = "write";
 const COMMIT: &str = "commit";
+const REASON: &str = "reason";
+/// Why messages from the database are refused.
+pub(crate) const REASONS: [&str; 3] = ["plain", "forged", "replayed"];
 
 /// Seconds: from a read of cached pages to the patience with a locked file.
 const SECONDS: [f64; 12] = [0.00005, 0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0];
@@ -31,6 +34,7 @@ pub(crate) struct Metrics {
     batch: Histogram,
     durations: Family<Labels, Histogram, fn() -> Histogram>,
     failures: Family<Labels, Counter>,
+    refused: Family<Labels, Counter>,
 }
 
 /// The numbers of one operation.
@@ -62,7 +66,11 @@ impl Default for Metrics {
             }
         };
         let (read, write, commit) = (operation(READ), operation(WRITE), operation(COMMIT));
-        Self { read, write, commit, batch: Histogram::new(SIZES), durations, failures }
+        let refused = Family::<Labels, Counter>::default();
+        for reason in REASONS {
+            drop(refused.get_or_create_owned(&[(REASON, reason)]));
+        }
+        Self { read, write, commit, batch: Histogram::new(SIZES), durations, failures, refused }
     }
 }
 
@@ -70,6 +78,12 @@ impl Metrics {
     /// So many operations shared a commit.
     pub fn shared(&self, operations: usize) {
         self.batch.observe(operations as f64);
+    }
+
+    /// A message from the database was refused, for one of [`REASONS`].
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
+    pub fn refused(&self, reason: &'static str) {
+        self.refused.get_or_create_owned(&[(REASON, reason)]).inc();
     }
 
     pub fn register(&self, registry: &mut Registry) {
@@ -83,6 +97,11 @@ impl Metrics {
             "toolyard_store_failures",
             "Operations of the store that failed",
             self.failures.clone(),
+        );
+        registry.register(
+            "toolyard_store_messages_refused",
+            "Messages on the channel of the hosts that no host of the deployment has sealed, or that were heard before",
+            self.refused.clone(),
         );
         registry.register(
             "toolyard_store_commit_operations",

@@ -13,8 +13,11 @@ mod error;
 mod floor;
 mod grants;
 mod hints;
+mod kept;
 mod keys;
+mod messages;
 mod nodes;
+mod ownership;
 mod reseal;
 mod room;
 mod schema;
@@ -65,6 +68,9 @@ pub struct PostgresOptions {
     pub patience: Duration,
     /// How long the server may take for an answer.
     pub silence: Duration,
+    /// How long a start waits for a lock that another process holds, such as a host that
+    /// brings the schema forward.
+    pub start_wait: Duration,
     /// How long the time that a session was seen may stay unwritten.
     pub touch: Duration,
     /// Whether audit entries are kept; somebody has to export them, then.
@@ -90,6 +96,7 @@ impl Default for PostgresOptions {
             queue: 4096,
             patience: Duration::from_secs(10),
             silence: Duration::from_secs(5),
+            start_wait: Duration::from_secs(60),
             touch: Duration::from_secs(1),
             audit: false,
             notes: 4096,
@@ -129,7 +136,7 @@ impl PostgresStore {
         let fault = |source| OpenError::of(&place, source);
         let (mut on, driver) = place.connect().await.map_err(fault)?;
         let driving = tokio::spawn(driver);
-        schema::prepare(&mut on, &place, &sealing).await?;
+        let secret = schema::prepare(&mut on, &place, &sealing, options.start_wait).await?;
         let begin = "
             SELECT nextval('audit_writer'), (SELECT id FROM audit_log), (SELECT longest FROM span),
                    greatest((SELECT max(created) FROM task), (SELECT max(seen) FROM session), 0)";
@@ -143,7 +150,8 @@ impl PostgresStore {
         let floor = Floor::default();
         floor.saw(latest);
         let metrics = Arc::<Metrics>::default();
-        let (listener, hinting) = Listener::start(place.clone());
+        let (listener, hinting) = Listener::start(place.clone(), &secret, &sealing, metrics.clone())
+            .map_err(|error| OpenError::Unavailable { place: place.to_string(), source: error.into() })?;
         let beside = Beside {
             floor: Arc::new(floor),
             touches: Arc::new(Touches::new(options.touch)),

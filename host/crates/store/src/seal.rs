@@ -19,7 +19,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use toolyard_task::{Task, TaskId};
-use uuid::Uuid;
 use zeroize::Zeroizing;
 
 /// The first byte of what is sealed, which is also the number of this layout. Text
@@ -121,8 +120,6 @@ pub(crate) enum Column {
     Record,
     Arguments,
     Outcome,
-    /// In none: a word to other hosts.
-    Word,
 }
 
 /// What the tag covers beside the text.
@@ -132,7 +129,6 @@ fn associated(column: Column, of: TaskId) -> [u8; 17] {
         Column::Record => b'r',
         Column::Arguments => b'a',
         Column::Outcome => b'o',
-        Column::Word => b'w',
     };
     data[1..].copy_from_slice(of.0.as_bytes());
     data
@@ -152,6 +148,12 @@ impl Sealing {
     /// Whether it opens what was sealed with this key.
     pub(crate) fn opens(&self, key: KeyId) -> bool {
         self.0.as_ref().is_some_and(|keys| keys.has(key))
+    }
+
+    /// The operator's keys themselves, the newest first, for keys derived from them.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &[u8; 32]> {
+        let keys = self.0.iter();
+        keys.flat_map(|keys| std::iter::once(&keys.newest).chain(&keys.older)).map(|key| &*key.secret)
     }
 
     /// The record of a task, as it is written.
@@ -212,28 +214,6 @@ impl Sealing {
         let sealed = STANDARD_NO_PAD.decode(text).map_err(|_| CodecError::NotSealed)?;
         let opened = String::from_utf8(self.open_sealed(of, Column::Record, sealed)?);
         Ok(opened.map_err(|_| CodecError::NotText)?.into())
-    }
-
-    /// A word for other hosts. Each is sealed as if it were of a task of its own, since there
-    /// may be more of them than random nonces under one key may seal.
-    pub(crate) fn word(&self, text: &str) -> Result<String, CodecError> {
-        let Some(keys) = &self.0 else { return Ok(text.to_owned()) };
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(CodecError::NoChance)?;
-        let of = TaskId(Uuid::from_bytes(random));
-        let sealed = STANDARD_NO_PAD.encode(seal(keys, of, Column::Word, text.as_bytes())?);
-        Ok(format!("{}{sealed}", of.0.simple()))
-    }
-
-    /// The text that [`Sealing::word`] was given. Who has keys takes nothing that is plain.
-    pub(crate) fn open_word(&self, word: &str) -> Result<String, CodecError> {
-        if self.0.is_none() {
-            return Ok(word.to_owned());
-        }
-        let (of, sealed) = word.split_at_checked(32).ok_or(CodecError::NotSealed)?;
-        let of = TaskId(Uuid::try_parse(of).map_err(|_| CodecError::NotSealed)?);
-        let sealed = STANDARD_NO_PAD.decode(sealed).map_err(|_| CodecError::NotSealed)?;
-        String::from_utf8(self.open_sealed(of, Column::Word, sealed)?).map_err(|_| CodecError::NotText)
     }
 
     /// The value that [`Sealing::bytes`] was given.

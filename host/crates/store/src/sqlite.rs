@@ -11,6 +11,7 @@ mod audit;
 mod counts;
 mod error;
 mod grants;
+mod kept;
 mod keys;
 mod nodes;
 mod reader;

@@ -23,12 +23,13 @@ const FOLDER: &str = "TOOLYARD_STORE_MIGRATION_FOLDER";
 const FILE: &str = "toolyard.sqlite";
 const SESSION: &str = "0123456789abcdef0123456789abcdef";
 
-const SAMPLES: [&str; 5] = [
+const SAMPLES: [&str; 6] = [
     include_str!("schemas/schema-1.sql"),
     include_str!("schemas/schema-2.sql"),
     include_str!("schemas/schema-3.sql"),
     include_str!("schemas/schema-4.sql"),
     include_str!("schemas/schema-5.sql"),
+    include_str!("schemas/schema-6.sql"),
 ];
 
 /// A folder with the file of this schema.
@@ -115,6 +116,12 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     assert!(matches!(ended(read(store, 5).await), Outcome::Error(error) if error.message == "broke"));
     assert_eq!(ended(read(store, 6).await), Outcome::Expired);
     assert_eq!(ended(read(store, 7).await), Outcome::Cancelled);
+    // How much is kept of them: long arguments as well.
+    let kept = store.kept_bytes(Some(&owner("a"))).await.expect("answers");
+    assert!((10_000..20_000).contains(&kept), "{kept} bytes");
+    let first = store.ended_first(&owner("a"), 9).await.expect("answers");
+    let first: Vec<_> = first.into_iter().map(|(summary, bytes)| (summary.id, bytes > 10_000)).collect();
+    assert_eq!(first, [(id(4), true), (id(7), false), (id(3), false)]);
     // By what they are searched and listed and looked after.
     let mut found: Vec<_> = store.held_by(Incarnation(3)).await.expect("answers");
     found.sort_unstable();

@@ -8,6 +8,9 @@ mod server;
 #[path = "postgres/resealing.rs"]
 mod resealing;
 
+#[path = "postgres/strangers.rs"]
+mod strangers;
+
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use crate::grant::{Grant, Verdict};
 use crate::id::{Digest, Owner, SessionId, TaskId};
 use crate::permission::Wanted;
 use crate::store::StoreError;
-use crate::task::{Outcome, Task};
+use crate::task::{Outcome, Summary, Task};
 use crate::tool::AskError;
 use crate::wire::error::clip;
 use async_trait::async_trait;
@@ -53,6 +53,9 @@ pub enum Action {
     /// A host that was shut down left a task to the next one.
     #[serde(rename = "task.released")]
     Released,
+    /// An ended task was removed before its time, to make room.
+    #[serde(rename = "task.discarded")]
+    Discarded,
     /// What a task came to was handed out.
     #[serde(rename = "task.retrieved")]
     Retrieved,
@@ -242,6 +245,20 @@ impl Entry {
     #[must_use]
     pub fn created(task: &Task, by: &By) -> Self {
         Self::about(Action::Created, task, by)
+    }
+
+    /// An ended task was removed before its ttl had passed, since this limit was met.
+    #[must_use]
+    pub fn discarded(task: &Summary, limit: &'static str) -> Self {
+        let by = By::host().because(limit);
+        Self {
+            owner: Some(name_of(&task.owner)),
+            task: Some(task.id),
+            tool: Some(short(&task.tool)),
+            digest: Some(task.digest.clone()),
+            status: Some(task.status.as_str()),
+            ..Self::new(Action::Discarded, &by)
+        }
     }
 
     /// The handing out of what a task came to.

@@ -1,6 +1,7 @@
 //! Names of things: tasks, sessions, owners, hosts, components.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use std::fmt;
 use uuid::Uuid;
 
@@ -35,6 +36,25 @@ impl SessionId {
     #[must_use]
     pub fn of(random: Uuid) -> Self {
         Self(random.simple().to_string())
+    }
+
+    /// The name of this session among hosts.
+    #[must_use]
+    pub fn digest(&self) -> SessionDigest {
+        let digest = Sha256::new().chain_update(b"toolyard session\0").chain_update(&self.0).finalize();
+        SessionDigest(digest[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Names a session to other hosts and opens nothing: 128 bits of a SHA-256 of its id, in
+/// hexadecimal digits. For an anonymous client the id itself is all that it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionDigest(String);
+
+impl fmt::Display for SessionDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -110,6 +130,15 @@ mod tests {
         for other in ["", "x", "786512E2-9E0D-44BD-8F29-789F320FE840", "786512e29e0d44bd8f29789f320fe840"] {
             assert_eq!(TaskId::parse(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_session_digest_tells_nothing_of_the_id() {
+        let [one, other] = ["a", "b"].map(|id| SessionId(id.into()));
+        assert_eq!(one.digest(), one.digest());
+        assert_ne!(one.digest(), other.digest());
+        assert_eq!(one.digest().to_string().len(), 32);
+        assert_ne!(SessionId(one.digest().to_string()).digest(), one.digest());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The port to the keys that sign what clients carry for us.
+//! The port to the keys that sign the state that clients carry for the host.
 
 use crate::store::StoreError;
 use crate::wire::Timestamp;
@@ -12,6 +12,8 @@ pub enum KeyUse {
     Cursor,
     /// State that a client hands back (2026-07-28).
     RequestState,
+    /// Messages between hosts, which it encrypts as well.
+    Message,
 }
 
 impl KeyUse {
@@ -21,6 +23,7 @@ impl KeyUse {
         match self {
             Self::Cursor => "cursor",
             Self::RequestState => "request-state",
+            Self::Message => "message",
         }
     }
 }

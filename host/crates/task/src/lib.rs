@@ -7,6 +7,7 @@
 
 pub mod apply;
 pub mod archive;
+pub mod argument;
 pub mod audit;
 pub mod catalog;
 pub mod clock;
@@ -28,12 +29,13 @@ pub mod tool;
 
 pub use apply::{Event, Refusal, apply};
 pub use archive::Archive;
+pub use argument::ArgumentValue;
 pub use audit::AuditStore;
 pub use catalog::Catalog;
 pub use clock::{Clock, Ids};
 pub use gossip::Gossip;
 pub use grant::{Grant, GrantStore};
-pub use id::{Digest, Incarnation, Owner, SessionId, TaskId};
+pub use id::{Digest, Incarnation, Owner, SessionDigest, SessionId, TaskId};
 pub use permission::{NotPermitted, Wanted};
 pub use provider::Provider;
 pub use rate::Rate;
@@ -58,5 +60,7 @@ pub mod wire {
     pub use toolyard_protocol::stateless::param_headers::param_headers;
     pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
     pub use toolyard_protocol::tools::{Execution, RequestedTtl, TaskSupport, ToolDescription, text_result};
+    pub use toolyard_protocol::uri_template::UriRange;
+    pub use toolyard_protocol::visible;
     pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};
 }

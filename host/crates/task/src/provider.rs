@@ -3,7 +3,7 @@
 use crate::id::Digest;
 use crate::room::{Room, Shortage};
 use crate::tool::{ReportBounds, RunContext};
-use crate::wire::{PromptDescription, RawJson, Reference, RpcError};
+use crate::wire::{PromptDescription, RawJson, Reference, RpcError, UriRange};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -58,6 +58,9 @@ pub struct ProviderSpec {
     pub has_prompts: bool,
     /// Whether there are resources.
     pub has_resources: bool,
+    /// The URIs that its resources may have, where the manifest bounds them; it is asked
+    /// for no others.
+    pub uris: Option<Vec<UriRange>>,
     /// Whether arguments can be completed.
     pub has_completion: bool,
 }

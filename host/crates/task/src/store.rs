@@ -192,6 +192,20 @@ pub trait TaskStore: Send + Sync + 'static {
     /// many it removed.
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError>;
 
+    /// How many bytes are kept of the tasks of this owner, or of all: their records, arguments and
+    /// outcomes, as they are stored. It walks an index, so frequent callers remember the result.
+    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError>;
+
+    /// The owners of whose tasks most bytes are kept, the largest first.
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError>;
+
+    /// The tasks of this owner that ended first, with the bytes that are kept of each.
+    async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError>;
+
+    /// Removes those of these tasks that have ended, whether their time is up or not, each
+    /// with the entry that says so. Says how many it removed.
+    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError>;
+
     /// Hints of changes that were not made through this very object. Changes
     /// that were may be among them.
     fn hints(&self) -> Box<dyn Hints>;

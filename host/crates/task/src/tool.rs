@@ -1,6 +1,7 @@
 //! What a tool is to the dispatcher, and what the dispatcher is to a running
 //! tool.
 
+use crate::argument::ArgumentValue;
 use crate::id::{Digest, TaskId};
 use crate::permission::{NotPermitted, Wanted, WhyNot};
 use crate::rate::Rate;
@@ -26,12 +27,19 @@ pub trait Tool: Send + Sync + 'static {
     /// about a millisecond. Larger checks are left [`Checked::Unfinished`].
     fn check(&self, arguments: &RawJson) -> Checked;
 
-    /// Checks arguments to the end, on a thread of its own and on the account of whoever
+    /// Checks arguments to the end, on a thread of its own and on the account of the caller that
     /// ordered it, for as long as a run of the tool may compute. Dropping the future ends it.
     /// [`Checked::Unfinished`] says that it was stopped.
     fn check_fully(self: Arc<Self>, arguments: RawJson, order: CheckOrder) -> BoxFuture<'static, Checked> {
         drop(order);
         Box::pin(std::future::ready(self.check(&arguments)))
+    }
+
+    /// The arguments as the guest gets them, where the host turns them into values first.
+    /// `None` where the guest reads the JSON text itself, or where the tool refuses the
+    /// arguments, so that no guest gets them.
+    fn typed_arguments(&self, _arguments: &RawJson) -> Option<ArgumentValue<'static>> {
+        None
     }
 
     /// Room for one run of it.

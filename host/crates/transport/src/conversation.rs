@@ -27,6 +27,10 @@ pub(crate) struct Conversation {
     inflight: Inflight,
 }
 
+/// URIs of the subscriptions of one client together, in bytes: they are kept with its
+/// session, in memory and in the store.
+const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
+
 /// What was agreed on with a client, or is known of it from before.
 pub(crate) struct Agreed {
     pub revision: Revision,
@@ -113,7 +117,8 @@ impl Conversation {
         if !changed {
             return Ok(true);
         }
-        if subscriptions.len() > most {
+        let bytes: usize = subscriptions.iter().map(String::len).sum();
+        if subscriptions.len() > most || (wanted && bytes > MAX_SUBSCRIPTION_BYTES) {
             return Ok(false);
         }
         if let Some(session) = &mut memory.session {

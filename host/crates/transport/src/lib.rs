@@ -12,6 +12,7 @@ mod conversation;
 mod methods;
 mod metrics;
 mod notices;
+mod replay;
 mod settings;
 mod stateless;
 mod stream;

@@ -55,6 +55,11 @@ pub(crate) fn manner(method: &str) -> Manner {
     }
 }
 
+/// Whether a request of this method changes nothing, so that it ends with its client.
+pub(crate) fn only_reads(method: &str) -> bool {
+    method.starts_with("resources/") || matches!(method, "prompts/get" | "completion/complete")
+}
+
 /// What becomes of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {

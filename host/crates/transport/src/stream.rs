@@ -6,9 +6,10 @@
 //! slow client costs a bounded amount of memory, and a client that comes back
 //! goes on where it was.
 
+use crate::replay::{Counted, ReplayBudget};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -25,6 +26,7 @@ pub(crate) struct Stream {
     bounds: LogBounds,
     state: Mutex<State>,
     changed: Notify,
+    me: Weak<Stream>,
 }
 
 struct State {
@@ -42,6 +44,12 @@ struct State {
     left: Instant,
     /// The reader is to leave, and to come back after so long (H-14).
     release: Option<Duration>,
+    /// The budget that its log counts against once it has ended; `None` if no client can come back.
+    kept_within: Option<(Arc<ReplayBudget>, Arc<str>)>,
+    /// Counts the log in the budget until it is dropped.
+    counted: Option<Counted>,
+    /// Whether its log is dropped once it has no reader.
+    forgotten: bool,
 }
 
 /// What a reader finds.
@@ -73,6 +81,11 @@ impl State {
             self.log_bytes -= dropped;
         }
     }
+
+    fn clear(&mut self) {
+        self.log = VecDeque::new();
+        self.log_bytes = 0;
+    }
 }
 
 impl Stream {
@@ -86,8 +99,17 @@ impl Stream {
             read: false,
             left: Instant::now(),
             release: None,
+            kept_within: None,
+            counted: None,
+            forgotten: false,
         };
-        Arc::new(Self { id, bounds, state: Mutex::new(state), changed: Notify::new() })
+        Arc::new_cyclic(|me| Self {
+            id,
+            bounds,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            me: me.clone(),
+        })
     }
 
     pub const fn id(&self) -> u64 {
@@ -109,8 +131,56 @@ impl Stream {
             state.append(last, self.bounds);
         }
         state.ended.get_or_insert_with(Instant::now);
+        let is_kept = state.kept_within.is_some();
         drop(state);
+        if is_kept {
+            self.count();
+        }
         self.changed.notify_waiters();
+    }
+
+    /// Lets its client come back to it: once the stream has ended, its log counts against this
+    /// budget, on behalf of this principal.
+    pub fn keep_within(&self, budget: Arc<ReplayBudget>, principal: Arc<str>) {
+        let mut state = self.lock();
+        state.kept_within.get_or_insert((budget, principal));
+        let has_ended = state.ended.is_some();
+        drop(state);
+        if has_ended {
+            self.count();
+        }
+    }
+
+    /// Counts its log, once.
+    fn count(&self) {
+        let state = self.lock();
+        let Some((budget, principal)) = state.kept_within.clone().filter(|_| state.counted.is_none()) else {
+            return;
+        };
+        let bytes = state.log_bytes;
+        drop(state);
+        let counted = budget.count(&principal, &self.me, bytes);
+        // The first call has counted it; a second count ends here, unlocked.
+        let second = {
+            let mut state = self.lock();
+            match state.counted {
+                None => {
+                    state.counted = Some(counted);
+                    None
+                }
+                Some(_) => Some(counted),
+            }
+        };
+        drop(second);
+    }
+
+    /// Drops its log. A present reader reads it to its end first.
+    pub fn forget(&self) {
+        let mut state = self.lock();
+        state.forgotten = true;
+        if !state.read {
+            state.clear();
+        }
     }
 
     /// Ends the stream if nothing was written to it, so that what would have been its only
@@ -259,6 +329,9 @@ impl Drop for Reader {
         if state.readers == self.reader {
             state.read = false;
             state.left = Instant::now();
+            if state.forgotten {
+                state.clear();
+            }
         }
     }
 }

@@ -134,6 +134,9 @@ impl Onlooking {
                         text.push_str(&format!("; {word} {}", tools.join(", ")));
                     }
                 }
+                for why in &is.left_out {
+                    text.push_str(&format!("; left out: {why}"));
+                }
                 if let Some(took) = is.compiled_in {
                     text.push_str(&format!("; compiled in {}", time(took)));
                 }
@@ -142,7 +145,7 @@ impl Onlooking {
                 if same {
                     text.push_str("; by its manifest");
                 }
-                let json = json!({"tools": is.tools, "added": added, "removed": removed, "digest": digest});
+                let json = json!({"tools": is.tools, "added": added, "removed": removed, "digest": digest, "leftOut": is.left_out});
                 ("loaded", Colour::Green, text, json)
             }
         };

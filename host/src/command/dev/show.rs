@@ -4,10 +4,10 @@
 //! A thread of its own writes: a terminal that is slow, or held, delays no call. Its
 //! queue is bounded; what does not fit is left out, and that is said.
 
+use crate::output::{CYAN, DIM, GREEN, RED, RESET, Styled, YELLOW};
 use crate::system::SystemClock;
 use anyhow::Context as _;
 use serde_json::{Map, Value};
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -52,7 +52,7 @@ pub enum Colour {
 
 /// Where lines go.
 pub struct Show {
-    lines: mpsc::Sender<Option<String>>,
+    lines: mpsc::Sender<Option<Styled>>,
     lost: AtomicU64,
     json: bool,
     colours: bool,
@@ -65,12 +65,11 @@ impl Show {
     /// # Errors
     /// If there can be no more threads.
     pub fn start(json: bool, colours: bool) -> anyhow::Result<Arc<Self>> {
-        let (lines, mut queue) = mpsc::channel::<Option<String>>(WAITING);
+        let (lines, mut queue) = mpsc::channel::<Option<Styled>>(WAITING);
         let write = move || {
-            let mut out = std::io::stdout();
             while let Some(Some(line)) = queue.blocking_recv() {
                 // Nobody may read any more; that ends nothing.
-                drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
+                line.say();
             }
         };
         let writer = std::thread::Builder::new().name("show".to_owned()).spawn(write);
@@ -82,7 +81,7 @@ impl Show {
     pub fn say(&self, shown: &Shown) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         let line = self.line(shown);
-        let line = if lost > 0 { self.line(&left_out(lost)) + &line } else { line };
+        let line = if lost > 0 { self.line(&left_out(lost)).styled(&line) } else { line };
         if self.lines.try_send(Some(line)).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
@@ -101,7 +100,7 @@ impl Show {
         drop(writer.map(JoinHandle::join));
     }
 
-    fn line(&self, shown: &Shown) -> String {
+    fn line(&self, shown: &Shown) -> Styled {
         let now = SystemClock.now().to_string();
         if self.json {
             let mut line = Map::new();
@@ -110,27 +109,26 @@ impl Show {
             if let Value::Object(members) = &shown.json {
                 line.extend(members.clone());
             }
-            return format!("{}\n", Value::from(line));
+            return Styled::json(&format!("{}\n", Value::from(line)));
         }
-        // What a build writes is shown as it is.
+        // A build is the operator's own; its line has no time in front.
         if shown.event == "output" {
-            return format!("{}\n", shown.text);
+            return Styled::default().text(&shown.text).text("\n");
         }
         let clock = now.get(11..19).unwrap_or(&now);
         let word = format!("{:<9}", shown.event);
         let code = match shown.colour {
-            Colour::None => "0",
-            Colour::Dim => "2",
-            Colour::Green => "32",
-            Colour::Red => "31",
-            Colour::Yellow => "33",
-            Colour::Cyan => "36",
+            Colour::None => RESET,
+            Colour::Dim => DIM,
+            Colour::Green => GREEN,
+            Colour::Red => RED,
+            Colour::Yellow => YELLOW,
+            Colour::Cyan => CYAN,
         };
-        let text = one_line(&shown.text);
-        match self.colours {
-            true => format!("\u{1b}[2m{clock}\u{1b}[0m \u{1b}[{code}m{word}\u{1b}[0m {text}\n"),
-            false => format!("{clock} {word} {text}\n"),
-        }
+        let text = shown.text.trim_end().replace('\n', " ⏎ ").replace('\t', " ");
+        let (dim, code, reset) = if self.colours { (DIM, code, RESET) } else { ("", "", "") };
+        let line = Styled::default().control(dim).text(clock).control(reset).text(" ");
+        line.control(code).text(&word).control(reset).text(" ").line(&text).text("\n")
     }
 }
 
@@ -141,11 +139,6 @@ fn left_out(lost: u64) -> Shown {
         text: format!("{lost} lines were left out: too much happened at once"),
         json: serde_json::json!({"lines": lost}),
     }
-}
-
-/// A text on one line, with nothing in it that could steer the terminal.
-fn one_line(text: &str) -> String {
-    text.trim_end().replace('\n', " ⏎ ").chars().filter(|char| !char.is_control() || *char == '\t').collect()
 }
 
 /// A text for people, cut where it is too long.
@@ -187,9 +180,10 @@ mod tests {
     #[test]
     fn a_line_has_the_time_in_front_and_steers_nothing() {
         let line = show(false).line(&shown("a\nb\u{1b}[2J\n"));
-        assert_eq!(&line[8..], " call      a ⏎ b[2J\n");
+        let line = line.as_str();
+        assert_eq!(&line[8..], " call      a ⏎ b\\u{1b}[2J\n");
         assert!(line[..8].split(':').all(|part| part.parse::<u8>().is_ok()), "{line}");
-        let line: Value = serde_json::from_str(&show(true).line(&shown("a"))).expect("JSON");
+        let line: Value = serde_json::from_str(show(true).line(&shown("a")).as_str()).expect("JSON");
         assert_eq!((&line["event"], &line["call"]), (&"call".into(), &1.into()));
         assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z')));
     }
@@ -212,6 +206,6 @@ mod tests {
         drop(queue.try_recv());
         show.say(&shown("b"));
         let line = queue.try_recv().expect("a line").expect("a line");
-        assert!(line.contains("\"lines\":3"), "{line}");
+        assert!(line.as_str().contains("\"lines\":3"), "{line:?}");
     }
 }

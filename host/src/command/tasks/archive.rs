@@ -2,6 +2,7 @@
 
 use super::operator;
 use crate::config::Config;
+use crate::output::{self, say, tell};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -56,7 +57,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
     operator::with_bare_store(config, async |store| {
         let (written, unreadable) = match output {
             None => {
-                let mut out = BufWriter::new(io::stdout().lock());
+                let mut out = BufWriter::new(output::json_lines());
                 let done = write(store, &mut out).await?;
                 out.flush().context("stdout cannot be written")?;
                 done
@@ -76,7 +77,7 @@ pub fn export(config: &Config, options: &Export) -> anyhow::Result<ExitCode> {
             }
         };
         noted(store, Action::ArchiveExported, written);
-        eprintln!("toolyard: exported {}", tasks(written));
+        tell!("toolyard: exported {}", tasks(written));
         if unreadable > 0 {
             bail!("{} cannot be read and were left out; the log names them", tasks(unreadable));
         }
@@ -125,9 +126,9 @@ pub fn import(config: &Config, options: &Import, json: bool) -> anyhow::Result<E
             noted(store, Action::ArchiveImported, counts.imported);
         }
         if json {
-            println!("{}", serde_json::json!({"imported": counts.imported, "skipped": counts.skipped}));
+            output::json(serde_json::json!({"imported": counts.imported, "skipped": counts.skipped}));
         } else {
-            println!("imported {}, skipped {} that were there", tasks(counts.imported), counts.skipped);
+            say!("imported {}, skipped {} that were there", tasks(counts.imported), counts.skipped);
         }
         done.map(|()| ExitCode::SUCCESS)
     })

@@ -3,6 +3,7 @@
 use super::archive::{progress, tasks};
 use crate::command::{WrongUsage, operator};
 use crate::config::{Config, encryption};
+use crate::output::{self, say};
 use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
@@ -68,9 +69,9 @@ fn report(done: &Resealed, how: &str, json: bool) -> anyhow::Result<ExitCode> {
         let report = serde_json::json!({
             "tasks": done.seen, "written": done.written, "unreadable": unreadable, "keysNeeded": needed,
         });
-        println!("{report}");
+        output::json(report);
     } else {
-        println!("{}, {} of them written anew; all are {how}", tasks(done.seen), done.written);
+        say!("{}, {} of them written anew; all are {how}", tasks(done.seen), done.written);
     }
     match (done.unreadable.len(), needed.as_slice()) {
         (0, []) => Ok(ExitCode::SUCCESS),

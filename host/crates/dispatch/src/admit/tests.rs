@@ -43,6 +43,7 @@ fn idle(plugin: &str) -> Arc<Idle> {
         prompts: Vec::new(),
         has_prompts: false,
         has_resources: true,
+        uris: None,
         has_completion: false,
     };
     Arc::new(Idle { spec, room: Mutex::new(Ok(())) })

@@ -58,7 +58,7 @@ pub struct RuleSpec {
     pub prompts: Option<Vec<String>>,
     /// Arguments: a JSON pointer and a pattern for the whole value. Of an array or
     /// object, a rule that allows wants every value to match, and one that denies
-    /// any.
+    /// any; so too of the ways in which a value can be written and read.
     #[serde(default)]
     pub arguments: BTreeMap<String, String>,
 }
@@ -167,6 +167,12 @@ impl Rule {
         !self.arguments.is_empty()
     }
 
+    /// Whether it has conditions on the arguments of this object.
+    pub(super) fn judges_arguments_of(&self, object: Object<'_>) -> bool {
+        let (Object::Tool(name) | Object::Resource(name) | Object::Prompt(name)) = object;
+        !self.arguments.is_empty() && any(self.objects(object.kind()), name)
+    }
+
     /// Whether it is about anything of this kind.
     pub(super) fn speaks_of(&self, kind: Kind) -> bool {
         !self.objects(kind).is_empty()
@@ -187,7 +193,7 @@ impl Rule {
         principal: &Principal,
         more: Option<&BTreeSet<String>>,
         object: Object<'_>,
-        arguments: &Arguments,
+        arguments: &Arguments<'_>,
     ) -> Result<(), Miss> {
         let (Object::Tool(name) | Object::Resource(name) | Object::Prompt(name)) = object;
         if !any(self.objects(object.kind()), name) {

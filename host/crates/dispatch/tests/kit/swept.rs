@@ -170,6 +170,22 @@ impl TaskStore for Swept {
         self.call("remove", self.inner.remove(ids)).await
     }
 
+    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        self.inner.kept_bytes(of).await
+    }
+
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+        self.inner.largest_owners(limit).await
+    }
+
+    async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
+        self.inner.ended_first(of, limit).await
+    }
+
+    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
+        self.inner.discard(tasks).await
+    }
+
     fn hints(&self) -> Box<dyn Hints> {
         Box::new(Feed { inner: self.inner.hints(), stale: self.hints.subscribe() })
     }

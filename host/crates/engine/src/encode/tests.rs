@@ -10,8 +10,14 @@ fn of(content: Vec<Content>) -> ToolResult {
     ToolResult { content, structured_content: None, is_error: false, meta: None }
 }
 
+/// Encodes a result with its structured content.
+fn whole(mut given: ToolResult) -> Result<RunEnd, Failure> {
+    let structured = structured(given.structured_content.take())?;
+    result(given, structured, LIMIT)
+}
+
 fn encoded(given: ToolResult) -> String {
-    match result(given, None, LIMIT).expect("encodes") {
+    match whole(given).expect("encodes") {
         RunEnd::Result { result, .. } => {
             RawJson::parse(result.bytes()).expect("well formed");
             result.as_str().to_owned()
@@ -21,7 +27,7 @@ fn encoded(given: ToolResult) -> String {
 }
 
 fn malformed(given: ToolResult, says: &str) {
-    match result(given, None, LIMIT) {
+    match whole(given) {
         Err(Failure::Malformed(what)) => assert!(what.contains(says), "{what}"),
         other => panic!("{other:?}"),
     }
@@ -92,9 +98,13 @@ fn tl_6_structured_content_without_text_is_given_as_text_too() {
 fn t_39_a_guest_cannot_say_which_task_a_result_is_of() {
     let meta = |json: &str| encoded(ToolResult { meta: Some(json.into()), ..of(vec![]) });
     assert!(meta("{\"a\":1}").ends_with(r#","_meta":{"a":1}}"#));
-    // The second is the same key, spelt so that a search for the text misses it.
-    let related = r#"{"a":1,"io.modelcontextprotocol/related-task":{"taskId":"x"},"\u0069o.modelcontextprotocol/related-task":2,"b":[]}"#;
-    assert!(meta(related).ends_with(r#","_meta":{"a":1,"b":[]}}"#), "{}", meta(related));
+    // The second spelling is the same key, which a search for the text misses.
+    for key in ["io.modelcontextprotocol/related-task", "\\u0069o.modelcontextprotocol/related-task"] {
+        let related = meta(&format!(r#"{{"a":1,"{key}":{{"taskId":"x"}},"b":[]}}"#));
+        assert!(related.ends_with(r#","_meta":{"a":1,"b":[]}}"#), "{related}");
+    }
+    let twice = r#"{"io.modelcontextprotocol/related-task":1,"\u0069o.modelcontextprotocol/related-task":2}"#;
+    malformed(ToolResult { meta: Some(twice.into()), ..of(vec![]) }, "twice");
     malformed(ToolResult { meta: Some("{no}".into()), ..of(vec![]) }, "meta");
 }
 

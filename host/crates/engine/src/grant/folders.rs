@@ -4,13 +4,16 @@
 //!
 //! A folder is opened once, when its plugin is loaded, and every run works with
 //! that handle: no name is resolved a second time, so nobody can put another
-//! folder between the check and its use.
+//! folder between the check and its use. If another folder is at its path later, the
+//! plugin is refused until the operator says that this one is meant: the other one may be
+//! there because a guest, or another user, has put it there.
 
-use super::GrantedBy;
+use super::unlinked::{self, Identity, identity, plain, trail};
+use super::{GrantedBy, kernel};
 use crate::error::ManifestError;
-use std::fs::{File, Metadata};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Component, Path, PathBuf};
+use crate::settings::{Protected, Scope};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use toolyard_task::Wanted;
 use toolyard_task::permission::Access;
 use wasmtime_wasi::FsPerms;
@@ -93,7 +96,11 @@ pub(crate) struct OpenFolder {
     pub grant: FolderGrant,
     /// What runs get; a clone shares the handle.
     pub dir: Dir,
-    identity: (u64, u64),
+    pub identity: Identity,
+    /// The folders that it lies in, up to the root.
+    pub above: Vec<Identity>,
+    /// The manifest's line, for complaints.
+    pub line: Option<usize>,
 }
 
 impl OpenFolder {
@@ -110,8 +117,36 @@ impl std::fmt::Debug for OpenFolder {
     }
 }
 
-fn identity(found: &Metadata) -> (u64, u64) {
-    (found.dev(), found.ino())
+/// The folders that a manifest was found to name. As long as its text stays the same, no
+/// others are granted by it.
+#[derive(Clone, Default)]
+pub(crate) struct Pins {
+    manifest: Option<String>,
+    /// Each with its handle: while it is open, no other folder gets its number.
+    folders: BTreeMap<PathBuf, (Identity, Dir)>,
+}
+
+impl Pins {
+    /// The same folders for the same text, none for another.
+    pub fn of_manifest(&self, text: Option<&str>) -> Self {
+        if self.manifest.as_deref() == text {
+            return self.clone();
+        }
+        Self { manifest: text.map(str::to_owned), folders: BTreeMap::new() }
+    }
+
+    /// These were found now.
+    pub fn hold(&mut self, folders: &[OpenFolder]) {
+        let held = folders.iter().map(|folder| {
+            let OpenFolder { grant, dir, identity, .. } = folder;
+            (grant.host.clone(), (*identity, dir.clone()))
+        });
+        self.folders = held.collect();
+    }
+
+    fn allow(&self, path: &Path, found: Identity) -> bool {
+        self.folders.get(path).is_none_or(|(pinned, _)| *pinned == found)
+    }
 }
 
 /// Whether a guest may see a folder under this name: absolute and normalised, so
@@ -127,25 +162,40 @@ pub(crate) fn is_guest_path(path: &str) -> bool {
 /// Finds and opens the folders that `manifest`, a file in `place`, names.
 ///
 /// # Errors
-/// If one is not there, is no folder, would let the guest write what is loaded from
-/// `place`, its own manifest included, or has anything of the `private` folders in it.
+/// If one is not there, is no folder, is reached through a link, is not the one of
+/// `pins`, is the kernel's, or has anything in it that no guest may be granted: the
+/// plugins in `place`, or what is `protected`.
 pub(crate) fn find(
     manifest: &str,
     place: &Path,
     named: &[NamedFolder],
-    private: &[PathBuf],
+    protected: &[Protected],
+    pins: &Pins,
 ) -> Result<Vec<OpenFolder>, ManifestError> {
     let open = |folder: &NamedFolder| {
-        open(place, folder, private).map_err(|what| ManifestError {
-            file: manifest.to_owned(),
-            line: folder.line,
-            what: format!("`fs.\"{}\".path`: the folder {} {what}", folder.guest, folder.path),
-        })
+        open(place, folder, protected, pins)
+            .map_err(|what| fault(manifest, folder.line, (&folder.guest, &folder.path), &what))
     };
     named.iter().map(open).collect()
 }
 
-fn open(place: &Path, named: &NamedFolder, private: &[PathBuf]) -> Result<OpenFolder, String> {
+/// The error about a folder, by the key of the manifest.
+pub(super) fn fault(
+    manifest: &str,
+    line: Option<usize>,
+    (guest, path): (&str, &str),
+    what: &str,
+) -> ManifestError {
+    let what = format!("`fs.\"{guest}\".path`: the folder {path} {what}");
+    ManifestError { file: manifest.to_owned(), line, what }
+}
+
+fn open(
+    place: &Path,
+    named: &NamedFolder,
+    protected: &[Protected],
+    pins: &Pins,
+) -> Result<OpenFolder, String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "is not there; make it, or take the grant away".to_owned(),
         std::io::ErrorKind::NotADirectory => "is not a folder".to_owned(),
@@ -153,17 +203,23 @@ fn open(place: &Path, named: &NamedFolder, private: &[PathBuf]) -> Result<OpenFo
     };
     let home = place.canonicalize().map_err(failed)?;
     let named_path = home.join(&named.path);
-    let host = named_path.canonicalize().map_err(failed)?;
-    // A guest may be able to write beside the manifest, and could put a link there
-    // that widens what is granted here. Of other places the operator knows more.
-    if Path::new(&named.path).is_relative() && plain(&named_path) != host {
-        return Err("is reached through a symbolic link; name the folder itself".to_owned());
-    }
-    // The last step follows no link, and what was opened is compared with what
-    // the path leads to afterwards: all checks are about the folder that is held.
-    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
-    let handle = File::options().read(true).custom_flags(flags.bits() as i32).open(&host).map_err(failed)?;
+    let handle = unlinked::open_folder(&named_path)
+        .map_err(|error| if unlinked::is_link(&error) { through_link(&named_path) } else { failed(error) })?;
+    // There is no link in it, so `..` leads to where it seems to.
+    let host = plain(&named_path);
     let identity = identity(&handle.metadata().map_err(failed)?);
+    if !pins.allow(&host, identity) {
+        return Err("is not the one that was granted, which was moved, replaced or removed; put that very \
+                    folder back, or, to grant the one that is there now, change the manifest or restart the host"
+            .to_owned());
+    }
+    let above = unlinked::above(&handle).map_err(failed)?;
+    if above.is_empty() {
+        return Err("is the root of this machine; name a folder in it".to_owned());
+    }
+    if let Some(fault) = kernel::fault(&handle, &host, &above) {
+        return Err(fault);
+    }
     let (perms, mode) = named.mode.permissions();
     if named.by == GrantedBy::Person && host.to_str().is_none() {
         // What a person says is kept for the folder by its name.
@@ -171,50 +227,46 @@ fn open(place: &Path, named: &NamedFolder, private: &[PathBuf]) -> Result<OpenFo
     }
     let (guest, path) = (named.guest.clone(), named.path.clone());
     let grant = FolderGrant { guest, host, mode: named.mode, by: named.by, named: path };
-    let folder = OpenFolder { grant, dir: Dir::new(handle, perms, mode, false), identity };
-    if !folder.is_in_place() || folder.grant.host.canonicalize().ok().as_ref() != Some(&folder.grant.host) {
+    let dir = Dir::new(handle, perms, mode, false);
+    let folder = OpenFolder { grant, dir, identity, above, line: named.line };
+    if !folder.is_in_place() {
         return Err("was replaced while it was opened".to_owned());
     }
-    if named.mode == FolderMode::Write && holds(&folder, &home).map_err(failed)? {
-        return Err("holds the plugins themselves, and who writes there can grant itself anything; \
-                    name a folder inside of it, or mode = \"read\""
+    if [place, &home].iter().any(|place| trail(place).contains(&identity)) {
+        return Err("holds the plugins themselves, their manifests and what these name; \
+                    name a folder inside of the plugin folder, or another one"
             .to_owned());
     }
-    for private in private {
-        // Where there is none yet, nothing of it is in the folder.
-        let Ok(private) = private.canonicalize() else { continue };
-        if folder.grant.host.starts_with(&private) || holds(&folder, &private).map_err(failed)? {
-            return Err("has the data of this host in it: everybody's tasks, and the keys that sign; \
-                        name a folder that has not"
-                .to_owned());
+    match protected.iter().find(|protected| folder.reaches(protected)) {
+        None => Ok(folder),
+        Some(Protected { path, what, .. }) => {
+            Err(format!("has {what} in it ({}); name a folder that has not", path.display()))
         }
     }
-    Ok(folder)
 }
 
-/// A path without `.` and `..`, as it is if there are no links.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
+/// The sentence for a path with a link in it. Only the operator can say that where it
+/// leads is meant, by naming it.
+fn through_link(path: &Path) -> String {
+    match path.canonicalize() {
+        Ok(real) => format!(
+            "is reached through a symbolic link, and leads to {real:?} now; if that folder is meant, name it so"
+        ),
+        Err(_) => "is reached through a symbolic link that leads nowhere; name the folder itself".to_owned(),
     }
-    plain
 }
 
-/// Whether `path` is the folder or lies in it, by whatever name.
-fn holds(folder: &OpenFolder, path: &Path) -> std::io::Result<bool> {
-    for above in path.ancestors() {
-        if identity(&std::fs::metadata(above)?) == folder.identity {
-            return Ok(true);
+impl OpenFolder {
+    /// Whether it is, holds or, where that matters, lies in what is protected, by
+    /// whatever name, or holds a link or folder by which that is found.
+    fn reaches(&self, protected: &Protected) -> bool {
+        let Protected { path, scope, .. } = protected;
+        if *scope == Scope::Changes && self.grant.mode == FolderMode::Read {
+            return false;
         }
+        let lies_in = || std::fs::metadata(path).is_ok_and(|found| self.above.contains(&identity(&found)));
+        trail(path).contains(&self.identity) || *scope == Scope::Whole && lies_in()
     }
-    Ok(false)
 }
 
 #[cfg(test)]
@@ -242,10 +294,13 @@ mod tests {
             let by = GrantedBy::Operator;
             vec![NamedFolder { guest: "/d".into(), path: path.into(), mode, by, line: Some(2) }]
         };
+        let data = |path: &str, scope| Protected { path: home.path().join(path), what: "the data", scope };
+        let protected =
+            [data("state", Scope::Whole), data("kept/keys", Scope::Around), data("bin/host", Scope::Changes)];
         let found =
-            |path, mode| find("p.toml", home.path(), &named(path, mode), &[home.path().join("state")]);
+            |path: &str, mode| find("p.toml", home.path(), &named(path, mode), &protected, &Pins::default());
         let host = home.path().canonicalize().expect("is there");
-        let data = FolderGrant {
+        let granted = FolderGrant {
             guest: "/d".into(),
             host: host.join("data"),
             mode: FolderMode::Write,
@@ -253,19 +308,32 @@ mod tests {
             named: "./data".into(),
         };
         let [folder] = &found("./data", FolderMode::Write).expect("found")[..] else { panic!("one") };
-        assert_eq!(folder.grant, data);
-        assert!(found(".", FolderMode::Read).is_ok());
+        assert_eq!(folder.grant, granted);
         std::os::unix::fs::symlink("data", home.path().join("link")).expect("links");
         std::os::unix::fs::symlink("/", home.path().join("root")).expect("links");
-        let absolute = host.join("link").display().to_string();
-        assert!(found(&absolute, FolderMode::Write).is_ok(), "the operator's own way");
-        std::fs::create_dir_all(home.path().join("state/deep")).expect("makes");
+        let [absolute, within] = ["link", "data"].map(|name| host.join(name).display().to_string());
+        assert!(found(&within, FolderMode::Write).is_ok(), "by its whole path");
+        for folder in ["state/deep", "kept/other", "bin"] {
+            std::fs::create_dir_all(home.path().join(folder)).expect("makes");
+        }
+        std::fs::write(home.path().join("kept/keys"), "x").expect("writes");
+        assert!(found("kept/other", FolderMode::Write).is_ok(), "beside the keys");
+        assert!(found("bin", FolderMode::Read).is_ok(), "nothing to hide there");
+        let leads = format!("leads to {:?} now", host.join("data"));
         for (path, mode, says) in [
-            (".", FolderMode::Read, "has the data of this host in it"),
-            ("state", FolderMode::Read, "has the data of this host in it"),
-            ("state/deep", FolderMode::Write, "has the data of this host in it"),
+            ("state", FolderMode::Read, "has the data in it"),
+            ("state/deep", FolderMode::Write, "has the data in it"),
+            ("kept", FolderMode::Read, "has the data in it"),
+            ("bin", FolderMode::Write, "has the data in it"),
             ("link", FolderMode::Read, "through a symbolic link"),
+            ("link", FolderMode::Read, leads.as_str()),
+            ("link/..", FolderMode::Read, "through a symbolic link"),
+            (&absolute, FolderMode::Write, "through a symbolic link"),
+            (&absolute, FolderMode::Write, leads.as_str()),
             ("root/etc", FolderMode::Read, "through a symbolic link"),
+            ("/", FolderMode::Read, "is the root of this machine"),
+            (".", FolderMode::Read, "holds the plugins themselves"),
+            ("data/..", FolderMode::Read, "holds the plugins themselves"),
             ("./none", FolderMode::Write, "./none is not there"),
             ("file", FolderMode::Read, "is not a folder"),
             (".", FolderMode::Write, "holds the plugins themselves"),
@@ -289,7 +357,10 @@ mod tests {
             line: None,
             by: GrantedBy::Operator,
         }];
-        let found = find("p.toml", home.path(), &named, &[]).expect("found");
+        let mut pins = Pins::default().of_manifest(Some("text"));
+        let find = |pins: &Pins| find("p.toml", home.path(), &named, &[], pins);
+        let found = find(&pins).expect("found");
+        pins.hold(&found);
         assert!(found[0].is_in_place());
         std::fs::rename(path("data"), path("moved")).expect("moves");
         assert!(!found[0].is_in_place(), "gone");
@@ -298,8 +369,20 @@ mod tests {
         std::fs::remove_file(path("data")).expect("removes");
         std::fs::create_dir(path("data")).expect("makes");
         assert!(!found[0].is_in_place(), "another of the same name");
+        let why = find(&pins.of_manifest(Some("text"))).expect_err("not the one").to_string();
+        assert!(why.contains("is not the one that was granted"), "{why}");
+        find(&pins.of_manifest(Some("changed"))).expect("it is meant now");
         std::fs::remove_dir(path("data")).expect("removes");
         std::fs::rename(path("moved"), path("data")).expect("moves");
         assert!(found[0].is_in_place(), "back again");
+        drop(found);
+        find(&pins).expect("the very folder");
+        // The handle of the pin keeps the number from being given to another folder.
+        std::fs::remove_dir(path("data")).expect("removes");
+        for _ in 0..50 {
+            std::fs::create_dir(path("data")).expect("makes");
+            find(&pins).expect_err("another one, whatever its number");
+            std::fs::remove_dir(path("data")).expect("removes");
+        }
     }
 }

@@ -34,8 +34,10 @@ fn rule(entry: &Entry<'_>) -> Result<SocketRule, ManifestError> {
             _ => return Err(member.unknown(&["to", "private"])),
         }
     }
-    if rule.private && matches!(rule.peer, Peer::Net(_)) {
-        return Err(entry.error("`private` is for names; an address that is named is meant".to_owned()));
+    if rule.private && matches!(rule.peer, Peer::Net(net) if net.prefix_len() == net.max_prefix_len()) {
+        return Err(
+            entry.error("`private` is for names and networks; an address that is named is meant".to_owned())
+        );
     }
     Ok(rule)
 }

@@ -41,6 +41,8 @@ LANG = "C"
 [wasi]
 clock = "exact"
 random = "fixed"
+[resources]
+uris = ["book:/*", "Note:1"]
 [task]
 durability = "rerun"
 poll-interval = "1s500ms"
@@ -82,6 +84,8 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
     assert_eq!(by, [GrantedBy::Operator, GrantedBy::Person, GrantedBy::Operator]);
     assert_eq!(data.line, Some(18));
     assert_eq!((manifest.clock, manifest.random), (ClockGrant::Exact, RandomGrant::Fixed));
+    let uris = manifest.uris.expect("ranges");
+    assert!(uris[0].holds("book:/1") && uris[1].holds("note:1") && !uris[1].holds("note:12"));
     assert_eq!(manifest.poll_interval, Some(Duration::from_millis(1500)));
     assert_eq!(manifest.immediate_response.as_deref(), Some("Started."));
     // 26T-3: what it is waited for before it becomes a task; zero is at once.
@@ -103,6 +107,12 @@ annotations = { readOnlyHint = true, n = [1, 0x10, 2.5, "x", { y = 1979-05-27 }]
 fn unknown_keys_name_the_nearest_and_the_line() {
     refused("enabled = true\nprefx = \"x\"", 2, &["`prefx`", "`prefix`"]);
     refused("[limits]\nmemry = \"1MiB\"", 2, &["`limits.memry`", "`memory`"]);
+    refused(
+        "[resources]\nuris = [\n\"a:*\",\n\"no scheme\"]",
+        4,
+        &["`resources.uris[1]`", "such as \"book:/1\""],
+    );
+    refused("[resources]\nuri = []", 2, &["`resources.uri`", "`uris`"]);
     refused("[task]\n\npoll_interval = \"1s\"", 3, &["`poll-interval`"]);
     refused("[tools.x]\ntasksupport = \"x\"", 2, &["`tools.x.tasksupport`", "`task-support`"]);
 }

@@ -1,7 +1,7 @@
 //! What kind of place an IP address is. What the whole internet cannot reach is
 //! reached only by who was named, because services there often trust whoever comes.
 
-use ipnet::{Ipv4Net, Ipv6Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What kind of place an address is.
@@ -96,6 +96,18 @@ pub(crate) fn kind(address: IpAddr) -> Kind {
     match address {
         IpAddr::V4(address) => kind_v4(address),
         IpAddr::V6(address) => kind_v6(address),
+    }
+}
+
+/// Whether a network lies in one that is not public, so that its addresses are all of one
+/// kind and none of them is meant by chance.
+pub(crate) fn is_of_one_kind(net: &IpNet) -> bool {
+    const LOOPBACK: Ipv4Net = v4(127, 0, 0, 0, 8);
+    match net {
+        IpNet::V4(net) => {
+            LOOPBACK.contains(net) || SPECIAL_V4.iter().any(|(special, _)| special.contains(net))
+        }
+        IpNet::V6(net) => SPECIAL_V6.iter().any(|(special, _)| special.contains(net)),
     }
 }
 

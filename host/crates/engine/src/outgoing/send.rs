@@ -10,12 +10,13 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, Version, header};
-use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::error::Error as _;
+use std::future::pending;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -40,15 +41,15 @@ pub(super) async fn exchange(
         traffic.refused(format!("a request was not sent: {what}"));
         Error::HttpRequestUriInvalid
     })?;
-    // The answer to one is a tunnel, to the other the headers that were added.
-    if [Method::CONNECT, Method::TRACE].contains(request.method()) {
+    if let Some(never) = NEVER.iter().find(|never| is(request.method(), never)) {
+        traffic.refused(format!("a request to {target} was not sent: the method {never} never is"));
         return Err(Error::HttpRequestMethodInvalid);
     }
     let permit = permission::may_send(&traffic, &target, request.method()).await?;
     if !traffic.may_act() {
         return Err(Error::HttpRequestDenied);
     }
-    let request = prepared(&traffic, &target, request)?;
+    let (request, unwanted) = prepared(&traffic, &target, request)?;
     let time = traffic.limits.http_time;
     let end = Instant::now() + time;
     let sent = async {
@@ -64,22 +65,72 @@ pub(super) async fn exchange(
         });
         Ok((response.map(body), rest))
     };
+    let sent = async {
+        let unwanted = async {
+            match unwanted {
+                Some(body) => refuse_data(body, &traffic, &target).await,
+                None => pending().await,
+            }
+        };
+        match select(pin!(sent), pin!(unwanted)).await {
+            Either::Left((response, _)) => response,
+            Either::Right((error, _)) => Err(error),
+        }
+    };
     timeout_at(end, sent)
         .await
         .unwrap_or_else(|_| Err(traffic.over("http-time", &format!("{target} took too long"))))
 }
 
-/// The request as it goes out.
+/// Methods that are not sent, however they are written: the answer to one is a tunnel, to
+/// the others, from a server that minds no case, the headers that were added.
+const NEVER: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
+
+/// Methods of requests without a body. A server that expects no body reads one as the next request,
+/// which the manifest may not grant.
+const BODILESS: [&str; 2] = ["GET", "HEAD"];
+
+fn is(method: &Method, name: &str) -> bool {
+    method.as_str().eq_ignore_ascii_case(name)
+}
+
+/// The body that the guest writes to.
+type GuestBody = UnsyncBoxBody<Bytes, Error>;
+
+/// Ends with an error when the guest writes to the body of a request that has none.
+async fn refuse_data(mut body: GuestBody, traffic: &Traffic, target: &Target) -> Error {
+    // A guest that drops its body without finishing it has written nothing either.
+    while let Some(Ok(frame)) = body.frame().await {
+        if frame.data_ref().is_some_and(|data| !data.is_empty()) {
+            return has_body(traffic, target);
+        }
+    }
+    pending().await
+}
+
+fn has_body(traffic: &Traffic, target: &Target) -> Error {
+    traffic.refused(format!("a request to {target} was not sent: one with GET or HEAD has no body"));
+    Error::HttpRequestBodySize(Some(0))
+}
+
+/// The request as it goes out; and the guest's body, where the request has none.
 fn prepared(
     traffic: &Arc<Traffic>,
     target: &Target,
     request: Request<UnsyncBoxBody<Bytes, Error>>,
-) -> Result<Request<Sent>, Error> {
+) -> Result<(Request<Sent>, Option<GuestBody>), Error> {
     let (mut head, body) = request.into_parts();
+    let bodiless = BODILESS.iter().any(|name| is(&head.method, name));
     let declared =
         head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if declared.is_some_and(|length: u64| length > traffic.limits.http_request) {
         return Err(Sent::too_large(traffic));
+    }
+    if bodiless {
+        let length = head.headers.remove(header::CONTENT_LENGTH);
+        if length.is_some_and(|length| length != "0") {
+            return Err(has_body(traffic, target));
+        }
     }
     // Only a proxy is told more than the path.
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -96,7 +147,12 @@ fn prepared(
     for injection in traffic.grants.http.injections.iter().filter(|injection| injection.is_for(target)) {
         injection.apply(headers);
     }
-    Ok(Request::from_parts(head, Sent::new(body, traffic.clone())))
+    let (body, unwanted) = if bodiless {
+        (Empty::new().map_err(|never| match never {}).boxed_unsync(), Some(body))
+    } else {
+        (body, None)
+    };
+    Ok((Request::from_parts(head, Sent::new(body, traffic.clone())), unwanted))
 }
 
 /// Says which trace the request is part of, unless the guest has a word of its own.

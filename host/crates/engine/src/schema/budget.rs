@@ -1,11 +1,11 @@
-//! What a check may cost. The unit is a step: one schema applied to one value, or what
+//! Bounds the cost of a check. The unit is a step: one schema applied to one value, or work that
 //! takes about as long (some ten nanoseconds).
 
 use std::time::{Duration, Instant};
 
-/// The steps between two looks at whoever limits a check.
+/// The steps between two calls of the function that limits a check.
 const SLICE: u64 = 16_384;
-/// What a check may cost where others wait for the thread: under a millisecond.
+/// The bound of a check on a thread that others wait for: under a millisecond.
 const QUICK_STEPS: u64 = 20_000;
 const QUICK_TIME: Duration = Duration::from_millis(1);
 
@@ -14,7 +14,7 @@ const QUICK_TIME: Duration = Duration::from_millis(1);
 pub(crate) enum Halt {
     /// The budget is spent.
     Spent,
-    /// Whoever wanted it does not any more.
+    /// The caller has cancelled or left.
     Stopped,
     /// The schema leads so deep into the value that the stack would not hold it.
     TooDeep,
@@ -23,7 +23,7 @@ pub(crate) enum Halt {
 /// Decides after each slice of steps whether a check goes on.
 pub(crate) type Look<'a> = dyn FnMut() -> Result<(), Halt> + 'a;
 
-/// What is left for a check.
+/// The steps that a check may still take.
 pub(crate) struct Budget<'a> {
     left: u64,
     limit: Limit<'a>,
@@ -49,7 +49,7 @@ impl<'a> Budget<'a> {
         Self { left: steps, limit: Limit::Quick { until: None } }
     }
 
-    /// A budget that somebody else decides about, every 16,384 steps.
+    /// A budget that asks `look` every 16,384 steps whether the check may go on.
     pub fn looked_after(look: &'a mut Look<'a>) -> Self {
         Self { left: SLICE, limit: Limit::Looked(look) }
     }

@@ -1,17 +1,11 @@
 //! From the JSON of a schema to rules in a list, each schema by its number.
 
 use super::pattern::{Pattern, Patterns};
-use super::{Bounds, DIALECT};
+use super::{Bounds, DIALECT, references};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use toolyard_task::wire::error::clip;
-
-/// How many subschemas one value may be checked against at one place, counting through
-/// references.
-const MAX_FAN: u64 = 10_000;
-/// How long a chain of subschemas for one value may be, counting through references.
-const MAX_CHAIN: usize = 100;
 
 /// The number of a schema.
 pub(super) type Id = u32;
@@ -46,7 +40,7 @@ pub(super) struct Choices {
     pub shown: String,
 }
 
-/// One schema. What a value is not, its rules do not look at.
+/// One schema. Its rules ignore values of types that they do not concern.
 #[derive(Default)]
 pub(super) struct Rules {
     /// `true` or `false` instead of an object.
@@ -85,7 +79,7 @@ pub(super) struct NumberRules {
     pub below: Option<Bound>,
 }
 
-/// A number of a schema, as it stands there.
+/// A number in a schema, with its original text.
 pub(super) struct Bound(pub Box<str>);
 
 #[derive(Default)]
@@ -167,9 +161,7 @@ pub(super) fn compile_any(value: &Value, patterns: &mut Patterns) -> Result<Vec<
             }
         })?);
     }
-    mark_references(&mut rules);
-    Chains { rules: &rules, fan: vec![None; rules.len()], open: vec![false; rules.len()], length: 0 }
-        .check()?;
+    references::settle(&mut rules)?;
     Ok(rules)
 }
 
@@ -433,7 +425,7 @@ impl<'a> Compiler<'a, '_> {
                 let first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
                 let later = |byte: u8| first(byte) || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
                 if !(name.bytes().take(1).all(first) && name.bytes().all(later) && !name.is_empty()) {
-                    return Err(Fault::At(format!("{} is no name of an anchor", shown(value))));
+                    return Err(Fault::At(format!("{} is not an anchor name", shown(value))));
                 }
             }
             "deprecated" | "readOnly" | "writeOnly" => drop(flag(value)?),
@@ -585,95 +577,4 @@ fn choices(values: &[Value]) -> Choices {
     let shown: Vec<String> = values.iter().take(20).map(shown).collect();
     choices.shown = clip(&shown.join(", "), 300);
     choices
-}
-
-/// Says of each schema whether there are references in it or below.
-fn mark_references(rules: &mut [Rules]) {
-    // A subschema comes behind the one that it lies in, so one pass from the end finds all.
-    for at in (0..rules.len()).rev() {
-        let (mut below, mut refers) = (Vec::new(), false);
-        rules[at].each_below(&mut |id| below.push(id));
-        for rule in &rules[at].in_place {
-            refers |= matches!(rule, InPlace::Reference(_));
-        }
-        rules[at].has_references =
-            refers || below.iter().any(|id| *id as usize > at && rules[*id as usize].has_references);
-    }
-}
-
-impl Rules {
-    /// The schemas that the same value is checked against, too.
-    fn each_in_place(&self, visit: &mut impl FnMut(Id)) {
-        for rule in &self.in_place {
-            match rule {
-                InPlace::Reference(id) | InPlace::Not(id) => visit(*id),
-                InPlace::All(ids) | InPlace::Any(ids) | InPlace::One(ids) => {
-                    ids.iter().for_each(|id| visit(*id))
-                }
-                InPlace::If { condition, then, otherwise } => {
-                    visit(*condition);
-                    then.iter().chain(otherwise).for_each(|id| visit(*id));
-                }
-            }
-        }
-        let object = self.object.iter().flat_map(|object| &object.dependent_schemas);
-        object.for_each(|(_, id)| visit(*id));
-    }
-
-    /// Every schema in it.
-    fn each_below(&self, visit: &mut impl FnMut(Id)) {
-        self.each_in_place(visit);
-        if let Some(array) = &self.array {
-            let contains = array.contains.as_ref().map(|contains| contains.schema);
-            array.prefix.iter().copied().chain(array.items).chain(contains).for_each(&mut *visit);
-        }
-        if let Some(object) = &self.object {
-            let members = object.properties.values().chain(object.patterns.iter().map(|(_, id)| id));
-            members.chain(&object.additional).chain(&object.names).for_each(|id| visit(*id));
-        }
-        self.unevaluated_items.iter().chain(&self.unevaluated_properties).for_each(|id| visit(*id));
-    }
-}
-
-/// Follows what applies to one value.
-struct Chains<'a> {
-    rules: &'a [Rules],
-    /// How many schemas a value meets that is checked against this one.
-    fan: Vec<Option<u64>>,
-    open: Vec<bool>,
-    length: usize,
-}
-
-impl Chains<'_> {
-    fn check(mut self) -> Result<(), String> {
-        (0..self.rules.len() as Id).try_for_each(|id| self.fan(id).map(drop))
-    }
-
-    /// How many schemas a value meets there, parts of the value not counted.
-    fn fan(&mut self, id: Id) -> Result<u64, String> {
-        let at = id as usize;
-        if let Some(known) = self.fan[at] {
-            return Ok(known);
-        }
-        if std::mem::replace(&mut self.open[at], true) {
-            return Err("has references that lead in a circle without descending into the value".to_owned());
-        }
-        self.length += 1;
-        if self.length > MAX_CHAIN {
-            return Err(format!("has a chain of more than {MAX_CHAIN} subschemas for one value"));
-        }
-        let mut next = Vec::new();
-        self.rules[at].each_in_place(&mut |id| next.push(id));
-        let mut sum = 1_u64;
-        for id in next {
-            sum = sum.saturating_add(self.fan(id)?);
-        }
-        self.length -= 1;
-        self.open[at] = false;
-        if sum > MAX_FAN {
-            return Err(format!("has references that fan out to more than {MAX_FAN} checks of one value"));
-        }
-        self.fan[at] = Some(sum);
-        Ok(sum)
-    }
 }

@@ -237,7 +237,7 @@ impl Reader<'_, '_, '_> {
             self.at += 1;
         }
         let text = &self.text[start..self.at];
-        // What is longer than any float has meaning is read once per look at it.
+        // Each look at a number reads its whole text, which can be longer than any useful float.
         self.budget.spend(text.len() as u64 / 64)?;
         if let Number::Float(float) = number(text)
             && !float.is_finite()
@@ -409,7 +409,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever serde_json takes is read, with the same strings and as many values.
+        /// The reader accepts all that serde_json accepts, with the same strings and as many
+        /// values.
         #[test]
         fn it_reads_as_serde_json_does(text in r#"[\[\]{}",:0-9\\ntu a]{0,40}"#) {
             let theirs = serde_json::from_str::<serde_json::Value>(&text);

@@ -137,8 +137,8 @@ impl Pattern {
     }
 }
 
-/// A pattern of ECMA-262 as the library spells it. What neither knows stays as it is, and
-/// the library refuses it.
+/// Translates a pattern of ECMA-262 into the library's syntax. Syntax that neither knows stays
+/// unchanged, and the library refuses it.
 fn translated(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + 16);
     let mut characters = source.chars().peekable();

@@ -357,7 +357,7 @@ mod against_another_implementation {
         #[test]
         fn both_say_the_same_of_every_value(schema in schema(), values in prop::collection::vec(value(), 1..6)) {
             let theirs = jsonschema::draft202012::new(&schema);
-            // What ours refuses it refuses for its bounds, or because theirs does.
+            // This validator refuses a schema for its bounds, or because theirs refuses it.
             let Ok(theirs) = theirs else { return Ok(()) };
             for value in &values {
                 if let Ok(ours) = fits(&schema, value) {

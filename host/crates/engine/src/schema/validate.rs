@@ -5,14 +5,10 @@
 //! however the references are woven.
 
 use super::budget::{Budget, Halt};
-use super::compile::{
-    ArrayRules, Choices, Contains, Id, InPlace, NumberRules, ObjectRules, Rules, StringRules, Types, escaped,
-};
-use super::document::{At, Document, Kind, Number, number};
-use serde_json::Value;
+use super::compile::{ArrayRules, Contains, Id, InPlace, ObjectRules, Rules, StringRules, Types, escaped};
+use super::document::{At, Document, Kind, Number};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
 use toolyard_task::wire::error::clip;
 
 /// How many complaints about one value are listed.
@@ -28,8 +24,8 @@ const MAX_VERDICTS: usize = 1 << 20;
 /// One check of one document.
 pub(super) struct Check<'a, 'b> {
     rules: &'a [Rules],
-    document: &'a Document<'a>,
-    budget: &'a mut Budget<'b>,
+    pub(super) document: &'a Document<'a>,
+    pub(super) budget: &'a mut Budget<'b>,
     verdicts: HashMap<(Id, At), bool>,
     nesting: usize,
     /// Where complaints are collected, if they are.
@@ -119,7 +115,7 @@ impl<'a, 'b> Check<'a, 'b> {
     }
 
     /// Notes a complaint, if any are wanted, and says whether to go on.
-    fn complain(&mut self, at: At, what: impl FnOnce(&Self, &str) -> String) -> bool {
+    pub(super) fn complain(&mut self, at: At, what: impl FnOnce(&Self, &str) -> String) -> bool {
         let Some(complaints) = &self.complaints else { return false };
         if complaints.len() <= MAX_COMPLAINTS {
             let value = clip(self.document.source(at), COMPLAINT_CHARS / 3);
@@ -176,7 +172,7 @@ impl<'a, 'b> Check<'a, 'b> {
                 let of = if names.len() == 1 { "type" } else { "types" };
                 format!("{value} is not of {of} {}", names.join(", "))
             });
-            // What other rules would say of a value of another type helps nobody.
+            // Errors of other rules do not help if the value has another type.
             return Ok(false);
         }
         if let Some(constant) = &rules.constant
@@ -266,33 +262,6 @@ impl<'a, 'b> Check<'a, 'b> {
                         }
             }
         }
-    }
-
-    fn number(&mut self, rules: &NumberRules, at: At) -> bool {
-        use std::cmp::Ordering::{Equal, Greater, Less};
-        let mut fits = true;
-        let value = self.document.number(at);
-        for (bound, allowed, says) in [
-            (&rules.minimum, &[Equal, Greater][..], "less than the minimum of"),
-            (&rules.above, &[Greater], "less than or equal to the exclusive minimum of"),
-            (&rules.maximum, &[Equal, Less], "greater than the maximum of"),
-            (&rules.below, &[Less], "greater than or equal to the exclusive maximum of"),
-        ] {
-            let Some(bound) = bound else { continue };
-            if !compare(value, number(&bound.0)).is_some_and(|order| allowed.contains(&order)) {
-                fits = false;
-                if !self.complain(at, |_, value| format!("{value} is {says} {}", bound.0)) {
-                    return false;
-                }
-            }
-        }
-        if let Some(step) = &rules.multiple_of
-            && !is_multiple(self.document.source(at), &step.0)
-        {
-            fits = false;
-            self.complain(at, |_, value| format!("{value} is not a multiple of {}", step.0));
-        }
-        fits
     }
 
     fn string(&mut self, rules: &StringRules, at: At) -> Result<bool, Halt> {
@@ -612,153 +581,4 @@ impl<'a, 'b> Check<'a, 'b> {
         }
         Ok(fits)
     }
-
-    fn is_among(&mut self, at: At, choices: &Choices) -> Result<bool, Halt> {
-        if self.document.kind(at) == Kind::String {
-            let text = self.document.string(at);
-            self.budget.spend(text.len() as u64 / 64)?;
-            return Ok(choices.strings.contains(&*text));
-        }
-        for choice in &choices.others {
-            if self.equals(at, choice)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whether the value equals one of the schema. Objects have no order, and numbers are
-    /// equal by their value. No deeper than the document.
-    fn equals(&mut self, at: At, value: &Value) -> Result<bool, Halt> {
-        let document = self.document;
-        self.budget.spend(1)?;
-        Ok(match (document.kind(at), value) {
-            (Kind::Null, Value::Null) => true,
-            (Kind::Boolean, Value::Bool(value)) => document.is_true(at) == *value,
-            (Kind::Number, Value::Number(value)) => compare(document.number(at), number(&value.to_string()))
-                .is_some_and(std::cmp::Ordering::is_eq),
-            (Kind::String, Value::String(value)) => document.string(at) == value.as_str(),
-            (Kind::Array, Value::Array(items)) if document.count(at) as usize == items.len() => {
-                for (item, value) in document.items(at).zip(items) {
-                    if !self.equals(item, value)? {
-                        return Ok(false);
-                    }
-                }
-                true
-            }
-            (Kind::Object, Value::Object(members)) if document.count(at) as usize == members.len() => {
-                for (name, value) in document.members(at) {
-                    match members.get(&*document.string(name)) {
-                        Some(other) if self.equals(value, other)? => {}
-                        _ => return Ok(false),
-                    }
-                }
-                true
-            }
-            _ => false,
-        })
-    }
-
-    fn is_unique(&mut self, at: At) -> Result<bool, Halt> {
-        // Equal items have equal sums. Others do by a chance that no sender can raise,
-        // since the hash is keyed at random: they are taken for equal.
-        let keys = [RandomState::new(), RandomState::new()];
-        let mut sums = Vec::new();
-        for item in self.document.items(at) {
-            self.budget.spend(u64::from(self.document.size(item)) * 2)?;
-            sums.push(self.sum(item, &keys)?);
-        }
-        let count = sums.len();
-        self.budget.spend(count as u64)?;
-        sums.sort_unstable();
-        sums.dedup();
-        Ok(sums.len() == count)
-    }
-
-    /// A sum of a value that does not depend on the order of members or the spelling.
-    fn sum(&mut self, at: At, keys: &[RandomState; 2]) -> Result<[u64; 2], Halt> {
-        let document = self.document;
-        let of = |what: &(u8, &[u8])| [keys[0].hash_one(what), keys[1].hash_one(what)];
-        let of_sums =
-            |tag: u8, sums: &[[u64; 2]]| [keys[0].hash_one((tag, sums)), keys[1].hash_one((tag, sums))];
-        Ok(match document.kind(at) {
-            Kind::Null => of(&(0, b"")),
-            Kind::Boolean => of(&(1, if document.is_true(at) { b"1" } else { b"0" })),
-            Kind::Number => match document.number(at) {
-                Number::Integer(integer) => of(&(2, &integer.to_le_bytes())),
-                Number::Float(float) => match exact(float) {
-                    Some(integer) => of(&(2, &integer.to_le_bytes())),
-                    None => of(&(3, &float.to_bits().to_le_bytes())),
-                },
-            },
-            Kind::String => {
-                let text = document.string(at);
-                self.budget.spend(text.len() as u64 / 16)?;
-                of(&(4, text.as_bytes()))
-            }
-            Kind::Array => {
-                let mut sums = Vec::new();
-                for item in document.items(at) {
-                    sums.push(self.sum(item, keys)?);
-                }
-                of_sums(5, &sums)
-            }
-            Kind::Object => {
-                let mut sums = Vec::new();
-                for (name, value) in document.members(at) {
-                    let member = [self.sum(name, keys)?, self.sum(value, keys)?];
-                    sums.push(of_sums(6, &member));
-                }
-                sums.sort_unstable();
-                of_sums(7, &sums)
-            }
-        })
-    }
-}
-
-/// The integer that a float is, if it is one and can be told exactly.
-fn exact(float: f64) -> Option<i128> {
-    (float.fract() == 0.0 && float.abs() < 1e38).then_some(float as i128)
-}
-
-fn compare(left: Number, right: Number) -> Option<std::cmp::Ordering> {
-    match (left, right) {
-        (Number::Integer(left), Number::Integer(right)) => Some(left.cmp(&right)),
-        (Number::Float(left), Number::Float(right)) => left.partial_cmp(&right),
-        (Number::Integer(left), Number::Float(right)) => match exact(right) {
-            Some(right) => Some(left.cmp(&right)),
-            None => (left as f64).partial_cmp(&right),
-        },
-        (Number::Float(_), Number::Integer(_)) => compare(right, left).map(std::cmp::Ordering::reverse),
-    }
-}
-
-/// Whether one number is a multiple of another, in decimal digits as long as they are few.
-fn is_multiple(value: &str, step: &str) -> bool {
-    if let (Some((value, value_power)), Some((step, step_power))) = (decimal(value), decimal(step)) {
-        let scaled = |digits: i128, by: i32| {
-            u32::try_from(by).ok().and_then(|by| 10_i128.checked_pow(by)?.checked_mul(digits))
-        };
-        let power = value_power.min(step_power);
-        if let (Some(value), Some(step)) =
-            (scaled(value, value_power - power), scaled(step, step_power - power))
-            && step != 0
-        {
-            return value % step == 0;
-        }
-    }
-    let (value, step): (f64, f64) = (value.parse().unwrap_or(f64::NAN), step.parse().unwrap_or(f64::NAN));
-    value % step == 0.0
-}
-
-/// A number as digits and a power of ten.
-fn decimal(text: &str) -> Option<(i128, i32)> {
-    let (digits, power) = match text.split_once(['e', 'E']) {
-        Some((digits, power)) => (digits, power.parse::<i32>().ok().filter(|power| power.abs() < 1_000)?),
-        None => (text, 0),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let digits = format!("{whole}{fraction}").parse().ok()?;
-    Some((digits, power - i32::try_from(fraction.len()).ok()?))
 }

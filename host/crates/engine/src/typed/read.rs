@@ -168,16 +168,13 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
-/// What an integer's JSON text says; digits in a string are taken too.
+/// Reads an integer from its JSON text; wide integers may be digits in a string.
 fn integer_of(integer: Integer, text: &str) -> Result<Val, String> {
-    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    let digits = if integer.is_wide() { digits.unwrap_or(text) } else { text };
-    let whole = || {
-        // Such as 1.0 and 1e3, which JSON Schema calls integers.
-        let number: f64 = digits.parse().ok()?;
-        (number.fract() == 0.0 && number.abs() <= super::MAX_EXACT as f64).then_some(number as i128)
+    let number = match text.strip_prefix('"') {
+        None => text.parse::<i128>().ok().or_else(|| whole(text)),
+        Some(quoted) if integer.is_wide() => quoted.strip_suffix('"').and_then(digits),
+        Some(_) => None,
     };
-    let number = digits.parse::<i128>().ok().or_else(whole);
     let number = number.ok_or_else(|| "an integer was expected".to_owned())?;
     let (least, greatest) = integer.range();
     if !(least..=greatest).contains(&number) {
@@ -194,6 +191,20 @@ fn integer_of(integer: Integer, text: &str) -> Result<Val, String> {
         Integer::S64 => Val::S64(number as i64),
         Integer::U64 => Val::U64(number as u64),
     })
+}
+
+/// A number with a fraction of zeros or an exponent, such as 1.0 and 1e3, which JSON Schema
+/// calls integers.
+fn whole(text: &str) -> Option<i128> {
+    let number: f64 = text.parse().ok()?;
+    (number.fract() == 0.0 && number.abs() <= super::MAX_EXACT as f64).then_some(number as i128)
+}
+
+/// An integer in a string: digits, in the one way to write it. The form with a plus, a
+/// fraction, or leading zeros would be another spelling of the same value.
+fn digits(text: &str) -> Option<i128> {
+    let number = text.parse::<i128>().ok()?;
+    (number.to_string() == text).then_some(number)
 }
 
 /// What a float's JSON text says; `infinity` is the type's own.

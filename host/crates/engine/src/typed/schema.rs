@@ -36,7 +36,7 @@ fn value(shape: &Shape) -> Value {
         Shape::Bool => json!({"type": "boolean"}),
         Shape::Integer(integer) if integer.is_wide() => {
             let is_signed = integer.range().0 < 0;
-            let pattern = if is_signed { "^-?[0-9]{1,20}$" } else { "^[0-9]{1,20}$" };
+            let pattern = if is_signed { "^(0|-?[1-9][0-9]{0,18})$" } else { "^(0|[1-9][0-9]{0,19})$" };
             let mut number = json!({"type": "integer"});
             if !is_signed {
                 number["minimum"] = json!(0);

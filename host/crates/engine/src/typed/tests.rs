@@ -4,11 +4,12 @@ mod arbitrary;
 mod echo;
 
 use super::shape::{Case, Field, Integer, Shape};
-use super::{Function, read, schema, write};
+use super::{Function, argument, read, schema, write};
 use crate::bindings::toolyard::plugin::types::Content;
 use crate::schema::{Bounds, Patterns, Schema};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use toolyard_task::ArgumentValue;
 use toolyard_task::wire::RawJson;
 use wasmtime::component::Val;
 
@@ -76,6 +77,23 @@ fn integers_beyond_2_53_are_strings_and_taken_both_ways() {
 }
 
 #[test]
+fn an_integer_in_a_string_is_written_in_one_way() {
+    for integer in [Integer::U64, Integer::S64] {
+        let shape = Shape::Integer(integer);
+        for wrong in ["07", "+7", "7.0", "7e0", " 7", "7 ", "-0", "00", "", "0x7", "inf", "NaN", "1_0", "٧"]
+        {
+            assert!(read_one(&shape, &json!(wrong)).is_err(), "{wrong}");
+            let arguments = RawJson::of(&json!({"v": wrong}));
+            assert!(checked(&shape).check_whole(&arguments).is_err(), "{wrong}");
+        }
+        // The escape is one of JSON and stands for a digit; it is refused like the others.
+        assert!(read_text(&shape, r#"{"v":"\u0037"}"#).is_err());
+        assert!(read_one(&shape, &json!("7")).is_ok());
+        assert!(read_one(&shape, &json!("0")).is_ok());
+    }
+}
+
+#[test]
 fn whole_numbers_with_a_point_are_integers_as_json_schema_has_it() {
     let shape = Shape::Integer(Integer::S32);
     assert_eq!(read_text(&shape, "{\"v\":1.0}"), Ok(Val::S32(1)));
@@ -110,6 +128,39 @@ fn bytes_are_base64_and_taken_one_by_one_too() {
     assert_eq!(read_one(&shape, &json!([0, 255])), Ok(bytes));
     assert!(read_one(&shape, &json!("!")).expect_err("no base64").contains("base64"));
     assert!(read_one(&shape, &json!([256])).expect_err("no byte").contains("at `/v/0`"));
+}
+
+#[test]
+fn rules_see_values_and_not_how_they_were_written() {
+    let seen = |shape: &Shape, text: &str| {
+        let value = read_text(shape, &format!("{{\"v\":{text}}}")).expect("taken");
+        let seen = argument::of_fields(&[field("v", shape.clone())], &[value]).expect("of its type");
+        let ArgumentValue::Object(mut members) = seen else { panic!("an object") };
+        members.remove(0).1
+    };
+    let exact = |text: &str| ArgumentValue::Exact(text.to_owned());
+    let (wide, small) = (Shape::Integer(Integer::U64), Shape::Integer(Integer::U32));
+    for text in ["22", "22.0", "2.2e1", "0.22E2"] {
+        assert_eq!(seen(&small, text), exact("22"));
+        assert_eq!(seen(&wide, text), exact("22"));
+        assert_eq!(seen(&Shape::F64, text), exact("22"));
+    }
+    assert_eq!(seen(&wide, "\"22\""), exact("22"));
+    assert_eq!(seen(&wide, "9007199254740993"), exact("9007199254740993"));
+    assert_eq!(seen(&Shape::F64, "9007199254740993"), exact("9007199254740992"));
+    assert_eq!(seen(&Shape::F32, "16777217"), exact("16777216"));
+    assert_eq!(seen(&Shape::F32, "0.1"), exact("0.1"));
+    assert_eq!(seen(&Shape::F64, "-0"), exact("-0"));
+    assert_eq!(seen(&Shape::F64, "\"NaN\""), ArgumentValue::Text("NaN".into()));
+    let bytes = Shape::List(Box::new(Shape::Integer(Integer::U8)));
+    for text in ["\"AP8=\"", "[0,255]", "[0.0, 2.55e2]", "\"A\\u00508=\""] {
+        assert_eq!(seen(&bytes, text), ArgumentValue::Bytes(vec![0, 255]), "{text}");
+    }
+    let variant = Shape::Variant(vec![case("all", None), case("one", Some(small))]);
+    assert_eq!(seen(&variant, "{\"all\":null}"), ArgumentValue::Text("all".into()));
+    assert_eq!(seen(&variant, "{\"one\":7.0}"), ArgumentValue::Object(vec![("one".into(), exact("7"))]));
+    assert_eq!(seen(&some(Shape::Bool), "null"), ArgumentValue::Null);
+    assert_eq!(seen(&some(Shape::Bool), "true"), ArgumentValue::Bool(true));
 }
 
 #[test]
@@ -230,6 +281,18 @@ proptest! {
         let text = write::json(&shape, &value, MOST).expect("written");
         let read = read_text(&shape, &format!("{{\"v\":{text}}}"));
         prop_assert_eq!(read.map(arbitrary::normal), Ok(arbitrary::normal(value)));
+    }
+
+    /// The access rules see every value, in one form, however it was written.
+    #[test]
+    fn every_value_has_one_form_for_the_rules((shape, value) in arbitrary::shape_and_value(true)) {
+        let fields = [field("v", shape.clone())];
+        let seen = argument::of_fields(&fields, std::slice::from_ref(&value));
+        prop_assert!(seen.is_some(), "{}", shape);
+        let text = write::json(&shape, &value, MOST).expect("written");
+        let read = read_text(&shape, &format!(" {{ \"\\u0076\" : {text} }} ")).expect("read");
+        let again = argument::of_fields(&fields, &[arbitrary::normal(read)]);
+        prop_assert_eq!(again, argument::of_fields(&fields, &[arbitrary::normal(value)]));
     }
 
     /// Any JSON is read or refused, whatever the type.

@@ -64,6 +64,47 @@ async fn a_folder_that_others_can_write_to_is_not_used() {
 }
 
 #[tokio::test]
+async fn what_others_could_have_put_there_is_not_loaded() {
+    let home = tempfile::tempdir().expect("a folder");
+    let compile = async |guest: &str, name: &str| {
+        let folder = Folder::with(&[("some.wasm", guest)]);
+        let cache = home.path().join(name);
+        folder.load(&engine(&Settings { cache: Some(cache.clone()), ..settings() })).await;
+        let [code] = &files(&cache, "cwasm")[..] else { panic!("one file") };
+        code.clone()
+    };
+    let (good, evil) = (compile("add", "good").await, compile("versioned_v1", "evil").await);
+    // Another folder in the place of the one that the engine holds.
+    let cache = home.path().join("cache");
+    let settings = Settings { cache: Some(cache.clone()), ..settings() };
+    let held = engine(&settings);
+    std::fs::rename(&cache, home.path().join("moved")).expect("moves");
+    std::fs::create_dir(&cache).expect("makes");
+    let under = |ending: &str| cache.join(good.with_extension(ending).file_name().expect("a name"));
+    for ending in ["cwasm", "json"] {
+        std::fs::copy(evil.with_extension(ending), under(ending)).expect("copies");
+    }
+    let folder = Folder::with(&[("add.wasm", "add")]);
+    let snapshot = folder.load(&held).await;
+    assert_eq!(ok(&call(&snapshot.catalog, "add", "{\"a\":1,\"b\":2}").await), "3");
+    assert!(report(&snapshot, "add.wasm").compiled_in.is_some(), "compiled again, in the held folder");
+    assert_eq!(std::fs::read_dir(&cache).expect("lists").count(), 2);
+    // A file that others may write, and a link, in the very folder.
+    std::fs::set_permissions(&cache, std::fs::Permissions::from_mode(0o700)).expect("sets");
+    std::fs::copy(&good, under("cwasm")).expect("copies");
+    std::fs::copy(good.with_extension("json"), under("json")).expect("copies");
+    assert!(load(&folder, &settings).await, "found");
+    for ending in ["cwasm", "json"] {
+        std::fs::set_permissions(under(ending), std::fs::Permissions::from_mode(0o666)).expect("sets");
+        assert!(!load(&folder, &settings).await, "{ending} that others may write");
+        std::fs::rename(under(ending), home.path().join(ending)).expect("moves");
+        std::os::unix::fs::symlink(home.path().join(ending), under(ending)).expect("links");
+        assert!(!load(&folder, &settings).await, "a link to {ending}");
+        assert!(load(&folder, &settings).await, "our own stands there now");
+    }
+}
+
+#[tokio::test]
 async fn machine_code_in_the_plugin_folder_is_never_loaded() {
     let folder = Folder::new();
     let engine = wasmtime::Engine::default();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use toolyard_engine::Settings;
-use toolyard_task::tool::{Report, Spent};
+use toolyard_task::tool::{Checked, Report, Spent};
 use toolyard_task::wire::{RawJson, TaskSupport};
 use toolyard_task::{RunEnd, Shortage};
 
@@ -92,9 +92,9 @@ async fn arguments_are_checked_against_the_schema() {
     let catalog = only(&engine(&settings()), "probe", "").await;
     let echo = tool(&catalog, "echo");
     let check = |text: &'static str| echo.check(&RawJson::trusted(text));
-    assert_eq!(check("{\"text\":\"x\"}"), Ok(()));
+    assert_eq!(check("{\"text\":\"x\"}"), Checked::Fits);
     for (text, says) in [("{}", "required"), ("{\"text\":1}", "/text"), ("{\"text\":\"\",\"y\":1}", "'y'")] {
-        let what = check(text).expect_err(text);
+        let Checked::Misfit(what) = check(text) else { panic!("{text} fits") };
         assert!(what.contains("`echo`") && what.contains(says), "{what}");
     }
 }

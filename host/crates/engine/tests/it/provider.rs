@@ -1,6 +1,6 @@
 //! Resources, prompts and completion of a well-behaved plugin without tools.
 
-use crate::kit::{Folder, engine, failure, only, read, report, retrieve, serve, settings, state, why};
+use crate::kit::{Folder, engine, failure, only, read, report, retrieve, serve, settings, state};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolyard_engine::{PluginState, Settings};
@@ -177,9 +177,13 @@ async fn prompts_of_one_name_collide_as_tools_do() {
     let engine = engine(&settings());
     let snapshot = folder.load(&engine).await;
     assert_eq!(state(&snapshot, "a.wasm"), &PluginState::Serving);
-    let why = why(&snapshot, "b.wasm");
+    let second = report(&snapshot, "b.wasm");
+    assert_eq!(second.state, PluginState::Serving, "its resources are served");
+    assert!(second.prompts.is_empty() && second.has_resources);
+    let why = &second.left_out[0];
     assert!(why.contains("the prompt `recommend` is offered by both a.wasm and b.wasm"), "{why}");
-    assert_eq!(snapshot.catalog.providers().len(), 1);
+    assert_eq!(snapshot.catalog.providers().len(), 2);
+    assert_eq!(snapshot.catalog.prompts().count(), 2);
     let former = snapshot.catalog;
     folder.put("b.toml", b"prefix = \"b\"");
     let snapshot = folder.load(&engine).await;

@@ -95,7 +95,7 @@ async fn two_plugins_with_one_name_are_both_named_and_the_first_serves() {
     assert_eq!(state(&snapshot, "a.wasm"), &PluginState::Serving);
     assert_eq!(state(&snapshot, "c.wasm"), &PluginState::Serving);
     let why = why(&snapshot, "b.wasm");
-    assert!(why.contains("a.wasm") && why.contains("b.wasm") && why.contains("`version`"), "{why}");
+    assert!(why.contains("a.wasm") && why.contains("b.wasm") && why.contains("version`"), "{why}");
     assert_eq!(snapshot.catalog.len(), 3);
     folder.put("b.toml", b"prefix = \"second\"");
     let snapshot = folder.load(&engine).await;

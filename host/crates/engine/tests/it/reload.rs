@@ -229,14 +229,14 @@ async fn whoever_serves_a_name_keeps_it_until_it_goes() {
     // A new version that takes another's name is not taken; the former goes on.
     folder.replace("b.wasm", &guest("add"));
     watched.until("add", |now| now.catalog.get("add").is_some()).await;
-    folder.replace("b.wasm", &guest("versioned_v1"));
+    folder.replace("b.wasm", &guest("versioned_v2"));
     let kept = watched.next().await;
     assert!(matches!(state(kept, "b.wasm"), PluginState::Former { .. }), "{kept:?}");
     assert!(kept.catalog.get("add").is_some());
     folder.remove("a.wasm");
     let freed = watched.next().await;
     assert_eq!(state(freed, "b.wasm"), &PluginState::Serving);
-    assert_eq!(ok(&call(&freed.catalog, "version", "{}").await), "v1");
+    assert_eq!(ok(&call(&freed.catalog, "version", "{}").await), "v2");
     watched.end().await;
 }
 

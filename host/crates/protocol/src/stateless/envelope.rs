@@ -4,9 +4,9 @@
 use super::input::Retry;
 use super::members::{each, last};
 use super::plain::Plain;
-use super::{META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, TASKS};
+use super::{META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION, TASKS};
 use crate::error::clip;
-use crate::initialize::Implementation;
+use crate::initialize::{Implementation, MAX_CLIENT_BYTES, too_long};
 use crate::tools::CallParams;
 use crate::{LogLevel, RawJson, RpcError};
 use serde::Deserialize;
@@ -161,7 +161,7 @@ impl Envelope {
         if serde_json::from_str::<String>(version.get()).is_err() {
             return Err(wrong(META_VERSION, "a string"));
         }
-        let within = |value| RawJson::within(&owner, value);
+        let within = |value| RawJson::kept(&owner, value);
         Self::of(Said {
             capabilities: within(capabilities.ok_or_else(|| missing(META_CAPABILITIES))?),
             client: client.map(within),
@@ -173,6 +173,12 @@ impl Envelope {
         let Said { capabilities, client, log_level } = said;
         if !capabilities.is_object() {
             return Err(wrong(META_CAPABILITIES, "an object"));
+        }
+        if capabilities.as_bytes().len() > MAX_CLIENT_BYTES {
+            return Err(too_long(META_CAPABILITIES));
+        }
+        if client.as_ref().is_some_and(|client| client.as_bytes().len() > MAX_CLIENT_BYTES) {
+            return Err(too_long(META_CLIENT_INFO));
         }
         let (mut extensions, mut tasks) = (None, None);
         let read = each(capabilities.as_str(), |member| {

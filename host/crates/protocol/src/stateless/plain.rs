@@ -77,7 +77,7 @@ impl Plain {
         let WireMeta { version, capabilities, client, log_level, progress_token, traceparent, tracestate } =
             meta;
         let owner = params.bytes();
-        let within = |value: &RawValue| RawJson::within(&owner, value);
+        let within = |value: &RawValue| RawJson::kept(&owner, value);
         let envelope = Envelope::of(Said {
             capabilities: within(capabilities),
             client: client.map(within),

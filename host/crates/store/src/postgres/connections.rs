@@ -74,7 +74,8 @@ impl Place {
             config.ssl_mode(if is_local(&config) { SslMode::Disable } else { SslMode::Require });
         }
         let mut options = config.get_options().map(|given| format!("{given} ")).unwrap_or_default();
-        options.push_str(&format!("-c search_path={schema}"));
+        // The system's own names come first, and temporary ones last.
+        options.push_str(&format!("-c search_path=pg_catalog,{schema},pg_temp"));
         for (name, value) in OPTIONS {
             options.push_str(&format!(" -c {name}={value}"));
         }
@@ -272,6 +273,23 @@ impl Unread {
         match self {
             Self::Ended(error) => failed(error),
             Self::Failed(error) => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also where the address names another one, which would let anything stand in front.
+    #[test]
+    fn the_systems_own_names_come_first_on_every_connection() {
+        for options in ["", "?options=-c%20search_path%3Dpublic,pg_catalog"] {
+            let address = format!("postgres://toolyard@localhost/toolyard{options}");
+            let place = Place::parse(&address, "tasks").expect("an address");
+            let given = place.config.get_options().expect("options");
+            let last = given.rfind("search_path=").map(|at| &given[at..]).expect("a path");
+            assert!(last.starts_with("search_path=pg_catalog,tasks,pg_temp "), "{given}");
         }
     }
 }

@@ -39,7 +39,8 @@ pub enum OpenError {
     },
     /// This user may not do what a store has to.
     #[error(
-        "this user may not use {place}; grant it CREATE on the database, or make the schema and grant it ALL on that"
+        "this user may not use {place}; grant it CREATE on the database, or make the schema for it \
+         (CREATE SCHEMA … AUTHORIZATION its role)"
     )]
     Forbidden {
         /// Which database.
@@ -47,6 +48,45 @@ pub enum OpenError {
         /// What the server says.
         #[source]
         source: Error,
+    },
+    /// Others than this role own something in the schema, or have rights on it.
+    #[error(
+        "{place} is not this role's alone, so that code of others could run as this host, or read its tasks: \
+         the {object} {wrong}; {mended}{others}. cluster.schema names another schema"
+    )]
+    NotAlone {
+        /// Which database.
+        place: String,
+        /// The object.
+        object: String,
+        /// The fault of this object.
+        wrong: String,
+        /// The advice to the operator.
+        mended: String,
+        /// How many more there are, in words.
+        others: String,
+    },
+    /// Another session holds a lock that the start needs.
+    #[error(
+        "{place} could not be prepared: {by} held a lock for more than {patience:?}; if it is no host that brings \
+         the schema forward, end it (pg_terminate_backend). cluster.start-wait sets how long a start waits"
+    )]
+    Locked {
+        /// Which database.
+        place: String,
+        /// The holder of the lock, as far as known.
+        by: String,
+        /// How long the start waited.
+        patience: Duration,
+        /// The error of the server.
+        #[source]
+        source: Error,
+    },
+    /// A key in the schema is not valid.
+    #[error("{place} holds an invalid key for messages; delete it from the table key, and restart all hosts")]
+    Key {
+        /// Which database.
+        place: String,
     },
     /// The schema is that of another program.
     #[error("{place} holds tables of another program; name another schema")]

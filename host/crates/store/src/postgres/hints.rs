@@ -3,31 +3,31 @@
 //!
 //! One connection listens, and tells. Whatever is lost while it is broken, everybody
 //! hears "anything" once it stands again; and whoever waits looks again by itself in
-//! any case.
+//! any case. So a message that is dropped harms nothing, and whatever no host of this
+//! schema has sealed is dropped (`messages.rs`).
 
 use super::PostgresStore;
 use super::connections::Place;
-use super::error::{closed, failed, silent};
+use super::error::{closed, corrupt, failed, silent};
+use super::messages::{ChannelKeys, MAX_IDS, Message, Receiver, Refusal, Sender, ServerClock};
+use crate::metrics::Metrics;
 use crate::seal::Sealing;
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt as _, stream};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Error};
+use tokio_postgres::{AsyncMessage, Client, Error, Statement};
 use toolyard_task::TaskId;
 use toolyard_task::gossip::{Gossip, Heard, LONGEST};
 use toolyard_task::store::{Hint, Hints, StoreError};
-use uuid::Uuid;
 
 /// Changes that may wait to be told; beyond it, "anything" is told in their place.
 const QUEUE: usize = 4096;
-/// Ids in one notification: 33 bytes each, of 8000 at most.
-const MOST: usize = 200;
 /// So long changes are gathered.
 const GATHER: Duration = Duration::from_millis(2);
 /// Hints that a feed may be behind, before it hears "anything".
@@ -36,16 +36,17 @@ const BEHIND: usize = 1024;
 const QUIET: Duration = Duration::from_secs(5);
 /// Tried again after this time, when the server is away.
 const PAUSE: Duration = Duration::from_millis(200);
-/// In place of ids: whatever.
-const ANYTHING: &str = "*";
-/// What begins like this is a word of another host, not ids.
-const WORD: char = '=';
 /// Words that may wait to be told; beyond it they are lost.
 const WORDS: usize = 1024;
 /// Words that are told at once.
 const WORDS_AT_ONCE: usize = 64;
+/// Messages that were refused are logged no more often than this.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 const SAY: &str = "SELECT pg_notify($1, word) FROM unnest($2::text[]) AS word";
+/// The id of the process that listens, and the time by the server's clock.
+const BEGUN: &str = "
+    SELECT pg_backend_pid(), floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The way to what tells the others.
 #[derive(Clone)]
@@ -58,8 +59,8 @@ pub(super) struct Hinting {
 
 impl Hinting {
     /// Tells all other hosts, if there is room on the way.
-    pub(super) fn say(&self, word: &str) {
-        drop(self.words.try_send(format!("{WORD}{word}")));
+    pub(super) fn say(&self, word: String) {
+        drop(self.words.try_send(word));
     }
 
     /// These tasks were changed, durably.
@@ -87,15 +88,36 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn start(place: Place) -> (Self, Hinting) {
+    /// `secret` is the one that all hosts of the schema share.
+    ///
+    /// # Errors
+    /// [`StoreError`], if the system gives no random bytes.
+    pub(super) fn start(
+        place: Place,
+        secret: &[u8; 32],
+        sealing: &Sealing,
+        metrics: Arc<Metrics>,
+    ) -> Result<(Self, Hinting), StoreError> {
+        let channel = format!("toolyard_{}", place.schema());
+        let keys = ChannelKeys::new(secret, sealing, &channel);
+        let sender = Sender::new(&keys).map_err(corrupt)?;
+        let receiver = Receiver::new(keys, &sender);
         let (changed, inbox) = mpsc::channel(QUEUE);
         let missed = Arc::<AtomicBool>::default();
         let (words, said) = mpsc::channel(WORDS);
         let feeds = Feeds { hints: broadcast::Sender::new(BEHIND), words: broadcast::Sender::new(BEHIND) };
         let (stop, stopped) = watch::channel(false);
-        let work = Work { place, inbox, said, missed: missed.clone(), feeds: feeds.clone(), stopped };
+        let ear = Ear {
+            own: 0,
+            is_ready: false,
+            has_missed: false,
+            feeds: feeds.clone(),
+            receiver,
+            refusals: Refusals { metrics, logged: None, unlogged: 0 },
+        };
+        let work = Work { place, channel, inbox, said, missed: missed.clone(), sender, ear, stopped };
         let task = Mutex::new(Some(tokio::spawn(work.run())));
-        (Self { feeds: Mutex::new(Some(feeds)), stop, task }, Hinting { changed, missed, words })
+        Ok((Self { feeds: Mutex::new(Some(feeds)), stop, task }, Hinting { changed, missed, words }))
     }
 
     /// A feed of hints from now on.
@@ -133,11 +155,21 @@ impl Drop for Listener {
 
 struct Work {
     place: Place,
+    channel: String,
     inbox: mpsc::Receiver<TaskId>,
     said: mpsc::Receiver<String>,
     missed: Arc<AtomicBool>,
-    feeds: Feeds,
+    sender: Sender,
+    ear: Ear,
     stopped: watch::Receiver<bool>,
+}
+
+/// The connection, while it stands.
+struct Channel<M> {
+    client: Client,
+    messages: M,
+    say: Statement,
+    clock: ServerClock,
 }
 
 impl Work {
@@ -168,80 +200,100 @@ impl Work {
     async fn listen(&mut self, first: &mut bool) -> Result<(), StoreError> {
         let (client, mut driver) = self.place.connect_to_listen().await.map_err(failed)?;
         let mut messages = stream::poll_fn(move |context| driver.poll_message(context));
-        let mut ear = Ear { own: 0, feeds: self.feeds.clone() };
-        let begin = format!("SET synchronous_commit = off; LISTEN {}", self.channel());
-        ear.during(&mut messages, client.batch_execute(&begin)).await?;
-        let own = ear.during(&mut messages, client.query_one("SELECT pg_backend_pid()", &[])).await?;
-        ear.own = own.get(0);
-        if !std::mem::take(first) {
-            ear.tell(Hint::Anything);
+        self.ear.is_ready = false;
+        let begin = format!("SET synchronous_commit = off; LISTEN {}", self.channel);
+        self.ear.during(&mut messages, client.batch_execute(&begin)).await?;
+        let asked = Instant::now();
+        let begun = self.ear.during(&mut messages, client.query_one(BEGUN, &[])).await?;
+        let (own, now): (i32, i64) = (begun.get(0), begun.get(1));
+        self.ear.begins(own, now);
+        if !std::mem::take(first) || std::mem::take(&mut self.ear.has_missed) {
+            self.ear.tell(Hint::Anything);
         }
-        let say = ear.during(&mut messages, client.prepare(SAY)).await?;
-        let channel = self.channel();
+        let say = self.ear.during(&mut messages, client.prepare(SAY)).await?;
+        let mut channel = Channel { client, messages, say, clock: ServerClock::new(asked, now) };
         let mut stopped = self.stopped.clone();
         loop {
+            if channel.clock.is_older_than(QUIET) {
+                self.look_at_the_clock(&mut channel).await?;
+            }
             let (mut ids, mut words) = (Vec::new(), Vec::new());
             tokio::select! {
                 biased;
-                taken = self.inbox.recv_many(&mut ids, MOST) => if taken == 0 { return Ok(()) },
+                taken = self.inbox.recv_many(&mut ids, MAX_IDS) => if taken == 0 { return Ok(()) },
                 () = until(&mut stopped) => {
                     while let Ok(id) = self.inbox.try_recv() {
                         ids.push(id);
                     }
-                    return self.tell(&client, &ear, &mut messages, ids).await;
+                    return self.tell_of(&mut channel, ids).await;
                 }
-                message = messages.next() => {
-                    ear.hear(message)?;
+                message = channel.messages.next() => {
+                    self.ear.hear(message)?;
                     continue;
                 }
                 _ = self.said.recv_many(&mut words, WORDS_AT_ONCE) => {
-                    let given: [&(dyn ToSql + Sync); 2] = [&channel, &words];
-                    ear.during(&mut messages, client.execute(&say, &given)).await?;
+                    self.tell(&mut channel, words.into_iter().map(Message::Word)).await?;
                     continue;
                 }
-                () = tokio::time::sleep(QUIET) => {}
+                // Also asks whether the server is there.
+                () = tokio::time::sleep(QUIET) => continue,
             }
-            if !ids.is_empty() && ids.len() < MOST {
+            if !ids.is_empty() && ids.len() < MAX_IDS {
                 tokio::time::sleep(GATHER).await;
-                while ids.len() < MOST
+                while ids.len() < MAX_IDS
                     && let Ok(id) = self.inbox.try_recv()
                 {
                     ids.push(id);
                 }
             }
-            self.tell(&client, &ear, &mut messages, ids).await?;
+            self.tell_of(&mut channel, ids).await?;
         }
     }
 
-    fn channel(&self) -> String {
-        format!("toolyard_{}", self.place.schema())
+    async fn look_at_the_clock<M: Messages>(&mut self, channel: &mut Channel<M>) -> Result<(), StoreError> {
+        let asked = Instant::now();
+        let answer = channel.client.query_one(ServerClock::SQL, &[]);
+        let now: i64 = self.ear.during(&mut channel.messages, answer).await?.get(0);
+        channel.clock = ServerClock::new(asked, now);
+        self.ear.receiver.is_now(now);
+        Ok(())
     }
 
-    /// Tells these, or, if some are missing, that anything may have changed. Without any
-    /// it asks whether the server is there.
-    async fn tell(
-        &self,
-        client: &Client,
-        ear: &Ear,
-        messages: &mut (impl Stream<Item = Result<AsyncMessage, Error>> + Unpin),
+    /// Tells that these have changed, or, if some are missing, that anything may have.
+    async fn tell_of<M: Messages>(
+        &mut self,
+        channel: &mut Channel<M>,
         ids: Vec<TaskId>,
     ) -> Result<(), StoreError> {
-        let channel = self.channel();
         let ids: Vec<TaskId> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-        let words = if self.missed.swap(false, Ordering::Relaxed) {
-            format!("NOTIFY {channel}, '{ANYTHING}'")
-        } else if ids.is_empty() {
-            "SELECT 1".to_owned()
-        } else {
-            let named = |some: &[TaskId]| {
-                let named: Vec<String> = some.iter().map(|id| id.0.simple().to_string()).collect();
-                format!("NOTIFY {channel}, '{}'", named.join(" "))
-            };
-            ids.chunks(MOST).map(named).collect::<Vec<_>>().join(";")
-        };
-        ear.during(messages, client.batch_execute(&words)).await
+        if self.missed.swap(false, Ordering::Relaxed) {
+            return self.tell(channel, [Message::Anything]).await;
+        }
+        self.tell(channel, ids.chunks(MAX_IDS).map(|some| Message::Changed(some.to_vec()))).await
+    }
+
+    /// They are sealed in the order in which they are sent.
+    async fn tell<M: Messages>(
+        &mut self,
+        channel: &mut Channel<M>,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<(), StoreError> {
+        let now = channel.clock.now();
+        let sealed = messages.into_iter().map(|message| self.sender.seal(&message, now));
+        let sealed: Vec<String> = sealed.collect::<Result<_, _>>().map_err(corrupt)?;
+        if sealed.is_empty() {
+            return Ok(());
+        }
+        let given: [&(dyn ToSql + Sync); 2] = [&self.channel, &sealed];
+        let telling = channel.client.execute(&channel.say, &given);
+        self.ear.during(&mut channel.messages, telling).await.map(drop)
     }
 }
+
+/// The messages that a connection sends without a request.
+trait Messages: Stream<Item = Result<AsyncMessage, Error>> + Unpin {}
+
+impl<M: Stream<Item = Result<AsyncMessage, Error>> + Unpin> Messages for M {}
 
 /// Waits for the end of the store.
 async fn until(stopped: &mut watch::Receiver<bool>) {
@@ -252,14 +304,27 @@ async fn until(stopped: &mut watch::Receiver<bool>) {
 struct Ear {
     /// The number of the connection that is listened on; what it told itself is no news.
     own: i32,
+    /// Whether it is known since when it listens. Before, nothing can be judged.
+    is_ready: bool,
+    /// Whether something came before it was ready.
+    has_missed: bool,
     feeds: Feeds,
+    receiver: Receiver,
+    refusals: Refusals,
 }
 
 impl Ear {
+    /// The connection of this number listens since this time of the server's.
+    fn begins(&mut self, own: i32, now: i64) {
+        self.own = own;
+        self.receiver.begins(now);
+        self.is_ready = true;
+    }
+
     /// Waits for an answer. A connection makes headway only while its messages are awaited.
     async fn during<T>(
-        &self,
-        messages: &mut (impl Stream<Item = Result<AsyncMessage, Error>> + Unpin),
+        &mut self,
+        messages: &mut impl Messages,
         asking: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, StoreError> {
         let mut asking = std::pin::pin!(tokio::time::timeout(QUIET, asking));
@@ -271,16 +336,16 @@ impl Ear {
         }
     }
 
-    fn hear(&self, message: Option<Result<AsyncMessage, Error>>) -> Result<(), StoreError> {
+    fn hear(&mut self, message: Option<Result<AsyncMessage, Error>>) -> Result<(), StoreError> {
         match message.ok_or_else(closed)?.map_err(failed)? {
+            AsyncMessage::Notification(_) if !self.is_ready => self.has_missed = true,
             AsyncMessage::Notification(told) if told.process_id() != self.own => {
-                if let Some(word) = told.payload().strip_prefix(WORD) {
-                    // Nobody may be listening, here and below.
-                    drop(self.feeds.words.send(word.into()));
-                    return Ok(());
-                }
-                for word in told.payload().split(' ') {
-                    self.tell(Uuid::try_parse(word).map_or(Hint::Anything, |id| Hint::Task(TaskId(id))));
+                match self.receiver.open(told.payload()) {
+                    Ok(Message::Changed(ids)) => ids.into_iter().for_each(|id| self.tell(Hint::Task(id))),
+                    Ok(Message::Anything) => self.tell(Hint::Anything),
+                    // It may be that no task listens.
+                    Ok(Message::Word(word)) => drop(self.feeds.words.send(word.into())),
+                    Err(refusal) => self.refusals.count(refusal, told.process_id()),
                 }
             }
             _ => {}
@@ -289,7 +354,35 @@ impl Ear {
     }
 
     fn tell(&self, hint: Hint) {
+        // As above.
         drop(self.feeds.hints.send(hint));
+    }
+}
+
+/// Counts refused messages and logs them now and then: a role that may connect to the database can
+/// send as many of them as it likes.
+struct Refusals {
+    metrics: Arc<Metrics>,
+    logged: Option<Instant>,
+    unlogged: u64,
+}
+
+impl Refusals {
+    fn count(&mut self, refusal: Refusal, backend: i32) {
+        self.metrics.refused(refusal.as_str());
+        self.unlogged += 1;
+        if self.logged.is_none_or(|at| at.elapsed() >= LOG_EVERY) {
+            tracing::warn!(
+                reason = refusal.as_str(),
+                backend,
+                count = self.unlogged,
+                "refused messages that no host of this deployment has sealed; a host of another release or \
+                 with another encryption key sends such, or another user of the database \
+                 (REVOKE CONNECT ON DATABASE … FROM PUBLIC keeps those out)"
+            );
+            self.logged = Some(Instant::now());
+            self.unlogged = 0;
+        }
     }
 }
 
@@ -308,42 +401,25 @@ impl Hints for Feed {
 
 impl Gossip for PostgresStore {
     fn tell(&self, word: String) {
-        if word.len() > LONGEST {
-            return;
-        }
-        match self.sealing.word(&word) {
-            Ok(word) => self.beside.hinting.say(&word),
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "other hosts could not be told something"
-                );
-            }
+        if word.len() <= LONGEST {
+            self.beside.hinting.say(word);
         }
     }
 
     fn hear(&self) -> Box<dyn Heard> {
-        Box::new(Words { words: self.listener.words(), sealing: self.sealing.clone() })
+        Box::new(Words(self.listener.words()))
     }
 }
 
-struct Words {
-    words: Option<broadcast::Receiver<Arc<str>>>,
-    sealing: Sealing,
-}
+struct Words(Option<broadcast::Receiver<Arc<str>>>);
 
 #[async_trait]
 impl Heard for Words {
     async fn next(&mut self) -> Option<String> {
-        let words = self.words.as_mut()?;
+        let words = self.0.as_mut()?;
         loop {
             match words.recv().await {
-                // One that cannot be read comes from a host with another key, or from no host.
-                Ok(word) => {
-                    if let Ok(word) = self.sealing.open_word(&word) {
-                        return Some(word);
-                    }
-                }
+                Ok(word) => return Some(word.as_ref().to_owned()),
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => return None,
             }

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 const READ: &str = "SELECT id, secret, created FROM key WHERE use = $1 ORDER BY id DESC";
 /// One host makes keys at a time.
-const TURN: &str = "SELECT pg_advisory_xact_lock(1953460078, hashtext(current_schema()::text))";
-const FIRST: &str = "
+const TURN: &str = "LOCK TABLE turn_key IN SHARE UPDATE EXCLUSIVE MODE";
+pub(super) const FIRST: &str = "
     INSERT INTO key (use, id, secret, created)
     SELECT $1, 1, $2, engine_time() WHERE NOT EXISTS (SELECT 1 FROM key WHERE use = $1)";
 const NEXT: &str = "
@@ -42,7 +42,7 @@ impl KeyStore for PostgresStore {
         // Another caller, or host, may have been faster; then theirs stands.
         let made = self.writer.write(move |writing| {
             Box::pin(async move {
-                writing.rows(TURN, &[]).await?;
+                writing.execute(TURN, &[]).await?;
                 writing.execute(FIRST, &[&used_for.as_str(), &&fresh[..]]).await
             })
         });
@@ -54,7 +54,7 @@ impl KeyStore for PostgresStore {
         let fresh = secret()?;
         let rotated = self.writer.write(move |writing| {
             Box::pin(async move {
-                writing.rows(TURN, &[]).await?;
+                writing.execute(TURN, &[]).await?;
                 let made = writing.rows(NEXT, &[&used_for.as_str(), &&fresh[..]]).await?;
                 writing.execute(FORGET, &[&used_for.as_str(), &i64::from(keep.max(1))]).await?;
                 Ok(made)

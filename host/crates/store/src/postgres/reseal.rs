@@ -31,8 +31,10 @@ const LOOK: i64 = 256;
 /// Hosts that wait behind us give up after five seconds; we do before.
 const PATIENT: &str = "SET lock_timeout = '4s'";
 /// One process does this at a time: it takes out what another has marked. Held until the
-/// connection ends.
-const TURN: &str = "SELECT pg_advisory_lock(1953460079, hashtext(current_schema()::text))";
+/// connection ends, by a transaction that writes nothing, so that it keeps no row from being
+/// cleaned up.
+const TURN: &str = "
+    SET idle_in_transaction_session_timeout = 0; BEGIN; LOCK TABLE turn_reseal IN SHARE UPDATE EXCLUSIVE MODE";
 
 /// Whoever seals holds a lock on this table until the end of its transaction, also where its
 /// key stands there. This one waits for all of them, and they for the mark.
@@ -66,9 +68,10 @@ impl PostgresStore {
         with: SealWith,
         mut progress: impl FnMut(u64) + Send,
     ) -> Result<Resealed, StoreError> {
-        // A connection of its own, whose end gives the turn back.
+        // Connections of its own, one of which holds the turn and gives it back by its end.
         let on = self.place.client().await.map_err(failed)?;
-        let mut walk = Walk { on, from: self.sealing.clone(), to: with.sealing(&self.sealing) };
+        let turn = self.place.client().await.map_err(failed)?;
+        let mut walk = Walk { on, turn, from: self.sealing.clone(), to: with.sealing(&self.sealing) };
         walk.begin().await?;
         let (mut done, mut after) = (Resealed::default(), Uuid::nil());
         loop {
@@ -77,11 +80,17 @@ impl PostgresStore {
             after = last.id;
             done.seen += heads.len() as u64;
             for batch in walk.batches(&heads) {
+                if walk.turn.is_closed() {
+                    return Err(StoreError::Unavailable(Refused::LostTurn.into()));
+                }
                 done.add(walk.rewritten(&batch).await?);
             }
             progress(done.seen);
         }
         let all = done.unreadable.is_empty();
+        if walk.turn.is_closed() {
+            return Err(StoreError::Unavailable(Refused::LostTurn.into()));
+        }
         done.needed = walk.end(all).await.map_err(failed)?;
         Ok(done)
     }
@@ -98,6 +107,7 @@ struct Head {
 /// A walk over all tasks.
 struct Walk {
     on: ClientWrapper,
+    turn: ClientWrapper,
     from: Sealing,
     to: Sealing,
 }
@@ -106,7 +116,8 @@ impl Walk {
     /// Takes the turn, and marks the keys that are to go.
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.on.batch_execute(PATIENT).await.map_err(failed)?;
-        self.on.query_one(TURN, &[]).await.map_err(|error| match error.code() {
+        self.turn.batch_execute(PATIENT).await.map_err(failed)?;
+        self.turn.batch_execute(TURN).await.map_err(|error| match error.code() {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::Unavailable(Refused::Resealing.into()),
             _ => failed(error),
         })?;

@@ -3,12 +3,18 @@
 
 use super::OpenError;
 use super::connections::Place;
+use super::keys::FIRST as FIRST_KEY;
+use super::ownership::{Foreign, SYSTEM_PATH, SYSTEM_PATH_OF_SESSION, foreign};
 use crate::seal::{KeyId, Sealing};
-use tokio_postgres::{Client, GenericClient, Transaction};
+use crate::secret;
+use std::time::Duration;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Error, GenericClient, Transaction};
+use toolyard_task::keys::KeyUse;
 
 /// Each entry brings a schema from the version of its index to the next one. What has
 /// been released is never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2];
 
 /// `engine_time` is the time of the server, in milliseconds since 1970, and `store_time`
 /// the same, except that it does not go back behind what its caller has seen; a time
@@ -22,164 +28,153 @@ const MIGRATIONS: &[&str] = &[SCHEMA_1];
 /// `status <= 2` says that a task is live (`codec::status`); `told` is until when a task that
 /// waits is not told to another host with room for it. The indexes are those of
 /// the store in SQLite, which says what they are for.
-const SCHEMA_1: &str = "
-CREATE FUNCTION engine_time() RETURNS bigint LANGUAGE sql VOLATILE AS
-    $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
-CREATE FUNCTION store_time(seen bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
-DECLARE now bigint := engine_time();
-BEGIN
-    IF seen > now AND seen - now <= 86400000 THEN RETURN seen; END IF;
-    RETURN now;
-END $$;
+const SCHEMA_1: &str = include_str!("schema/1.sql");
 
-CREATE TABLE task (
-    id          uuid     PRIMARY KEY,
-    owner       bytea    NOT NULL,
-    session     text     COLLATE \"C\",
-    status      smallint NOT NULL,
-    created     bigint   NOT NULL,
-    updated     bigint   NOT NULL,
-    due         bigint   NOT NULL,
-    incarnation bigint   NOT NULL,
-    version     bigint   NOT NULL,
-    digest      text     COLLATE \"C\" NOT NULL,
-    waits       boolean  NOT NULL,
-    told        bigint   NOT NULL DEFAULT 0,
-    record      text     NOT NULL,
-    arguments   bytea    NOT NULL,
-    outcome     bytea
-);
-CREATE INDEX task_by_created          ON task (created, id);
--- With all that a search looks at, so that it leaves the index for the tasks of its page alone.
-CREATE INDEX task_by_owner_created    ON task (owner, created, id) INCLUDE (updated, status, due);
-CREATE INDEX task_by_owner_updated    ON task (owner, updated, id) INCLUDE (created, status, due);
-CREATE INDEX task_by_status_created   ON task (owner, status, created, id) INCLUDE (updated, due);
-CREATE INDEX task_by_status_updated   ON task (owner, status, updated, id) INCLUDE (created, due);
-CREATE INDEX task_by_due              ON task (due, id);
-CREATE INDEX live_task_by_incarnation ON task (incarnation, id) WHERE status <= 2;
-CREATE INDEX live_task_by_owner       ON task (owner) WHERE status <= 2;
-CREATE INDEX waiting_task             ON task (digest, owner, created, id) WHERE waits;
-CREATE INDEX live_task_by_session     ON task (session) WHERE status <= 2 AND session IS NOT NULL;
+/// The locks that hosts take are on tables. Any role that may connect can take and hold an advisory
+/// lock of any number, but only the host's own role can lock these tables. They never contain a
+/// row, and the mode of [`lock`] writes nothing.
+///
+/// `bytes` is the number of bytes kept of a task: the lengths of its record, its arguments and its
+/// outcome. It is in an index that every change writes anyway, and the sum reads that index.
+const SCHEMA_2: &str = include_str!("schema/2.sql");
 
--- 0: there is room, 1: the quota of the owner is full, 2: that of the store. One that is not
--- asked about is null. Near a quota one host creates at a time, over all of them; else what
--- others create at this very moment is not counted.
-CREATE FUNCTION room_for(of bytea, per_owner bigint, in_all bigint) RETURNS integer
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE own bigint; every bigint;
-BEGIN
-    FOR turn IN 1..2 LOOP
-        SELECT count(*) INTO own FROM (
-            SELECT 1 FROM task WHERE owner = of AND status <= 2 LIMIT per_owner) AS live;
-        SELECT count(*) INTO every FROM (
-            SELECT 1 FROM task WHERE status <= 2 LIMIT coalesce(in_all, 0)) AS live;
-        EXIT WHEN turn = 2;
-        IF own + 64 < per_owner AND (in_all IS NULL OR every + 64 < in_all) THEN RETURN 0; END IF;
-        PERFORM pg_advisory_xact_lock(1953460077, hashtext(current_schema()::text));
-    END LOOP;
-    RETURN CASE WHEN own >= per_owner THEN 1 WHEN every >= in_all THEN 2 ELSE 0 END;
-END $$;
+/// The table that holds the version of the tables. Its name marks a schema of a host.
+const VERSION: &str = "toolyard_version";
 
-CREATE TABLE span (longest bigint NOT NULL);
-INSERT INTO span VALUES (0);
+/// Others that make the same thing at the same time may be first; then it is there.
+const ATTEMPTS: u32 = 5;
+/// The time after which the operator learns which session the start waits for.
+const TELL_AFTER: Duration = Duration::from_secs(1);
 
-CREATE TABLE session (
-    id      text   COLLATE \"C\" PRIMARY KEY,
-    created bigint NOT NULL,
-    seen    bigint NOT NULL,
-    record  text   NOT NULL
-);
-CREATE INDEX session_by_seen ON session (seen, id);
-
-CREATE TABLE node (
-    incarnation bigint  GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
-    name        text    NOT NULL,
-    started     bigint  NOT NULL,
-    until       bigint  NOT NULL,
-    dead        boolean NOT NULL,
-    components  text[]  NOT NULL DEFAULT '{}'
-);
-
-CREATE TABLE key (
-    use     text   NOT NULL,
-    id      bigint NOT NULL,
-    secret  bytea  NOT NULL,
-    created bigint NOT NULL,
-    PRIMARY KEY (use, id)
-);
-CREATE TABLE used (id uuid PRIMARY KEY, until bigint NOT NULL);
-CREATE INDEX used_by_until ON used (until);
-
-CREATE TABLE permission (
-    id      text   COLLATE \"C\" PRIMARY KEY,
-    owner   bytea  NOT NULL,
-    plugin  text   NOT NULL,
-    digest  text   NOT NULL,
-    wanted  text   NOT NULL,
-    session text   COLLATE \"C\" REFERENCES session (id) ON DELETE CASCADE,
-    given   bigint NOT NULL,
-    record  text   NOT NULL,
-    UNIQUE (owner, plugin, digest, wanted)
-);
-CREATE INDEX permission_by_given       ON permission (given, id);
-CREATE INDEX permission_by_owner_given ON permission (owner, given, id);
-CREATE INDEX permission_by_session     ON permission (session) WHERE session IS NOT NULL;
-
-CREATE SEQUENCE audit_writer;
-CREATE TABLE audit (
-    writer  bigint NOT NULL,
-    number  bigint NOT NULL,
-    name    text   NOT NULL,
-    at      bigint NOT NULL,
-    entries bigint NOT NULL,
-    lines   bytea  NOT NULL,
-    PRIMARY KEY (writer, number)
-);
-CREATE INDEX audit_by_time ON audit (at, writer, number);
--- The last transaction that a writer has committed, by its own count.
-CREATE TABLE batch (writer bigint PRIMARY KEY, number bigint NOT NULL, at bigint NOT NULL);
-CREATE TABLE audit_log (id text NOT NULL);
-INSERT INTO audit_log VALUES (substr(md5(gen_random_uuid()::text), 1, 8));
-
-CREATE TABLE seal (key bytea PRIMARY KEY, leaving boolean NOT NULL);
-";
-
-/// Says which version the tables have, in a table that only we make.
-const VERSION: &str = "
-    CREATE TABLE IF NOT EXISTS toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
-    INSERT INTO toolyard_version VALUES (true, 0) ON CONFLICT DO NOTHING";
+const WHO: &str = "
+    SELECT coalesce(string_agg(format('process %s of the role %s (%s)', pid, usename, application_name), ', '), '')
+    FROM pg_stat_activity WHERE pid = ANY (pg_blocking_pids($1))";
 
 /// Makes the schema where it is missing, and brings it to that of this release. One
-/// host does at a time, whoever starts when.
-pub(super) async fn prepare(on: &mut Client, place: &Place, sealing: &Sealing) -> Result<(), OpenError> {
+/// host does at a time, whoever starts when. Returns the secret that all hosts of the
+/// schema share.
+///
+/// # Errors
+/// [`OpenError`], also if somebody else holds a lock for longer than `patience`.
+pub(super) async fn prepare(
+    on: &mut Client,
+    place: &Place,
+    sealing: &Sealing,
+    patience: Duration,
+) -> Result<[u8; 32], OpenError> {
     let fault = |source| OpenError::of(place, source);
+    let me: i32 = on.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await.map_err(fault)?.get(0);
+    let mut attempt = 1;
+    loop {
+        let mut blocking = String::new();
+        let prepared = {
+            let preparing = prepare_once(on, place, sealing, patience);
+            let mut preparing = std::pin::pin!(preparing);
+            loop {
+                match tokio::time::timeout(TELL_AFTER, &mut preparing).await {
+                    Ok(prepared) => break prepared,
+                    Err(_) => tell_who_blocks(place, me, &mut blocking).await,
+                }
+            }
+        };
+        match prepared {
+            Err(Unprepared::Passing(_)) if attempt < ATTEMPTS => attempt += 1,
+            Err(Unprepared::Passing(error)) => return Err(fault(error)),
+            Err(Unprepared::Locked(source)) => {
+                let by = if blocking.is_empty() { "another process".to_owned() } else { blocking };
+                return Err(OpenError::Locked { place: place.to_string(), by, patience, source });
+            }
+            Err(Unprepared::Refused(error)) => return Err(error),
+            Ok(secret) => return Ok(secret),
+        }
+    }
+}
+
+/// Logs which session this start waits for, if it waits and the log has not said so yet.
+async fn tell_who_blocks(place: &Place, me: i32, blocking: &mut String) {
+    let asked = async {
+        let on = place.client().await?;
+        // It is not known yet whose the schema is.
+        on.batch_execute(SYSTEM_PATH_OF_SESSION).await?;
+        on.query_one(WHO, &[&me]).await?.try_get::<_, String>(0)
+    };
+    let Ok(Ok(by)) = tokio::time::timeout(TELL_AFTER, asked).await else { return };
+    if !by.is_empty() && by != *blocking {
+        tracing::warn!(by, "the start waits for a lock in {place}");
+        *blocking = by;
+    }
+}
+
+/// Why nothing was prepared.
+enum Unprepared {
+    Refused(OpenError),
+    /// Another session made the same object just now.
+    Passing(Error),
+    /// Another session holds a lock for too long.
+    Locked(Error),
+}
+
+impl Unprepared {
+    fn of(place: &Place, error: Error) -> Self {
+        let passing = [
+            SqlState::DUPLICATE_SCHEMA,
+            SqlState::DUPLICATE_TABLE,
+            SqlState::DUPLICATE_OBJECT,
+            SqlState::UNIQUE_VIOLATION,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ];
+        match error.code() {
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => Self::Locked(error),
+            Some(code) if passing.contains(code) => Self::Passing(error),
+            _ => Self::Refused(OpenError::of(place, error)),
+        }
+    }
+}
+
+async fn prepare_once(
+    on: &mut Client,
+    place: &Place,
+    sealing: &Sealing,
+    patience: Duration,
+) -> Result<[u8; 32], Unprepared> {
+    let fault = |source| Unprepared::of(place, source);
+    // The name has letters, digits and underscores only.
     let schema = place.schema();
     let step = on.transaction().await.map_err(fault)?;
-    // Ends with the transaction. The number is ours, the other one the schema's.
-    step.execute("SELECT pg_advisory_xact_lock(1953460076, hashtext($1))", &[&schema])
-        .await
-        .map_err(fault)?;
+    let bounds = format!("{SYSTEM_PATH}; SET LOCAL lock_timeout = {}", patience.as_millis().max(1));
+    step.batch_execute(&bounds).await.map_err(fault)?;
     let there: bool = step
         .query_one("SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", &[&schema])
         .await
         .map_err(fault)?
         .get(0);
     if !there {
-        // The name has letters, digits and underscores only.
         step.batch_execute(&format!("CREATE SCHEMA {schema}")).await.map_err(fault)?;
     }
-    check_ours(&step, place).await?;
-    step.batch_execute(VERSION).await.map_err(fault)?;
+    check_owner(&step, place).await?;
+    if !is_ours(&step, place).await? {
+        let make = "(one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL)";
+        step.batch_execute(&format!("CREATE TABLE {schema}.{VERSION} {make}")).await.map_err(fault)?;
+        // Another role may have begun to make the schema while it still had the right to.
+        check_owner(&step, place).await?;
+        let first = format!("INSERT INTO {schema}.{VERSION} VALUES (true, 0)");
+        step.batch_execute(&first).await.map_err(fault)?;
+    }
+    // From here on whatever is in the schema is the host's own. The system's names come first
+    // on this path as well, where they are not named; but what is made is made in the schema.
+    let path = format!("SET LOCAL search_path = {schema}, pg_temp");
+    step.batch_execute(&path).await.map_err(fault)?;
+    step.batch_execute(&lock(VERSION)).await.map_err(fault)?;
     let found: i64 = step.query_one("SELECT version FROM toolyard_version", &[]).await.map_err(fault)?.get(0);
     let known = MIGRATIONS.len() as i64;
     if found > known || found < 0 {
-        return Err(OpenError::Newer { place: place.to_string(), found, known });
+        return Err(Unprepared::Refused(OpenError::Newer { place: place.to_string(), found, known }));
     }
     if found > 0
         && let Some(key) =
             sealed_with(&step).await.map_err(fault)?.into_iter().find(|key| !sealing.opens(*key))
     {
-        return Err(OpenError::Sealed { place: place.to_string(), key });
+        return Err(Unprepared::Refused(OpenError::Sealed { place: place.to_string(), key }));
     }
     for migration in &MIGRATIONS[usize::try_from(found).unwrap_or(0)..] {
         step.batch_execute(migration).await.map_err(fault)?;
@@ -187,17 +182,55 @@ pub(super) async fn prepare(on: &mut Client, place: &Place, sealing: &Sealing) -
     if found < known {
         step.execute("UPDATE toolyard_version SET version = $1", &[&known]).await.map_err(fault)?;
     }
-    step.commit().await.map_err(fault)
+    let secret = message_secret(&step, place).await?;
+    step.commit().await.map_err(fault)?;
+    Ok(secret)
 }
 
-/// A schema of this name that somebody else has filled is left alone.
-async fn check_ours(step: &Transaction<'_>, place: &Place) -> Result<(), OpenError> {
+/// Takes this table as a lock until the end of the transaction. Only roles that may change
+/// the table can.
+pub(super) fn lock(table: &str) -> String {
+    format!("LOCK TABLE {table} IN SHARE UPDATE EXCLUSIVE MODE")
+}
+
+/// A schema that is not this role's alone is left alone.
+async fn check_owner(step: &Transaction<'_>, place: &Place) -> Result<(), Unprepared> {
+    let found = foreign(step, place.schema()).await.map_err(|error| Unprepared::of(place, error))?;
+    let Some(Foreign { object, wrong, mended, others }) = found else { return Ok(()) };
+    let others = match others {
+        0 => String::new(),
+        1 => " (and one object more)".to_owned(),
+        more => format!(" (and {more} objects more)"),
+    };
+    let place = place.to_string();
+    Err(Unprepared::Refused(OpenError::NotAlone { place, object, wrong, mended, others }))
+}
+
+/// Whether the schema is filled by us already. One that another program has filled is left
+/// alone.
+async fn is_ours(step: &Transaction<'_>, place: &Place) -> Result<bool, Unprepared> {
     let sql = "
-        SELECT count(*) > 0, coalesce(bool_or(relname = 'toolyard_version'), false)
+        SELECT count(*) > 0, coalesce(bool_or(relname = $2 AND relkind = 'r'), false)
         FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid WHERE nspname = $1";
-    let found = step.query_one(sql, &[&place.schema()]).await.map_err(|error| OpenError::of(place, error))?;
-    let (filled, ours): (bool, bool) = (found.get(0), found.get(1));
-    if filled && !ours { Err(OpenError::Foreign { place: place.to_string() }) } else { Ok(()) }
+    let found = step.query_one(sql, &[&place.schema(), &VERSION]).await;
+    let found = found.map_err(|error| Unprepared::of(place, error))?;
+    match (found.get(0), found.get(1)) {
+        (true, false) => Err(Unprepared::Refused(OpenError::Foreign { place: place.to_string() })),
+        (_, ours) => Ok(ours),
+    }
+}
+
+/// The secret with which hosts seal their messages; the first start makes it.
+async fn message_secret(step: &Transaction<'_>, place: &Place) -> Result<[u8; 32], Unprepared> {
+    let (fault, used_for) = (|source| Unprepared::of(place, source), KeyUse::Message.as_str());
+    let made = secret().map_err(|error| {
+        Unprepared::Refused(OpenError::Unavailable { place: place.to_string(), source: error.into() })
+    })?;
+    step.execute(FIRST_KEY, &[&used_for, &&made[..]]).await.map_err(fault)?;
+    let newest = "SELECT secret FROM key WHERE use = $1 ORDER BY id DESC LIMIT 1";
+    let rows = step.query(newest, &[&used_for]).await.map_err(fault)?;
+    let secret = rows.first().and_then(|row| row.get::<_, &[u8]>(0).try_into().ok());
+    secret.ok_or_else(|| Unprepared::Refused(OpenError::Key { place: place.to_string() }))
 }
 
 /// The keys that are needed to read what is there.

@@ -2,7 +2,7 @@
 
 use super::error::{corrupt, unreadable};
 use super::writer::Writing;
-use super::{PostgresStore, search, waiting};
+use super::{PostgresStore, kept, search, waiting};
 use crate::codec::{self, CodecError, Columns};
 use crate::seal::{Column, KeyId, Sealing};
 use crate::{Refused, trail};
@@ -34,22 +34,22 @@ const READ_OF: &str = "
 const CREATE: &str = "
     WITH room AS MATERIALIZED (SELECT room_for($3, $12, $13) AS said),
     made AS (
-        INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, digest, waits, record, arguments, outcome)
-        SELECT $2, $3, $4, $5, now, now, now + $6, $7, $8, $14, $15, $9, $10, $11
+        INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, digest, waits, record, arguments, outcome, bytes)
+        SELECT $2, $3, $4, $5, now, now, now + $6, $7, $8, $14, $15, $9, $10, $11, $16
         FROM room, LATERAL (SELECT store_time($1) AS now OFFSET 0) AS clock WHERE said = 0
         ON CONFLICT (id) DO NOTHING
         RETURNING created)
     SELECT said, (SELECT created FROM made) FROM room";
 
 const INSERT: &str = "
-    INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, digest, waits, record, arguments, outcome)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, digest, waits, record, arguments, outcome, bytes)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT (id) DO NOTHING";
 
 /// Without the arguments: what is not named here and is kept apart is not written anew.
 const UPDATE: &str = "
     UPDATE task SET status = $3, updated = $4, version = $2, record = $5, outcome = $6, due = $7, incarnation = $8,
-        digest = $9, waits = $10
+        digest = $9, waits = $10, bytes = $11
     WHERE id = $1 AND version = $2::bigint - 1";
 
 const LONGER: &str = "UPDATE span SET longest = $1 WHERE longest < $1";
@@ -186,6 +186,22 @@ impl TaskStore for PostgresStore {
         Ok(u32::try_from(removed.await?).unwrap_or(u32::MAX))
     }
 
+    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        kept::bytes(self, of).await
+    }
+
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+        kept::largest_owners(self, limit).await
+    }
+
+    async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
+        kept::ended_first(self, of, limit).await
+    }
+
+    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
+        kept::discard(self, tasks).await
+    }
+
     fn is_shared(&self) -> bool {
         true
     }
@@ -243,6 +259,7 @@ impl New {
                     &record,
                     &&self.arguments[..],
                     &self.outcome,
+                    &kept::bytes_of(record, &self.arguments, self.outcome.as_deref()),
                 ],
             )
             .await?;
@@ -278,6 +295,7 @@ async fn create(
                 &in_all.map(i64::from),
                 &task.digest.0,
                 &task.waits(),
+                &kept::bytes_of(&new.record, &new.arguments, new.outcome.as_deref()),
             ],
         )
         .await?;
@@ -332,12 +350,15 @@ struct Change {
     waits: bool,
     record: String,
     outcome: Option<Vec<u8>>,
+    bytes: i64,
     key: Option<KeyId>,
 }
 
 impl Change {
     fn of(task: &Task, sealing: &Sealing) -> Result<Self, CodecError> {
+        let (record, outcome) = (sealing.record_of(task)?, sealing.outcome_of(task)?);
         Ok(Self {
+            bytes: kept::bytes_of(&record, task.arguments.as_bytes(), outcome.as_deref()),
             id: task.id,
             status: status(task),
             updated: task.updated_at.0,
@@ -347,8 +368,8 @@ impl Change {
             version: number(task.version),
             digest: task.digest.0.clone(),
             waits: task.waits(),
-            record: sealing.record_of(task)?,
-            outcome: sealing.outcome_of(task)?,
+            record,
+            outcome,
             key: sealing.key(),
         })
     }
@@ -370,6 +391,7 @@ impl Change {
                     &self.incarnation,
                     &self.digest,
                     &self.waits,
+                    &self.bytes,
                 ],
             )
             .await?;

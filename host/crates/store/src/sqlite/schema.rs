@@ -43,7 +43,7 @@ const PRAGMAS: &[(&str, &str)] = &[
 
 /// Each entry brings a file from the schema of its index to the next one. What
 /// has been released is never edited.
-const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6];
+const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7];
 
 /// Rows have a number of their own and are not kept under their id: ids are
 /// random, rows are long, and inserting long rows at random places splits pages
@@ -180,6 +180,17 @@ CREATE TABLE seal (
     key     BLOB    NOT NULL PRIMARY KEY,
     leaving INTEGER NOT NULL
 ) STRICT;
+";
+
+/// The bytes kept of each task: the lengths of its record, its arguments and its outcome. They are
+/// at the end of an index that every change writes anyway, so the sum for an owner, or for all,
+/// reads the index and not the table.
+const SCHEMA_7: &str = "
+ALTER TABLE task ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE task SET bytes = octet_length(record) + coalesce(octet_length(outcome), 0)
+    + coalesce(octet_length(arguments), (SELECT octet_length(body) FROM arguments WHERE task = seq), 0);
+DROP INDEX task_by_owner_updated;
+CREATE INDEX task_by_owner_updated ON task (owner, updated, id, created, bytes);
 ";
 
 /// Makes the folder and the file where they are missing, with rights for nobody

@@ -2,7 +2,7 @@
 
 use super::error::{corrupt, failed};
 use super::writer::Writing;
-use super::{SqliteStore, search};
+use super::{SqliteStore, kept, search};
 use crate::codec::{self, CodecError, Columns};
 use crate::seal::{Column, KeyId, Sealing};
 use crate::{Refused, codec::LAST_LIVE, trail};
@@ -35,8 +35,8 @@ const READ_OF: &str = "
     FROM task WHERE id = ?1 AND owner = ?2";
 
 const INSERT: &str = "
-    INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, record, arguments, outcome)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+    INSERT INTO task (id, owner, session, status, created, updated, due, incarnation, version, record, arguments, outcome, bytes)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
     ON CONFLICT (id) DO NOTHING";
 
 const INSERT_ARGUMENTS: &str = "INSERT INTO arguments (task, body) VALUES (?1, ?2)";
@@ -46,7 +46,7 @@ const FIND: &str = "SELECT seq, status, owner, due, incarnation FROM task WHERE 
 /// Names no more columns than it must: an index is rewritten if one of its
 /// columns is named here, even if nothing changes in it.
 const UPDATE: &str = "
-    UPDATE task SET status = ?2, updated = ?3, version = ?4, record = ?5, outcome = ?6 WHERE seq = ?1";
+    UPDATE task SET status = ?2, updated = ?3, version = ?4, record = ?5, outcome = ?6, bytes = ?7 WHERE seq = ?1";
 
 /// What rarely changes.
 const UPDATE_MORE: &str = "UPDATE task SET due = ?2, incarnation = ?3 WHERE seq = ?1";
@@ -175,6 +175,22 @@ impl TaskStore for SqliteStore {
         self.writer.write(operation).await
     }
 
+    async fn kept_bytes(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
+        kept::bytes(self, of).await
+    }
+
+    async fn largest_owners(&self, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+        kept::largest_owners(self, limit).await
+    }
+
+    async fn ended_first(&self, of: &Owner, limit: u32) -> Result<Vec<(Summary, u64)>, StoreError> {
+        kept::ended_first(self, of, limit).await
+    }
+
+    async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
+        kept::discard(self, tasks).await
+    }
+
     fn hints(&self) -> Box<dyn Hints> {
         let feed = self.beside.watch.feed();
         self.writer.look();
@@ -227,6 +243,7 @@ impl New {
             record,
             inline,
             self.outcome,
+            kept::bytes_of(&record, &self.arguments, self.outcome.as_deref()),
         ])?;
         if inserted == 0 {
             return Ok(Ok(false));
@@ -272,12 +289,15 @@ struct Change {
     version: i64,
     record: String,
     outcome: Option<Vec<u8>>,
+    bytes: i64,
     key: Option<KeyId>,
 }
 
 impl Change {
     fn of(task: &Task, sealing: &Sealing) -> Result<Self, CodecError> {
+        let (record, outcome) = (sealing.record_of(task)?, sealing.outcome_of(task)?);
         Ok(Self {
+            bytes: kept::bytes_of(&record, task.arguments.as_bytes(), outcome.as_deref()),
             id: task.id,
             status: codec::status(task.status()),
             updated: task.updated_at.0,
@@ -285,8 +305,8 @@ impl Change {
             due: task.due_at().0,
             incarnation: number(task.fence.incarnation.0),
             version: number(task.version),
-            record: sealing.record_of(task)?,
-            outcome: sealing.outcome_of(task)?,
+            record,
+            outcome,
             key: sealing.key(),
         })
     }
@@ -307,6 +327,7 @@ impl Change {
             self.version,
             self.record,
             self.outcome,
+            self.bytes,
         ])?;
         writing.counts.spanned(writing.on, self.span)?;
         writing.counts.sealed(writing.on, self.key)?;

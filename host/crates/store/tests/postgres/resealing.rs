@@ -288,7 +288,7 @@ async fn no_two_do_it_at_a_time() {
     let made = left(&schema, &[OLD], 1).await;
     let store = schema.open(&[NEW, OLD]).await;
     let other = schema.beside().await;
-    let turn = "SELECT pg_advisory_lock(1953460079, hashtext(current_schema()::text))";
+    let turn = "BEGIN; LOCK TABLE turn_reseal IN SHARE UPDATE EXCLUSIVE MODE";
     other.batch_execute(turn).await.expect("takes its turn");
     let error = store.reseal(SealWith::Newest, |_| {}).await.expect_err("is refused");
     let StoreError::Unavailable(source) = error else { panic!("{error:?}") };

@@ -155,27 +155,34 @@ async fn connection(
             Ok::<_, std::convert::Infallible>(reply.map(|body| Attended::new(body, busy)))
         }
     });
+    let stream = Patient::new(stream, write_time, seat.occupancy().clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_time)
         .max_headers(100)
         .max_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(Patient::new(stream, write_time)), service);
+        .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let stopping = async move { stop.wait_for(|stop| *stop).await.is_ok() };
     let done = tokio::select! {
-        done = &mut connection => done,
-        _ = stopping => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-        () = seat.leave() => {
-            connection.as_mut().graceful_shutdown();
+        done = &mut connection => Some(done),
+        _ = stopping => None,
+        () = seat.leave() => None,
+    };
+    let done = match done {
+        Some(done) => done,
+        None => {
+            // Not asked to end while bytes lie unread: they may be a whole request.
+            seat.occupancy().leave();
+            if seat.is_busy() {
+                connection.as_mut().graceful_shutdown();
+            }
             match tokio::time::timeout(FAREWELL, &mut connection).await {
                 Ok(done) => done,
-                Err(_) if seat.is_busy() => connection.await,
-                // It says half a request and no more.
-                Err(_) => Ok(()),
+                Err(_) => {
+                    seat.occupancy().leave_at_once();
+                    connection.await
+                }
             }
         }
     };

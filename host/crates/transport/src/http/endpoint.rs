@@ -1,5 +1,6 @@
 //! The endpoint: what every request passes before its method is looked at.
 
+use super::body::BodyBudget;
 use super::cors;
 use super::hub::{Hub, LiveSession};
 use super::large_messages::LargeMessages;
@@ -33,6 +34,8 @@ pub(crate) struct Endpoint {
     pub hub: Arc<Hub>,
     /// Requests that go on though their connection may be gone.
     pub requests: TaskTracker,
+    /// The memory that large bodies may take.
+    pub bodies: Arc<BodyBudget>,
     /// Turns true when the server stops, which ends subscriptions.
     pub stopping: watch::Receiver<bool>,
     pub large: LargeMessages,
@@ -50,7 +53,16 @@ pub(crate) struct Visitor {
 
 impl Endpoint {
     pub fn new(server: Arc<Server>, requests: TaskTracker, stopping: watch::Receiver<bool>) -> Self {
-        Self { hub: Hub::new(server.clone()), server, requests, stopping, large: LargeMessages::default() }
+        let settings = &server.settings;
+        let bodies = BodyBudget::new(settings.body_bytes, settings.body_bytes_per_principal);
+        Self {
+            hub: Hub::new(server.clone()),
+            server,
+            requests,
+            bodies,
+            stopping,
+            large: LargeMessages::default(),
+        }
     }
 
     /// Answers a request, and counts it.

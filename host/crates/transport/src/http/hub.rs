@@ -6,6 +6,7 @@ use super::sse::EventId;
 use crate::Server;
 use crate::conversation::{Agreed, Conversation, Memory, level_of};
 use crate::notices::Audience;
+use crate::replay::ReplayBudget;
 use crate::stream::{LogBounds, Stream};
 use crate::tidings::News;
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Caller, Fault, Notice, Principal, Session, SessionId, TaskId};
+use toolyard_dispatch::{Caller, Fault, Notice, Principal, Session, SessionDigest, SessionId, TaskId};
 use toolyard_protocol::Revision;
 
 /// How often the store is told that a session is in use.
@@ -28,6 +29,8 @@ pub(crate) struct LiveSession {
     pub session: Session,
     pub conversation: Arc<Conversation>,
     bounds: Bounds,
+    /// The budget of the ended streams of all sessions, and the principal whose share these use.
+    replay: (Arc<ReplayBudget>, Arc<str>),
     streams: Mutex<Streams>,
 }
 
@@ -89,8 +92,11 @@ impl Purpose {
 pub(crate) struct Hub {
     server: Arc<Server>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    /// The same sessions by the names that other hosts use.
+    by_digest: Mutex<HashMap<SessionDigest, SessionId>>,
     /// Numbers the streams, so that no two of this process have one id.
     streams: AtomicU64,
+    replay: Arc<ReplayBudget>,
     me: Weak<Hub>,
 }
 
@@ -110,7 +116,16 @@ impl Hub {
         let (start, _) = server.dispatch.random_id().as_u64_pair();
         Arc::new_cyclic(|me| {
             server.dispatch.reach_by(Arc::new(BySession(me.clone())));
-            Self { server, live: Mutex::default(), streams: AtomicU64::new(start), me: me.clone() }
+            let settings = &server.settings;
+            let replay = ReplayBudget::new(settings.replay_bytes_in_all, settings.replay_bytes_per_principal);
+            Self {
+                server,
+                live: Mutex::default(),
+                by_digest: Mutex::default(),
+                streams: AtomicU64::new(start),
+                replay,
+                me: me.clone(),
+            }
         })
     }
 
@@ -182,6 +197,16 @@ impl Hub {
         self.lock().get(id).cloned()
     }
 
+    /// The session of this digest, if it is held in memory.
+    pub fn in_memory_by_digest(&self, digest: &SessionDigest) -> Option<Arc<LiveSession>> {
+        let id = self.digests().get(digest).cloned()?;
+        self.in_memory(&id)
+    }
+
+    fn digests(&self) -> MutexGuard<'_, HashMap<SessionDigest, SessionId>> {
+        self.by_digest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Holds a session in memory.
     /// A session whose client has `initialized` is one that the store knew before.
     pub fn hold(&self, session: Session, principal: &Arc<Principal>, initialized: bool) -> Arc<LiveSession> {
@@ -189,9 +214,12 @@ impl Hub {
         let revision = Revision::parse(&session.revision).unwrap_or(Revision::LATEST);
         let now = Instant::now();
         let mut live = self.lock();
-        if live.len() >= settings.sessions_in_memory {
-            forget_longest_unused(&mut live);
+        if live.len() >= settings.sessions_in_memory
+            && let Some(forgotten) = forget_longest_unused(&mut live)
+        {
+            self.digests().remove(&forgotten.digest());
         }
+        self.digests().insert(session.id.digest(), session.id.clone());
         let held = live
             .entry(session.id.clone())
             .or_insert_with(|| {
@@ -220,6 +248,7 @@ impl Hub {
                         replay: settings.replay_time,
                         replay_bytes: settings.replay_bytes_per_session,
                     },
+                    replay: (self.replay.clone(), principal.to_string().into()),
                     streams: Mutex::new(Streams { kept: Vec::new(), used: now, touched: now, looked: now }),
                     session,
                 })
@@ -239,6 +268,7 @@ impl Hub {
         let live = {
             let mut all = self.lock();
             let live = all.remove(id);
+            self.digests().remove(&id.digest());
             self.count(&all);
             live
         };
@@ -298,15 +328,14 @@ impl Hub {
 
 /// A session that has neither a stream nor a request under way can be read from
 /// the store again.
-fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) {
+fn forget_longest_unused(live: &mut HashMap<SessionId, Arc<LiveSession>>) -> Option<SessionId> {
     let longest = live
         .values()
         .filter(|session| !session.is_busy())
         .min_by_key(|session| session.lock().used)
-        .map(|session| session.session.id.clone());
-    if let Some(id) = longest {
-        live.remove(&id);
-    }
+        .map(|session| session.session.id.clone())?;
+    live.remove(&longest);
+    Some(longest)
 }
 
 impl LiveSession {
@@ -319,6 +348,8 @@ impl LiveSession {
         streams.drop_over(self.bounds.streams, |kept| kept.stream.ended().is_some());
         streams.drop_over(STANDALONE, |kept| kept.purpose == Purpose::Standalone);
         streams.kept.push(Kept { stream: stream.clone(), purpose });
+        drop(streams);
+        stream.keep_within(self.replay.0.clone(), self.replay.1.clone());
     }
 
     /// Lets go of ended streams that were kept long enough, or that are too much

@@ -1,8 +1,8 @@
-//! Large messages: read and begun away from the threads that serve clients, one at a time for
-//! each client that sends them.
+//! Reads large messages and begins their requests away from the threads that serve clients, one at
+//! a time for each client that sends them.
 //!
-//! To read eight megabytes of JSON takes tens of milliseconds in one piece, in which a thread
-//! serves nobody else.
+//! Reading eight megabytes of JSON takes tens of milliseconds in one piece, and a thread serves no
+//! other client meanwhile.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -20,7 +20,7 @@ const MAX_READING: usize = 4;
 /// Senders are forgotten when there are more than this.
 const SENDERS_KEPT: usize = 64;
 
-/// Where large messages are read.
+/// The turns in which large messages are read.
 pub(super) struct LargeMessages {
     all: Semaphore,
     senders: Mutex<HashMap<RateKey, Weak<Semaphore>>>,
@@ -53,7 +53,7 @@ impl LargeMessages {
             Ok((Poll::Ready(done), _)) => done,
             Ok((Poll::Pending, work)) => {
                 drop(turns);
-                // Polled anew, so that it is woken here from now on.
+                // Polled again, so that it wakes this task from now on.
                 work.await
             }
             // As if it had been done in place.

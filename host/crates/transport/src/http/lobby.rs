@@ -30,7 +30,9 @@ pub(super) async fn wait(
     let standing = seats.stand();
     let mut has_spoken = false;
     let seated = async {
-        stream.readable().await.ok()?;
+        // Not `readable`, which may say so of one that has said nothing: that would have
+        // another give way to it for nothing.
+        stream.peek(&mut [0]).await.ok()?;
         has_spoken = true;
         Some(seats.next().await)
     };

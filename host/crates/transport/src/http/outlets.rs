@@ -6,7 +6,9 @@ use crate::conversation::Conversation;
 use crate::stream::Stream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use toolyard_dispatch::{Line, NoOutlet, Notice, Outlet, Place, Presence, Reach, SessionId, TaskId};
+use toolyard_dispatch::{
+    Line, NoOutlet, Notice, Outlet, Place, Presence, Reach, SessionDigest, SessionId, TaskId,
+};
 use toolyard_protocol::{RawJson, notification, response};
 
 /// Where notices about the tasks of a session go, looked up when there is one: a
@@ -39,9 +41,9 @@ impl Reach for BySession {
         }
     }
 
-    fn listens(&self, session: &SessionId, task: Option<TaskId>) -> bool {
-        let live = self.0.upgrade().and_then(|hub| hub.in_memory(session));
-        live.is_some_and(|live| live.has_stream(task))
+    fn listening(&self, session: &SessionDigest, task: Option<TaskId>) -> Option<SessionId> {
+        let live = self.0.upgrade()?.in_memory_by_digest(session)?;
+        live.has_stream(task).then(|| live.session.id.clone())
     }
 }
 

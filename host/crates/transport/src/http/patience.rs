@@ -1,12 +1,20 @@
 //! A connection whose client takes what it is sent, or is cut off: one that does not
 //! read would hold its seat, and what it was sent, for as long as it liked. The kernel
 //! alone does not tell: a client that goes on sending looks alive to it.
+//!
+//! A connection that has to make room ends here as well, at the only place that knows
+//! whether the kernel holds bytes of the client that were not read: a request that has
+//! arrived is answered.
 
+use super::seats::Occupancy;
 use std::io::{self, ErrorKind, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// Fails with [`ErrorKind::TimedOut`] once nothing could be written for so long.
@@ -15,11 +23,12 @@ pub(super) struct Patient<S> {
     time: Duration,
     /// When patience ends; there while something waits to be written.
     until: Option<Pin<Box<Sleep>>>,
+    occupancy: Arc<Occupancy>,
 }
 
 impl<S: Unpin> Patient<S> {
-    pub fn new(stream: S, time: Duration) -> Self {
-        Self { stream, time, until: None }
+    pub fn new(stream: S, time: Duration, occupancy: Arc<Occupancy>) -> Self {
+        Self { stream, time, until: None, occupancy }
     }
 
     fn attempt<T>(
@@ -38,13 +47,40 @@ impl<S: Unpin> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+/// A stream that can say whether bytes of its client wait to be read.
+pub(super) trait Unread {
+    fn has_unread(&self) -> bool;
+}
+
+impl Unread for TcpStream {
+    fn has_unread(&self) -> bool {
+        let mut byte = [MaybeUninit::uninit()];
+        // The reader finds an end or an error.
+        socket2::SockRef::from(self).peek(&mut byte).is_ok_and(|count| count > 0)
+    }
+}
+
+impl<S: AsyncRead + Unread + Unpin> AsyncRead for Patient<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+        let before = into.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, into);
+        match &read {
+            Poll::Ready(Ok(())) if into.filled().len() > before => self.occupancy.has_spoken(),
+            // Nothing is there to be read, and nothing to be written: to HTTP this is a
+            // client that has closed its side. The kernel is asked, as the runtime may not
+            // have heard yet of what has arrived.
+            Poll::Pending
+                if self.until.is_none() && self.occupancy.may_end() && !self.stream.has_unread() =>
+            {
+                return Poll::Ready(Ok(()));
+            }
+            _ => {}
+        }
+        read
     }
 }
 
@@ -81,12 +117,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use futures_util::FutureExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+    impl Unread for DuplexStream {
+        fn has_unread(&self) -> bool {
+            // Its reader knows all that there is.
+            false
+        }
+    }
 
     #[tokio::test]
     async fn who_takes_nothing_is_cut_off() {
         let (ours, _theirs) = tokio::io::duplex(4);
-        let mut ours = Patient::new(ours, Duration::from_millis(1));
+        let mut ours = Patient::new(ours, Duration::from_millis(1), Arc::default());
         let cut = ours.write_all(b"more than there is room for").await.expect_err("nobody reads");
         assert_eq!(cut.kind(), ErrorKind::TimedOut);
     }
@@ -94,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn who_takes_something_is_waited_for() {
         let (ours, mut theirs) = tokio::io::duplex(4);
-        let mut ours = Patient::new(ours, Duration::from_secs(60));
+        let mut ours = Patient::new(ours, Duration::from_secs(60), Arc::default());
         let text = b"more than there is room for at once";
         let (written, read) = tokio::join!(
             async {
@@ -109,5 +153,36 @@ mod tests {
         written.expect("it is taken");
         assert_eq!(read.expect("it is sent"), text);
         assert!(ours.until.is_none());
+    }
+
+    #[tokio::test]
+    async fn who_has_to_leave_is_read_first_and_not_disturbed_while_it_is_served() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let occupancy = Arc::new(Occupancy::default());
+        let mut ours = Patient::new(ours, Duration::from_secs(60), occupancy.clone());
+        theirs.write_all(b"request").await.expect("there is room");
+        occupancy.leave();
+        let mut bytes = [0; 64];
+        assert_eq!(ours.read(&mut bytes).await.expect("it has arrived"), 7);
+        assert!(ours.read(&mut bytes).now_or_never().is_none(), "half a request may become a whole one");
+        occupancy.begin();
+        occupancy.leave_at_once();
+        assert!(ours.read(&mut bytes).now_or_never().is_none(), "it is being served");
+        occupancy.end(0);
+        assert_eq!(ours.read(&mut bytes).now_or_never().expect("an end").expect("no error"), 0);
+    }
+
+    #[tokio::test]
+    async fn who_has_to_leave_in_half_a_request_leaves_in_the_end() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let occupancy = Arc::new(Occupancy::default());
+        let mut ours = Patient::new(ours, Duration::from_secs(60), occupancy.clone());
+        theirs.write_all(b"POST").await.expect("there is room");
+        let mut bytes = [0; 64];
+        assert_eq!(ours.read(&mut bytes).await.expect("it has arrived"), 4);
+        occupancy.leave();
+        assert!(ours.read(&mut bytes).now_or_never().is_none());
+        occupancy.leave_at_once();
+        assert_eq!(ours.read(&mut bytes).now_or_never().expect("an end").expect("no error"), 0);
     }
 }

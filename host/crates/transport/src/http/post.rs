@@ -10,14 +10,16 @@ use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::{body, is_json, mirrored, sse};
 use crate::methods::{self, Answer, Manner, Refusal, Request as McpRequest};
 use crate::stateless::{Received, batched, claim_of, is_among};
+use crate::stream::Stream;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
-use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet};
+use std::time::Duration;
+use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet, Principal};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
@@ -26,6 +28,9 @@ use toolyard_protocol::{
     DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, TraceContext, response, tasks,
 };
 
+/// The time beyond the announced retry in which a client may come back to the stream of a request
+/// that only reads.
+const ABANDONED: Duration = Duration::from_secs(5);
 /// Headers of one `tracestate`, at most.
 const STATES: usize = 8;
 
@@ -37,7 +42,7 @@ impl Endpoint {
         by: &Visitor,
     ) -> Result<Reply, Refused> {
         check_kind(&headers)?;
-        let body = self.read(&headers, body).await;
+        let body = self.read(&headers, body, by).await;
         match body {
             Ok(body) if body.len() > LARGE_BYTES => {
                 let (this, visitor) = (self.clone(), by.clone());
@@ -130,10 +135,20 @@ impl Endpoint {
     }
 
     /// The body.
-    async fn read(&self, headers: &HeaderMap, body: HttpBody) -> Result<Bytes, Refused> {
+    async fn read(&self, headers: &HeaderMap, body: HttpBody, by: &Visitor) -> Result<Bytes, Refused> {
         let settings = &self.server.settings;
-        let body = body::read(headers, body, settings.message_bytes, settings.body_time).await;
-        Ok(body.map_err(|why| reply::bad_body(why, settings.message_bytes))?)
+        let bounds =
+            body::Bounds { most: settings.message_bytes, time: settings.body_time, budget: &self.bodies };
+        // Each address counts as one principal among anonymous clients.
+        let principal = || match &*by.principal {
+            Principal::Anonymous => format!("anonymous {}", by.peer).into(),
+            known => known.to_string().into(),
+        };
+        let body = body::read(headers, body, bounds, principal).await.map_err(|why| {
+            let retry_after_ms = self.server.dispatch.settings().retry_after_ms;
+            reply::bad_body(why, settings.message_bytes, retry_after_ms)
+        })?;
+        Ok(body)
     }
 
     /// Opens a session (L-1 to L-3, H-22).
@@ -183,6 +198,9 @@ impl Endpoint {
             _ => Purpose::Answer,
         };
         let stream = self.hub.stream(&session);
+        // A request that only reads is useless once its client has left and does not return.
+        let abandoned = (methods::only_reads(&request.method))
+            .then(|| (session.conversation.clone(), request.id.clone()));
         let outlet = CallOutlet::new(&stream, &session.conversation);
         let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
         let mut answering = match answering {
@@ -208,7 +226,16 @@ impl Endpoint {
         }
         if stream.ended().is_none() {
             let stream = stream.clone();
-            self.requests.spawn(async move { stream.end(answering.await.message()) });
+            let gone_for = self.server.settings.retry + ABANDONED;
+            self.requests.spawn(async move {
+                let answer = match abandoned {
+                    Some((conversation, id)) => {
+                        while_read(answering, &stream, gone_for, || conversation.cancel(&id)).await
+                    }
+                    None => answering.await,
+                };
+                stream.end(answer.message());
+            });
         }
         if let Some(events) = reading {
             return reply::events(events);
@@ -248,6 +275,27 @@ impl Endpoint {
         } else {
             reply::json(response::batch(&answers))
         })
+    }
+}
+
+/// The answer. Work on it ends once its stream has had no reader for this long.
+async fn while_read(
+    mut answering: BoxFuture<'static, Answer>,
+    stream: &Stream,
+    gone_for: Duration,
+    cancel: impl FnOnce(),
+) -> Answer {
+    loop {
+        let unread = stream.unread_for().unwrap_or_default();
+        if unread >= gone_for {
+            cancel();
+            return answering.await;
+        }
+        tokio::select! {
+            biased;
+            answer = &mut answering => return answer,
+            () = tokio::time::sleep(gone_for - unread) => {}
+        }
     }
 }
 

@@ -216,7 +216,7 @@ impl From<TurnedAway> for Reply {
     }
 }
 
-pub(crate) fn bad_body(why: BodyError, most: usize) -> Reply {
+pub(crate) fn bad_body(why: BodyError, most: usize, retry_after_ms: u64) -> Reply {
     match why {
         BodyError::TooLarge => refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -228,6 +228,14 @@ pub(crate) fn bad_body(why: BodyError, most: usize) -> Reply {
         ),
         BodyError::Broken => {
             refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request("the body broke off"))
+        }
+        BodyError::NoRoom(limit) => {
+            let what = "large messages that are still under way take all the memory that is set for them";
+            let fault = Fault::Busy { what: what.to_owned(), limit, retry_after_ms };
+            let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, &fault.rpc());
+            let retry = seconds(Duration::from_millis(retry_after_ms));
+            reply.headers_mut().insert(RETRY_AFTER, retry);
+            reply
         }
     }
 }

@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -38,9 +38,74 @@ struct Taken {
 
 /// One who has a seat.
 struct Sitter {
+    occupancy: Arc<Occupancy>,
+    leave: Notify,
+}
+
+/// How things stand on one connection, shared with its stream, which ends it when it has
+/// to make room and the client has sent nothing.
+#[derive(Debug, Default)]
+pub(super) struct Occupancy {
     /// Milliseconds after the beginning, or [`BUSY`].
     idle_since: AtomicU64,
-    leave: Notify,
+    /// Whether bytes were read of a request that has not begun.
+    has_spoken: AtomicBool,
+    leaving: AtomicU8,
+}
+
+/// It has to leave when its client has nothing to say.
+const LEAVES: u8 = 1;
+/// It has to leave even in the middle of saying something.
+const LEAVES_AT_ONCE: u8 = 2;
+
+impl Occupancy {
+    fn idle_from(now: u64) -> Arc<Self> {
+        Arc::new(Self { idle_since: AtomicU64::new(now), ..Self::default() })
+    }
+
+    /// A request begins.
+    pub fn begin(&self) {
+        self.idle_since.store(BUSY, Ordering::Relaxed);
+        self.has_spoken.store(false, Ordering::Relaxed);
+    }
+
+    /// The request has ended.
+    pub fn end(&self, now: u64) {
+        self.has_spoken.store(false, Ordering::Relaxed);
+        self.idle_since.store(now, Ordering::Relaxed);
+    }
+
+    /// Bytes were read.
+    pub fn has_spoken(&self) {
+        self.has_spoken.store(true, Ordering::Relaxed);
+    }
+
+    /// It has to make room once there is nothing to be read.
+    pub fn leave(&self) {
+        self.leaving.fetch_max(LEAVES, Ordering::Relaxed);
+    }
+
+    /// It has to make room, unless a request is under way.
+    pub fn leave_at_once(&self) {
+        self.leaving.fetch_max(LEAVES_AT_ONCE, Ordering::Relaxed);
+    }
+
+    /// Whether it has to make room.
+    fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether it may end now, as there is nothing to be read.
+    pub fn may_end(&self) -> bool {
+        let leaving = self.leaving.load(Ordering::Relaxed);
+        let waits =
+            leaving == LEAVES_AT_ONCE || (leaving == LEAVES && !self.has_spoken.load(Ordering::Relaxed));
+        waits && !self.is_busy()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.idle_since.load(Ordering::Relaxed) == BUSY
+    }
 }
 
 /// A seat: a place among the connections. Given back when it is dropped.
@@ -95,7 +160,7 @@ impl Seats {
     }
 
     fn seat(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Seat {
-        let sitter = Arc::new(Sitter { idle_since: AtomicU64::new(self.now()), leave: Notify::new() });
+        let sitter = Arc::new(Sitter { occupancy: Occupancy::idle_from(self.now()), leave: Notify::new() });
         let mut taken = self.lock();
         taken.next += 1;
         let number = taken.next;
@@ -105,12 +170,14 @@ impl Seats {
     }
 
     fn ask_one_to_leave(&self) {
-        let latest = self.now().saturating_sub(u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX));
+        // No connection can have been idle for longer than the host has run.
+        let idle = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
+        let Some(latest) = self.now().checked_sub(idle) else { return };
         let mut taken = self.lock();
         let longest = taken
             .by_number
             .iter()
-            .map(|(number, sitter)| (sitter.idle_since.load(Ordering::Relaxed), *number))
+            .map(|(number, sitter)| (sitter.occupancy.idle_since.load(Ordering::Relaxed), *number))
             .filter(|(since, _)| *since <= latest)
             .min();
         // Asked once; the next who waits finds another.
@@ -138,12 +205,17 @@ impl Seat {
 
     /// Whether a request is under way.
     pub fn is_busy(&self) -> bool {
-        self.sitter.idle_since.load(Ordering::Relaxed) == BUSY
+        self.occupancy().is_busy()
+    }
+
+    /// How things stand on its connection.
+    pub fn occupancy(&self) -> &Arc<Occupancy> {
+        &self.sitter.occupancy
     }
 
     /// A request begins. HTTP/1.1 has one at a time on a connection.
     pub fn busy(self: &Arc<Self>) -> Busy {
-        self.sitter.idle_since.store(BUSY, Ordering::Relaxed);
+        self.occupancy().begin();
         Busy(self.clone())
     }
 }
@@ -164,15 +236,15 @@ impl Drop for Standing<'_> {
 pub(super) struct Busy(Arc<Seat>);
 
 impl Busy {
-    /// Whether the seat is wanted by somebody else.
+    /// Whether another connection wants the seat, or this one has to end anyway.
     pub fn is_wanted(&self) -> bool {
-        self.0.seats.is_crowded()
+        self.0.seats.is_crowded() || self.0.occupancy().is_leaving()
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.sitter.idle_since.store(self.0.seats.now(), Ordering::Relaxed);
+        self.0.occupancy().end(self.0.seats.now());
     }
 }
 
@@ -215,7 +287,7 @@ mod tests {
 
     /// As if it had been idle for a long time already.
     fn aged(seat: &Seat) {
-        seat.sitter.idle_since.store(0, Ordering::Relaxed);
+        seat.occupancy().end(0);
     }
 
     fn seats(most: usize) -> Arc<Seats> {
@@ -242,6 +314,15 @@ mod tests {
         assert!(!busy.is_busy());
         drop(idle);
         assert!(seats.free().is_some());
+    }
+
+    #[test]
+    fn in_its_first_second_nobody_has_been_idle_for_a_second() {
+        let seats = Seats::new(1);
+        let seat = seats.free().expect("free");
+        aged(&seat);
+        seats.ask_one_to_leave();
+        assert!(seat.leave().now_or_never().is_none());
     }
 
     #[test]

@@ -73,7 +73,9 @@ impl Asked {
             return Ok(RawJson::empty_object());
         }
         Err(Failure::from(Fault::Busy {
-            what: format!("this session is subscribed to {most} resources, the most"),
+            what: format!(
+                "this session is subscribed to as many resources as it may be: {most}, with 256 KiB of URIs"
+            ),
             limit: "wire.subscriptions",
             retry_after_ms: dispatch.settings().retry_after_ms,
         }))

@@ -301,6 +301,37 @@ async fn clients_that_vanish_while_they_send_or_listen_give_their_seats_back() {
     served.stopped().await;
 }
 
+/// A request that has arrived when its connection is asked to make room is not lost.
+#[tokio::test]
+async fn who_sends_a_request_just_as_its_connection_has_to_make_room_is_answered() {
+    const SEATS: usize = 8;
+    let served = serve(set(vec![quick()], |wire| wire.connections = SEATS)).await;
+    let mut idle = Vec::new();
+    for _ in 0..SEATS {
+        let mut stream = connect(served.address).await;
+        stream.write_all(call("quick").as_bytes()).await.expect("the server reads");
+        assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200"));
+        idle.push(stream);
+    }
+    // Longer than a connection may be idle when others wait.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let mut late = Vec::new();
+    for _ in 0..SEATS {
+        late.push(connect(served.address).await);
+    }
+    // They are accepted, and wait for a seat once they have said something.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    for stream in late.iter().chain(&idle) {
+        let sent = stream.try_write(call("quick").as_bytes()).expect("there is room in the kernel");
+        assert_eq!(sent, call("quick").len());
+    }
+    for stream in idle.iter_mut().chain(&mut late) {
+        let answer = answer(stream).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    served.stopped().await;
+}
+
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let large = tool("large", TaskSupport::Forbidden, |_| async { done(&"x".repeat(64 << 20)) }.boxed());

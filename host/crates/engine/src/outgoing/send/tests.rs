@@ -230,7 +230,8 @@ async fn what_is_not_granted_is_not_even_resolved() {
     ] {
         assert_eq!(run.send(request(method, uri)).await, Err("HttpRequestDenied".to_owned()), "{uri}");
     }
-    for method in [Method::CONNECT, Method::TRACE] {
+    for method in ["CONNECT", "TRACE", "TRACK", "TrAcE", "trace", "Track", "connect"] {
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let sent = run.send(request(method, "http://localhost:1/")).await;
         assert_eq!(sent, Err("HttpRequestMethodInvalid".to_owned()));
     }
@@ -244,6 +245,39 @@ async fn what_is_not_granted_is_not_even_resolved() {
     ] {
         assert!(why.contains(says), "{why}");
     }
+}
+
+/// A server that expects none would take it for the next request.
+#[tokio::test]
+async fn a_get_has_no_body() {
+    let (port, seen) = server().await;
+    let written = Written::parse(&format!("localhost:{port}")).expect("an entry");
+    let rule = Rule { written, methods: Vec::new(), private: false, by: GrantedBy::Operator };
+    let mut run = Run::of(vec![rule], &[&["127.0.0.1"][..]; 8], Limits::default());
+    let uri = format!("http://localhost:{port}/");
+    let smuggled = "DELETE /all HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let with_body = |method: &str, length: Option<&str>| {
+        let body =
+            http_body_util::Full::new(Bytes::from(smuggled)).map_err(|never| match never {}).boxed_unsync();
+        let mut request = Request::builder().method(method).uri(&uri);
+        if let Some(length) = length {
+            request = request.header("content-length", length);
+        }
+        request.body(body).expect("a request")
+    };
+    let length = smuggled.len().to_string();
+    for method in ["GET", "HEAD", "get", "gEt"] {
+        for length in [Some(length.as_str()), Some("+3"), None] {
+            let sent = run.send(with_body(method, length)).await;
+            assert_eq!(sent, Err("HttpRequestBodySize(Some(0))".to_owned()), "{method} {length:?}");
+        }
+    }
+    assert!(run.traffic.refusals().join("\n").contains("one with GET or HEAD has no body"));
+    assert!(seen.lock().expect("free").is_empty(), "nothing has left");
+    let mut plain = request(Method::GET, &uri);
+    plain.headers_mut().insert("content-length", HeaderValue::from_static("0"));
+    assert_eq!(run.send(plain).await, Ok(200));
+    assert_eq!(run.send(with_body("POST", Some(&length))).await, Ok(200));
 }
 
 #[tokio::test]

@@ -97,7 +97,7 @@ fn a_claim_without_a_readable_version_is_malformed() {
 
 #[test]
 fn depth_and_strange_names_around_it_do_not_hide_a_claim() {
-    let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
     assert_eq!(claim_of(&format!(r#"{{"arguments":{deep},"_meta":{{"x":{deep},{PV}:"v"}}}}"#)), version("v"));
     assert_eq!(claim_of(&format!(r#"{{"\ud800":1,"_meta":{{"\udc00":2,{PV}:"v"}}}}"#)), version("v"));
 }
@@ -190,7 +190,7 @@ fn the_tasks_extension_is_declared_by_an_object() {
     ] {
         assert_eq!(declared(none), (false, false), "{none}");
     }
-    let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(50_000), "]".repeat(50_000));
+    let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
     assert_eq!(declared(&deep), (false, false), "depth is carried, not read");
 }
 

@@ -1,0 +1,242 @@
+//! Reads the arguments of a call for the rules, and keeps numbers as they are written.
+//!
+//! Refuses arguments that two readers may understand differently: one member name twice
+//! in an object, a lone surrogate, a number that no 64-bit float can hold. Member names are
+//! compared after their escapes are decoded.
+
+use super::number;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use toolyard_protocol::raw::MAX_DEPTH;
+use toolyard_task::ArgumentValue;
+
+/// Up to so many members, a comparison of each with each is the quicker way.
+const FEW_MEMBERS: usize = 16;
+
+/// Reads one JSON value. `None` if it is ambiguous, too deep, or no JSON.
+pub(super) fn read(text: &str) -> Option<ArgumentValue<'_>> {
+    let mut reader = Reader { text, at: 0 };
+    let value = reader.value(0)?;
+    reader.space();
+    (reader.at == text.len()).then_some(value)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// The next byte that is no space, if it is this one.
+    fn take(&mut self, byte: u8) -> bool {
+        self.space();
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn value(&mut self, depth: usize) -> Option<ArgumentValue<'a>> {
+        // Only what opens a level counts as one, as in `RawJson`.
+        self.space();
+        match self.peek()? {
+            b'{' | b'[' if depth >= MAX_DEPTH => None,
+            b'{' => self.object(depth + 1),
+            b'[' => self.array(depth + 1),
+            b'"' => self.string().map(ArgumentValue::Text),
+            b't' => self.word("true", ArgumentValue::Bool(true)),
+            b'f' => self.word("false", ArgumentValue::Bool(false)),
+            b'n' => self.word("null", ArgumentValue::Null),
+            _ => self.number(),
+        }
+    }
+
+    fn word(&mut self, word: &str, value: ArgumentValue<'a>) -> Option<ArgumentValue<'a>> {
+        let rest = self.text.get(self.at..)?;
+        self.at += rest.starts_with(word).then_some(word.len())?;
+        Some(value)
+    }
+
+    fn number(&mut self) -> Option<ArgumentValue<'a>> {
+        let rest = self.text.get(self.at..)?;
+        let end = rest.find(|c: char| !matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E'));
+        let text = &rest[..end.unwrap_or(rest.len())];
+        if !number::is_readable(text) {
+            return None;
+        }
+        self.at += text.len();
+        Some(ArgumentValue::Number(Cow::Borrowed(text)))
+    }
+
+    fn string(&mut self) -> Option<Cow<'a, str>> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut escaped = false;
+        loop {
+            self.at += 1;
+            match bytes.get(self.at)? {
+                b'"' => break,
+                b'\\' => {
+                    escaped = true;
+                    self.at += 1;
+                }
+                _ => {}
+            }
+        }
+        self.at += 1;
+        if !escaped {
+            return Some(Cow::Borrowed(&self.text[start + 1..self.at - 1]));
+        }
+        // Fails on a lone surrogate, which some readers replace and others keep.
+        serde_json::from_str(&self.text[start..self.at]).ok().map(Cow::Owned)
+    }
+
+    fn array(&mut self, depth: usize) -> Option<ArgumentValue<'a>> {
+        self.at += 1;
+        let mut items = Vec::new();
+        if self.take(b']') {
+            return Some(ArgumentValue::List(items));
+        }
+        loop {
+            items.push(self.value(depth)?);
+            if self.take(b',') {
+                continue;
+            }
+            return self.take(b']').then_some(ArgumentValue::List(items));
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Option<ArgumentValue<'a>> {
+        self.at += 1;
+        let mut members: Vec<(Cow<'a, str>, ArgumentValue<'a>)> = Vec::new();
+        if self.take(b'}') {
+            return Some(ArgumentValue::Object(members));
+        }
+        loop {
+            self.space();
+            if self.peek() != Some(b'"') {
+                return None;
+            }
+            let name = self.string()?;
+            if !self.take(b':') {
+                return None;
+            }
+            members.push((name, self.value(depth)?));
+            if self.take(b',') {
+                continue;
+            }
+            let whole = self.take(b'}') && !repeats(&members);
+            return whole.then_some(ArgumentValue::Object(members));
+        }
+    }
+}
+
+/// Whether a name occurs twice.
+fn repeats(members: &[(Cow<'_, str>, ArgumentValue<'_>)]) -> bool {
+    if members.len() <= FEW_MEMBERS {
+        let mut rest = members;
+        while let [(name, _), after @ ..] = rest {
+            if after.iter().any(|(other, _)| other == name) {
+                return true;
+            }
+            rest = after;
+        }
+        return false;
+    }
+    let mut names = HashSet::with_capacity(members.len());
+    !members.iter().all(|(name, _)| names.insert(name.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn as_json(value: &ArgumentValue<'_>) -> Value {
+        match value {
+            ArgumentValue::Null => Value::Null,
+            ArgumentValue::Bool(value) => (*value).into(),
+            ArgumentValue::Number(text) => serde_json::from_str(text).expect("a number"),
+            ArgumentValue::Exact(text) => serde_json::from_str(text).expect("a number"),
+            ArgumentValue::Text(text) => text.as_ref().into(),
+            ArgumentValue::Bytes(bytes) => bytes.as_slice().into(),
+            ArgumentValue::List(items) => items.iter().map(as_json).collect(),
+            ArgumentValue::Object(members) => {
+                members.iter().map(|(name, value)| (name.to_string(), as_json(value))).collect()
+            }
+        }
+    }
+
+    #[test]
+    fn it_reads_what_serde_json_reads() {
+        for text in [
+            "{}",
+            "[]",
+            " {\"a\" : [ 1 , -2.5e-3 , true , false , null , \"x\" ] , \"b\":{ } } ",
+            r#"{"\u0061\n":"\ud83d\ude00\\\"","":[[[{}]]]}"#,
+            "-0",
+            "\"\"",
+        ] {
+            let expected: Value = serde_json::from_str(text).expect("JSON");
+            assert_eq!(read(text).map(|value| as_json(&value)), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn ambiguous_arguments_are_refused() {
+        let many: String = (0..40).map(|n| format!("\"n{n}\":0,")).collect();
+        for text in [
+            r#"{"a":1,"a":1}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            r#"[{"x":{"y":1,"y":1}}]"#,
+            &format!("{{{many}\"n7\":0}}"),
+            r#""\ud800""#,
+            r#"{"\ud800":1}"#,
+            "1e400",
+            "1e99999999999999999999",
+            "[1",
+            "{\"a\":1",
+            "{\"a\"}",
+            "\"",
+            "\"\\",
+            "01",
+            "+1",
+            "1.",
+            ".5",
+            "1 2",
+            "",
+            &("[".repeat(MAX_DEPTH + 1) + &"]".repeat(MAX_DEPTH + 1)),
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert!(read(&("[".repeat(MAX_DEPTH) + &"]".repeat(MAX_DEPTH))).is_some());
+        assert!(read(&format!("{{{many}\"n40\":0}}")).is_some());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn it_agrees_with_serde_json_on_any_text(text in "[\\[\\]{}:,\"\\\\au0-9eE.+ntrfls -]{0,24}") {
+            let expected: Option<Value> = serde_json::from_str(&text).ok();
+            // It may refuse more, but never reads anything else.
+            if let Some(value) = read(&text) {
+                proptest::prop_assert_eq!(Some(as_json(&value)), expected);
+            }
+        }
+
+        #[test]
+        fn it_reads_any_object(members in proptest::collection::btree_map("\\PC{0,6}", -1e9..1e9_f64, 0..20)) {
+            let value = json!(members);
+            let text = value.to_string();
+            proptest::prop_assert_eq!(read(&text).map(|read| as_json(&read)), Some(value));
+        }
+    }
+}

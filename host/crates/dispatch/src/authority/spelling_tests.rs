@@ -1,0 +1,247 @@
+//! However a value is written, a rule sees what a guest would read.
+
+use super::tests::{alice, args, is_allowed, rules, tool};
+use super::*;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn denying(pattern: &str) -> Authority {
+    rules(json!([
+        {"effect": "deny", "tools": ["t"], "arguments": {"/v": pattern}},
+        {"effect": "allow", "tools": ["*"]},
+    ]))
+}
+
+fn allowing(pattern: &str) -> Authority {
+    rules(json!([{"effect": "allow", "tools": ["t"], "arguments": {"/v": pattern}}]))
+}
+
+fn passes(authority: &Authority, text: &str) -> bool {
+    is_allowed(&authority.allows(&alice(), tool("t"), &args(text)))
+}
+
+fn passes_typed(authority: &Authority, value: ArgumentValue<'static>) -> bool {
+    let typed = || Some(ArgumentValue::Object(vec![("v".into(), value)]));
+    is_allowed(&authority.allows_typed(
+        &alice(),
+        tool("t"),
+        &args(r#"{"v":"as the client wrote it"}"#),
+        typed,
+    ))
+}
+
+#[test]
+fn numbers_are_compared_by_value() {
+    for (written, denied) in [
+        ("22", "22"),
+        ("22.0", "22"),
+        ("0.22E2", "22"),
+        ("22", "22\\.0"),
+        ("22", "2\\.2e1"),
+        ("-0", "0"),
+        ("1e3", "1000"),
+        ("1000", "1e3"),
+        ("22.0000000000000000000001", "22"),
+        ("18446744073709551615", "18446744073709551615"),
+        ("18446744073709551615.0", "18446744073709551615"),
+        // As JavaScript reads it.
+        ("9007199254740993", "9007199254740992"),
+        ("0.1000", "0\\.1"),
+        ("0.1", "1e-1"),
+        ("[1,[{\"x\":22.0}]]", "22"),
+    ] {
+        assert!(!passes(&denying(denied), &format!("{{\"v\":{written}}}")), "{written} by {denied}");
+    }
+    for (written, allowed, expected) in [
+        ("22", "22", true),
+        ("22.0", "22", false),
+        ("22.0", "22(\\.0)?", true),
+        ("5.5", "[0-9]\\.[0-9]", true),
+        ("9007199254740993", "9007199254740993", false),
+        ("9007199254740992", "9007199254740992", true),
+        ("22.0000000000000000000001", "[0-9]{2}", false),
+        ("1234567890", "[0-9]+", true),
+        ("-5", "-?[0-9]+", true),
+    ] {
+        assert_eq!(
+            passes(&allowing(allowed), &format!("{{\"v\":{written}}}")),
+            expected,
+            "{written} by {allowed}"
+        );
+    }
+}
+
+#[test]
+fn what_the_host_reads_for_the_guest_is_compared_exactly() {
+    let exact = |text: &str| ArgumentValue::Exact(text.to_owned());
+    assert!(!passes_typed(&denying("22"), exact("22")));
+    assert!(!passes_typed(&denying("22\\.0|x"), exact("22")));
+    assert!(passes_typed(&denying("9007199254740992"), exact("9007199254740993")));
+    assert!(passes_typed(&allowing("9007199254740993"), exact("9007199254740993")));
+    let bytes = || ArgumentValue::Bytes(b"secret".to_vec());
+    assert!(!passes_typed(&denying("c2VjcmV0"), bytes()));
+    assert!(!passes_typed(&denying("115"), bytes()), "a byte of it");
+    assert!(passes_typed(&denying("116.5|1"), bytes()));
+    assert!(passes_typed(&allowing("c2VjcmV0"), bytes()));
+    assert!(!passes_typed(&allowing("115"), bytes()));
+    let at = rules(json!([
+        {"effect": "deny", "tools": ["t"], "arguments": {"/v/1": "101"}},
+        {"effect": "allow", "tools": ["*"]},
+    ]));
+    assert!(!passes_typed(&at, bytes()), "the second byte");
+    assert!(passes_typed(&at, ArgumentValue::Bytes(b"es".to_vec())));
+    // The client's own text does not matter then.
+    assert!(passes_typed(&denying("as the client wrote it"), exact("1")));
+}
+
+#[test]
+fn names_are_compared_as_the_most_careless_reader_does() {
+    for text in [
+        r#"{"V":"x"}"#,
+        r#"{"v":"y","V":"x"}"#,
+        r#"{"\u0056":"x"}"#,
+        r#"{"v\u0000":"x"}"#,
+        r#"{"v":"x\u0000y"}"#,
+    ] {
+        assert!(!passes(&denying("x"), text), "{text}");
+        assert!(!passes(&allowing("y"), text), "{text}");
+    }
+    assert!(!passes(&allowing("x"), r#"{"V":"x"}"#), "there is no `v`");
+    assert!(passes(&allowing("x"), r#"{"v":"x","w":"y"}"#));
+    let kelvin = rules(json!([
+        {"effect": "deny", "tools": ["t"], "arguments": {"/key/strasse": "x"}},
+        {"effect": "allow", "tools": ["*"]},
+    ]));
+    assert!(!passes(&kelvin, "{\"\u{212a}ey\":{\"\u{17f}tra\u{17f}se\":\"x\"}}"));
+}
+
+#[test]
+fn too_many_numbers_are_ambiguous() {
+    let numbers = |count: usize| format!("{{\"v\":[{}]}}", vec!["1"; count].join(","));
+    assert!(passes(&denying("2"), &numbers(20_000)));
+    assert!(!passes(&denying("2"), &numbers(20_001)));
+    assert!(passes(&allowing("1"), &numbers(20_000)));
+    assert!(!passes(&allowing("1"), &numbers(20_001)));
+    let texts = format!("{{\"v\":[{}]}}", vec!["\"1\""; 30_000].join(","));
+    assert!(passes(&denying("2"), &texts), "texts are compared once each");
+}
+
+#[test]
+fn rules_about_other_tools_read_no_arguments() {
+    let authority = rules(json!([
+        {"effect": "deny", "tools": ["other"], "arguments": {"/v": "x"}},
+        {"effect": "allow", "tools": ["*"]},
+    ]));
+    let never = || panic!("nothing asks for it");
+    // No rule reads the arguments of this tool, so ambiguous arguments make no difference.
+    let decision = authority.allows_typed(&alice(), tool("t"), &args(r#"{"v":1,"v":2}"#), never);
+    assert!(is_allowed(&decision));
+}
+
+/// A way to write an integer, with the exponent moved and zeros put around it.
+fn spelling(of: i64, shift: i32, zeros: usize, upper: bool, plus: bool) -> String {
+    let (sign, digits) = (if of < 0 { "-" } else { "" }, of.unsigned_abs().to_string());
+    let letter = if upper { 'E' } else { 'e' };
+    let padding = "0".repeat(zeros);
+    match shift {
+        0 if zeros == 0 => format!("{sign}{digits}"),
+        0 => format!("{sign}{digits}.{padding}"),
+        // 22 as 0.0022e4.
+        1.. => {
+            let fraction = format!("{}{digits}", "0".repeat((shift as usize).saturating_sub(digits.len())));
+            let (whole, fraction) = fraction.split_at(fraction.len() - shift as usize);
+            let whole = if whole.is_empty() { "0" } else { whole };
+            let plus = if plus { "+" } else { "" };
+            format!("{sign}{whole}.{fraction}{padding}{letter}{plus}{shift}")
+        }
+        // 22 as 2200e-2.
+        _ if of == 0 => format!("{sign}0{letter}{shift}"),
+        _ => format!("{sign}{digits}{}{letter}{shift}", "0".repeat(shift.unsigned_abs() as usize)),
+    }
+}
+
+/// The same text in JSON, some of it as escapes.
+fn escaped(text: &str, which: u64) -> String {
+    let mut out = String::from("\"");
+    for (place, char) in text.chars().enumerate() {
+        if which >> (place % 64) & 1 == 1 || char.is_control() || matches!(char, '"' | '\\') {
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04X}"));
+            }
+        } else {
+            out.push(char);
+        }
+    }
+    out + "\""
+}
+
+/// The numbers that readers in several languages make of a text, in plain digits.
+fn readings(text: &str) -> Vec<String> {
+    let float: f64 = text.parse().expect("a number");
+    let mut all = vec![float.to_string()];
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        all.extend(value.as_u64().map(|value| value.to_string()));
+        all.extend(value.as_i64().map(|value| value.to_string()));
+        all.extend(value.as_f64().map(|value| value.to_string()));
+    }
+    all.iter().map(|text| if text == "-0" { "0".to_owned() } else { text.clone() }).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_spelling_of_a_denied_integer_passes(
+        value in prop_oneof![-100..100_i64, any::<i32>().prop_map(i64::from), any::<i64>()],
+        shift in -8..20_i32, zeros in 0..6_usize, upper in any::<bool>(), plus in any::<bool>(),
+    ) {
+        let text = spelling(value, shift, zeros, upper, plus);
+        let pattern = value.to_string();
+        prop_assert!(!passes(&denying(&pattern), &format!("{{\"v\":{text}}}")), "{}", text);
+        // Only the plain form passes a rule that allows the plain form.
+        let is_allowed = passes(&allowing(&pattern), &format!("{{\"v\":{text}}}"));
+        prop_assert!(!is_allowed || text == pattern, "{}", text);
+    }
+
+    /// If a reader takes a number for the denied one, it does not pass. A number that passes a rule
+    /// which allows one number is that number to every reader.
+    #[test]
+    fn a_number_is_what_its_readers_take_it_for(
+        text in "-?(0|[1-9][0-9]{0,18})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?",
+        near in proptest::sample::select(vec!["22", "22.0", "0.1", "0", "1e15", "9007199254740992", "22.000000000000004"]),
+        tail in "[0-9]{0,22}",
+    ) {
+        let nearly = if near.contains('.') { format!("{near}{tail}") } else { format!("{near}.0{tail}") };
+        let nearly = if near.contains('e') { near.to_owned() } else { nearly };
+        for text in [text, nearly] {
+            for reading in readings(&text) {
+                let pattern = regex::escape(&reading);
+                let arguments = format!("{{\"v\":{text}}}");
+                prop_assert!(!passes(&denying(&pattern), &arguments), "{} read as {}", text, reading);
+                if passes(&allowing(&pattern), &arguments) {
+                    prop_assert!(readings(&text).iter().all(|other| *other == reading), "{}", text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_spelling_of_a_denied_text_or_name_passes(
+        text in "\\PC{1,8}", name in "[a-zA-Z]{1,4}", which in any::<u64>(), other in "\\PC{1,8}",
+    ) {
+        let authority = rules(json!([
+            {"effect": "deny", "tools": ["t"], "arguments": {format!("/{name}"): regex::escape(&text)}},
+            {"effect": "allow", "tools": ["*"]},
+        ]));
+        let value = escaped(&text, which);
+        let member = escaped(&name, which.rotate_left(7));
+        let plain = format!("{{{member}:{value}}}");
+        prop_assert!(!passes(&authority, &plain), "{}", plain);
+        let twice = format!("{{{member}:{},{}:{value}}}", escaped(&other, which), escaped(&name, !which));
+        prop_assert!(!passes(&authority, &twice), "{}", twice);
+        let cased = format!("{{{}:{value}}}", escaped(&name.to_uppercase(), which));
+        prop_assert!(!passes(&authority, &cased), "{}", cased);
+        let cut = format!("{{{member}:{}}}", escaped(&format!("{text}\0{other}"), which));
+        prop_assert!(!passes(&authority, &cut), "{}", cut);
+    }
+}

@@ -1,0 +1,75 @@
+//! Checks the folders that several grants give together, of one manifest and of all plugins.
+//!
+//! A guest that may write a folder can replace any folder in it with another one or with a link. So
+//! the host grants no folder that lies in a writable one. It refuses the inner folder, whichever
+//! was granted first: the inner one may not be what it seems. Two grants of the very same folder
+//! are allowed, because a guest cannot replace a folder from inside it.
+
+use super::folders::{FolderMode, OpenFolder, fault};
+use super::{Grants, unlinked};
+use crate::error::ManifestError;
+use crate::folder::manifest_name;
+use crate::secret::{NamedSecret, Source};
+use std::collections::BTreeMap;
+use std::path::Path;
+use unlinked::Identity;
+
+/// The file of a secret.
+#[derive(Debug, Clone)]
+pub(crate) struct SecretFile {
+    name: String,
+    /// The folders and links that lead to it.
+    trail: Vec<Identity>,
+}
+
+impl SecretFile {
+    /// Those of these secrets that are read from files; the manifest is in `place`.
+    pub fn of(named: &[NamedSecret], place: &Path) -> Vec<Self> {
+        let file = |secret: &NamedSecret| match &secret.source {
+            Source::Variable(_) => None,
+            Source::File(path) => {
+                Some(Self { name: secret.name.clone(), trail: unlinked::trail(&place.join(path)) })
+            }
+        };
+        named.iter().filter_map(file).collect()
+    }
+}
+
+/// The errors about the folders of these plugins, each given with its file, if all of them are
+/// granted together.
+pub(crate) fn faults<'a>(plugins: &[(&'a str, &Grants)]) -> BTreeMap<&'a str, ManifestError> {
+    let fault_of = |plugin: &'a str, grants: &Grants| {
+        let folders = grants.folders.iter();
+        folders.map(|folder| (plugin, folder)).find_map(|(plugin, folder)| {
+            let what = plugins.iter().find_map(|(other, grants)| {
+                nested(plugin, folder, other, grants).or_else(|| beside_secret(folder, other, grants))
+            })?;
+            let named = (folder.grant.guest.as_str(), folder.grant.named.as_str());
+            Some((plugin, fault(&manifest_name(plugin), folder.line, named, &what)))
+        })
+    };
+    plugins.iter().filter_map(|(plugin, grants)| fault_of(plugin, grants)).collect()
+}
+
+/// Whether it lies in a folder that `other` may write.
+fn nested(plugin: &str, folder: &OpenFolder, other: &str, grants: &Grants) -> Option<String> {
+    let is_outer =
+        |outer: &&OpenFolder| outer.grant.mode == FolderMode::Write && folder.above.contains(&outer.identity);
+    let outer = &grants.folders.iter().find(is_outer)?.grant;
+    let whose = if plugin == other { "the same plugin".to_owned() } else { format!("the plugin {other}") };
+    Some(format!(
+        "lies in {}, which {whose} may write (`fs.\"{}\"`), and so may put anything in its place; grant one \
+         that does not lie in it, or the outer one with mode = \"read\"",
+        outer.host.display(),
+        outer.guest,
+    ))
+}
+
+fn beside_secret(folder: &OpenFolder, other: &str, grants: &Grants) -> Option<String> {
+    let secret = grants.secret_files.iter().find(|secret| secret.trail.contains(&folder.identity))?;
+    Some(format!(
+        "has the file of a secret in it (`secrets.{}` of {}); name a folder that has not, or move the file",
+        secret.name,
+        manifest_name(other),
+    ))
+}

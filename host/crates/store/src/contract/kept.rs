@@ -1,0 +1,101 @@
+//! Checks the count of bytes kept for each owner, and the removal of tasks to make room.
+
+use super::{Fixture, TTL, change, created, finish, owner, result, task};
+use toolyard_task::audit::Entry;
+use toolyard_task::wire::RawJson;
+use toolyard_task::{Event, Outcome, Owner, Task, TaskId};
+
+/// The most bytes of a record, besides arguments and outcome.
+const RECORD: u64 = 2_000;
+
+fn long(bytes: usize) -> RawJson {
+    RawJson::trusted(format!("{{\"pad\":\"{}\"}}", "x".repeat(bytes)))
+}
+
+async fn kept(fixture: &Fixture, of: Option<&Owner>) -> u64 {
+    fixture.store().kept_bytes(of).await.expect("answers")
+}
+
+/// A store counts arguments and outcomes, for each owner and in all, whichever host wrote them. It
+/// does not count removed tasks.
+pub async fn what_is_kept_is_counted_by_owner_and_in_all(fixture: Fixture) {
+    let (store, other) = (fixture.store(), fixture.store());
+    let (a, b) = (owner("a"), owner("b"));
+    assert_eq!((kept(&fixture, Some(&a)).await, kept(&fixture, None).await), (0, 0));
+    let first = created(&*store, Task { arguments: long(10_000), ..task(&a) }).await;
+    let of_a = kept(&fixture, Some(&a)).await;
+    assert!((10_000..10_000 + RECORD).contains(&of_a), "{of_a}");
+    created(&*other, task(&b)).await;
+    let of_b = kept(&fixture, Some(&b)).await;
+    assert!((1..RECORD).contains(&of_b), "{of_b}");
+    assert_eq!(kept(&fixture, None).await, of_a + of_b);
+    let outcome = Outcome::Result { is_error: false, result: long(50_000) };
+    finish(&*other, &first, outcome).await;
+    let ended = kept(&fixture, Some(&a)).await;
+    assert!((60_000..60_000 + RECORD).contains(&ended), "{ended}");
+    assert_eq!(kept(&fixture, Some(&owner("nobody"))).await, 0);
+    let largest = store.largest_owners(9).await.expect("answers");
+    assert_eq!(largest, [(a.clone(), ended), (b.clone(), of_b)]);
+    assert_eq!(store.largest_owners(1).await.expect("answers"), [(a.clone(), ended)]);
+    fixture.clock.advance(TTL);
+    assert_eq!(store.remove(&[first.id]).await.expect("removes"), 1);
+    assert_eq!((kept(&fixture, Some(&a)).await, kept(&fixture, None).await), (0, of_b));
+    // Tasks imported from another store count as well.
+    other.import(vec![Task { id: TaskId(super::random()), ..first }]).await.expect("comes in");
+    let back = kept(&fixture, Some(&a)).await;
+    assert!((10_000..10_000 + RECORD).contains(&back), "{back}");
+}
+
+/// Those that ended first come first, and none that lives or is another's.
+pub async fn the_tasks_that_ended_first_are_found(fixture: Fixture) {
+    let store = fixture.store();
+    let (a, b) = (owner("a"), owner("b"));
+    let mut made = Vec::new();
+    for of in [&a, &a, &b, &a, &a] {
+        made.push(created(&*store, Task { arguments: long(1_000), ..task(of) }).await);
+        fixture.clock.advance(1);
+    }
+    // Not in the order in which they were created.
+    for at in [3, 0, 2] {
+        finish(&*store, &made[at], result()).await;
+        fixture.clock.advance(1);
+    }
+    change(&*store, made[1].id, &Event::Cancelled { message: "by the test".into() })
+        .await
+        .expect("is there")
+        .expect("lives");
+    let found = async |limit| -> Vec<TaskId> {
+        let found = store.ended_first(&a, limit).await.expect("answers");
+        assert!(
+            found.iter().all(|(task, bytes)| task.owner == a && (1_000..4_000).contains(bytes)),
+            "{found:?}"
+        );
+        found.into_iter().map(|(task, _)| task.id).collect()
+    };
+    assert_eq!(found(9).await, [made[3].id, made[0].id, made[1].id]);
+    assert_eq!(found(2).await, [made[3].id, made[0].id]);
+    assert_eq!(found(0).await, []);
+}
+
+/// A store discards ended tasks before their ttl and says so in the log; live tasks stay.
+pub async fn only_what_has_ended_is_discarded_and_the_log_says_so(fixture: Fixture) {
+    let store = fixture.store();
+    let a = owner("a");
+    let (ended, live) = (created(&*store, task(&a)).await, created(&*store, task(&a)).await);
+    finish(&*store, &ended, result()).await;
+    let (summary, _) = store.ended_first(&a, 1).await.expect("answers").remove(0);
+    let entry = Entry::discarded(&summary, "tasks.kept-bytes");
+    let of = |id| (id, entry.clone());
+    let discarded = store.discard(vec![of(ended.id), of(live.id), of(TaskId(super::random()))]).await;
+    assert_eq!(discarded.expect("answers"), 1);
+    assert!(store.read(ended.id, None).await.expect("reads").is_none());
+    assert!(store.read(live.id, None).await.expect("reads").is_some());
+    assert_eq!(store.discard(vec![of(ended.id)]).await.expect("answers"), 0);
+    assert_eq!(store.discard(Vec::new()).await.expect("answers"), 0);
+    finish(&*store, &live, result()).await;
+    let batches = store.pending(99).await.expect("answers");
+    let lines = batches.iter().flat_map(|batch| &batch.lines).filter(|line| line.contains("task.discarded"));
+    let lines: Vec<&String> = lines.collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains(&ended.id.to_string()) && lines[0].contains("tasks.kept-bytes"), "{lines:?}");
+}

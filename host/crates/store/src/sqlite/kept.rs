@@ -1,0 +1,103 @@
+//! How many bytes are kept of whose tasks, and room for more. The sums are taken in an index
+//! that has all of it, and no counter is written with every change.
+
+use super::SqliteStore;
+use super::error::{corrupt, failed};
+use super::tasks::summary;
+use super::writer::Writing;
+use crate::trail;
+use rusqlite::{Connection, params};
+use toolyard_task::audit::Entry;
+use toolyard_task::store::StoreError;
+use toolyard_task::task::Summary;
+use toolyard_task::{Owner, TaskId};
+
+const BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM task INDEXED BY task_by_owner_updated";
+const BYTES_OF: &str =
+    "SELECT coalesce(sum(bytes), 0) FROM task INDEXED BY task_by_owner_updated WHERE owner = ?1";
+
+/// The record of each task contains its owner.
+const LARGEST: &str = "
+    SELECT task.id, status, created, updated, record, sum FROM (
+        SELECT owner, sum(bytes) AS sum, min(id) AS id FROM task INDEXED BY task_by_owner_updated
+        GROUP BY owner ORDER BY sum DESC LIMIT ?1) AS most
+    JOIN task ON task.id = most.id ORDER BY sum DESC";
+
+const ENDED: &str = "
+    SELECT id, status, created, updated, record, bytes FROM task INDEXED BY task_by_owner_updated
+    WHERE owner = ?1 AND status > 2 ORDER BY updated, id LIMIT ?2";
+
+const DISCARD: &str = "DELETE FROM task WHERE id = ?1 AND status > 2";
+
+/// The bytes kept of a task with these values.
+pub(super) fn bytes_of(record: &str, arguments: &[u8], outcome: Option<&[u8]>) -> i64 {
+    (record.len() + arguments.len() + outcome.map_or(0, <[u8]>::len)) as i64
+}
+
+pub(super) async fn bytes(store: &SqliteStore, of: Option<&Owner>) -> Result<u64, StoreError> {
+    let of = of.map(Owner::key);
+    let operation = move |on: &Connection| {
+        let sum: i64 = match of {
+            Some(of) => on.prepare_cached(BYTES_OF).and_then(|mut sum| sum.query_row([of], |row| row.get(0))),
+            None => on.prepare_cached(BYTES).and_then(|mut sum| sum.query_row([], |row| row.get(0))),
+        }
+        .map_err(failed)?;
+        Ok(u64::try_from(sum).unwrap_or(0))
+    };
+    store.readers.read(operation).await
+}
+
+pub(super) async fn largest_owners(store: &SqliteStore, limit: u32) -> Result<Vec<(Owner, u64)>, StoreError> {
+    let sealing = store.sealing.clone();
+    let operation = move |on: &Connection| {
+        let mut statement = on.prepare_cached(LARGEST).map_err(failed)?;
+        let mut rows = statement.query(params![limit]).map_err(failed)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let bytes: i64 = row.get(5).map_err(failed)?;
+            found.push((summary(row, &sealing)?.owner, u64::try_from(bytes).unwrap_or(0)));
+        }
+        Ok(found)
+    };
+    store.readers.read(operation).await
+}
+
+pub(super) async fn ended_first(
+    store: &SqliteStore,
+    of: &Owner,
+    limit: u32,
+) -> Result<Vec<(Summary, u64)>, StoreError> {
+    let (of, sealing) = (of.key(), store.sealing.clone());
+    let operation = move |on: &Connection| {
+        let mut statement = on.prepare_cached(ENDED).map_err(failed)?;
+        let mut rows = statement.query(params![of, limit]).map_err(failed)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let bytes: i64 = row.get(5).map_err(failed)?;
+            found.push((summary(row, &sealing)?, u64::try_from(bytes).unwrap_or(0)));
+        }
+        Ok(found)
+    };
+    store.readers.read(operation).await
+}
+
+pub(super) async fn discard(store: &SqliteStore, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
+    let wanted = store.beside.trail.on;
+    let body = |(id, entry): &(TaskId, Entry)| {
+        Ok((*id, trail::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
+    };
+    let tasks = tasks.iter().map(body).collect::<Result<Vec<_>, StoreError>>()?;
+    let operation = move |writing: &mut Writing<'_>| {
+        let now = writing.stamps.now();
+        let mut statement = writing.on.prepare_cached(DISCARD)?;
+        let mut removed = 0;
+        for (id, bodies) in &tasks {
+            if statement.execute(params![id.0.as_bytes()])? == 1 {
+                removed += 1;
+                bodies.iter().for_each(|body| writing.lines.push(now, body));
+            }
+        }
+        Ok(removed)
+    };
+    store.writer.write(operation).await
+}

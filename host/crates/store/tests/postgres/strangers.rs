@@ -1,0 +1,311 @@
+//! Other roles of the same database: the host does not use objects that they made or may change,
+//! and they cannot hold up a host.
+
+use super::server::{self, Server};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tokio_postgres::{Client, NoTls};
+use toolyard_store::contract::{AMPLE, owner, task};
+use toolyard_store::postgres::{OpenError, Place};
+use toolyard_store::{PostgresOptions, PostgresStore};
+use toolyard_task::keys::{KeyStore as _, KeyUse};
+use toolyard_task::store::{Quota, TaskStore as _};
+
+/// A role that hosts connect as, another one, and a schema that neither has yet.
+struct Roles {
+    server: &'static Server,
+    host: String,
+    spy: String,
+    schema: String,
+}
+
+impl Roles {
+    async fn new() -> Option<Self> {
+        Some(Self::on(server::shared()?).await)
+    }
+
+    async fn on(server: &'static Server) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let (host, spy) = (format!("host_{number}"), format!("spy_{number}"));
+        let roles = Self { server, host, spy, schema: server.schema() };
+        roles.operator("CREATE ROLE HOST LOGIN; CREATE ROLE SPY LOGIN").await;
+        roles.operator("GRANT CREATE ON DATABASE postgres TO HOST, SPY").await;
+        roles
+    }
+
+    fn address(&self, role: &str) -> String {
+        self.server.address().replace("//toolyard@", &format!("//{role}@"))
+    }
+
+    /// With the names of this test in the places of general ones.
+    fn named(&self, sql: &str) -> String {
+        sql.replace("HOST", &self.host).replace("SPY", &self.spy).replace("SPACE", &self.schema)
+    }
+
+    async fn connect(&self, role: &str) -> Client {
+        let (client, driver) = tokio_postgres::connect(&self.address(role), NoTls).await.expect("connects");
+        tokio::spawn(async move { drop(driver.await) });
+        client
+    }
+
+    async fn run(&self, role: &str, sql: &str) {
+        let sql = self.named(sql);
+        self.connect(role).await.batch_execute(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+
+    async fn operator(&self, sql: &str) {
+        self.run("toolyard", sql).await;
+    }
+
+    async fn start(&self, wait: Duration) -> Result<(), OpenError> {
+        let place = Place::parse(&self.address(&self.host), &self.schema)?;
+        let options = PostgresOptions { readers: 1, start_wait: wait, ..PostgresOptions::default() };
+        PostgresStore::open(place, options).await?.shut_down().await;
+        Ok(())
+    }
+
+    async fn opens(&self) {
+        self.start(Duration::from_secs(30)).await.expect("opens");
+    }
+
+    /// A start is refused for an object of which all of this is said. Gives what mends it.
+    async fn refuses(&self, says: &[&str]) -> String {
+        let error = self.start(Duration::from_secs(30)).await.expect_err("is refused");
+        let said = error.to_string();
+        for phrase in says {
+            let phrase = self.named(phrase);
+            assert!(said.contains(&phrase), "{phrase}: {said}");
+        }
+        match error {
+            OpenError::NotAlone { mended, .. } => mended,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The attack of the review: a schema, and a table with a trigger, before the first start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_that_another_role_has_made_is_not_used_and_its_code_is_not_run() {
+    let Some(roles) = Roles::new().await else { return };
+    let spy = roles.spy.clone();
+    roles
+        .run(
+            &spy,
+            "CREATE SCHEMA SPACE; GRANT ALL ON SCHEMA SPACE TO PUBLIC;
+             CREATE TABLE SPACE.toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
+             GRANT ALL ON SPACE.toolyard_version TO PUBLIC;
+             CREATE TABLE SPACE.ran (who text);
+             GRANT ALL ON SPACE.ran TO PUBLIC;
+             CREATE FUNCTION SPACE.spring() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN INSERT INTO SPACE.ran VALUES (current_user); RETURN NEW; END $$;
+             CREATE TRIGGER spring BEFORE INSERT ON SPACE.toolyard_version
+                 FOR EACH ROW EXECUTE FUNCTION SPACE.spring()",
+        )
+        .await;
+    roles.refuses(&["the schema SPACE belongs to the role SPY, not to HOST", "OWNER TO HOST"]).await;
+    // Nor where the operator has given the schema to the host, and left the tables.
+    roles.operator("ALTER SCHEMA SPACE OWNER TO HOST").await;
+    roles.refuses(&["SPACE.spring", "belongs to the role SPY"]).await;
+    let sql = roles.named("SELECT count(*) FROM SPACE.ran");
+    let ran: i64 = roles.connect(&spy).await.query_one(&sql, &[]).await.expect("counts").get(0);
+    assert_eq!(ran, 0, "the trigger ran");
+}
+
+/// The start names each thing that a stranger owns, may do or has put there, and its advice mends
+/// that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_not_the_hosts_alone_is_named_with_what_mends_it() {
+    // One of its own: an event trigger concerns the whole database.
+    let Some(server) = Server::start(server::Flushing::Off) else { return };
+    let roles = Roles::on(Box::leak(Box::new(server))).await;
+    roles.opens().await;
+    let cases: &[(&str, &str)] = &[
+        // Owned by others, the superuser among them.
+        ("ALTER TABLE SPACE.task OWNER TO SPY", "table SPACE.task belongs to the role SPY"),
+        ("ALTER TABLE SPACE.task OWNER TO toolyard", "table SPACE.task belongs to the role toolyard"),
+        ("ALTER SEQUENCE SPACE.audit_writer OWNER TO SPY", "sequence SPACE.audit_writer belongs"),
+        ("ALTER FUNCTION SPACE.engine_time() OWNER TO SPY", "function SPACE.engine_time() belongs"),
+        ("ALTER SCHEMA SPACE OWNER TO SPY", "schema SPACE belongs"),
+        ("CREATE VIEW SPACE.seen AS SELECT 1; ALTER VIEW SPACE.seen OWNER TO SPY", "view SPACE.seen belongs"),
+        (
+            "CREATE TYPE SPACE.mood AS ENUM ('a'); ALTER TYPE SPACE.mood OWNER TO SPY",
+            "type SPACE.mood belongs",
+        ),
+        ("CREATE DOMAIN SPACE.big AS bigint; ALTER DOMAIN SPACE.big OWNER TO SPY", "type SPACE.big belongs"),
+        (
+            "CREATE OPERATOR SPACE.<=> (LEFTARG = text, RIGHTARG = text, FUNCTION = pg_catalog.starts_with);
+             ALTER OPERATOR SPACE.<=> (text, text) OWNER TO SPY",
+            "operator SPACE.<=>(text,text) belongs",
+        ),
+        (
+            "CREATE COLLATION SPACE.odd (locale = 'C'); ALTER COLLATION SPACE.odd OWNER TO SPY",
+            "collation SPACE.odd",
+        ),
+        // Open to others.
+        ("GRANT USAGE ON SCHEMA SPACE TO SPY", "schema SPACE is open to the role SPY (USAGE)"),
+        ("GRANT CREATE ON SCHEMA SPACE TO PUBLIC", "schema SPACE is open to all roles (CREATE)"),
+        (
+            "GRANT SELECT, INSERT ON SPACE.task TO SPY",
+            "table SPACE.task is open to the role SPY (INSERT, SELECT)",
+        ),
+        ("GRANT TRIGGER ON SPACE.session TO PUBLIC", "table SPACE.session is open to all roles (TRIGGER)"),
+        ("GRANT SELECT (secret) ON SPACE.key TO SPY", "column SPACE.key.secret is open to the role SPY"),
+        ("GRANT USAGE ON SEQUENCE SPACE.audit_writer TO SPY", "sequence SPACE.audit_writer is open"),
+        ("GRANT EXECUTE ON FUNCTION SPACE.room_for(bytea, bigint, bigint) TO SPY", "is open to the role SPY"),
+        (
+            "ALTER DEFAULT PRIVILEGES FOR ROLE HOST GRANT SELECT ON TABLES TO SPY",
+            "default privileges of the role HOST open what it will make to the role SPY",
+        ),
+        (
+            "ALTER DEFAULT PRIVILEGES FOR ROLE HOST IN SCHEMA SPACE GRANT ALL ON SEQUENCES TO PUBLIC",
+            "default privileges of the role HOST open what it will make to all roles",
+        ),
+        // Code of others.
+        (
+            "CREATE FUNCTION public.spring() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+             CREATE TRIGGER spring AFTER INSERT ON SPACE.task EXECUTE FUNCTION public.spring()",
+            "trigger spring on SPACE.task is no part of it",
+        ),
+        ("CREATE RULE quiet AS ON DELETE TO SPACE.task DO ALSO NOTHING", "rule quiet on SPACE.task"),
+        ("CREATE POLICY odd ON SPACE.task USING (true)", "policy odd on SPACE.task"),
+        (
+            "CREATE TABLE public.outside (id text COLLATE \"C\" REFERENCES SPACE.session (id))",
+            "constraint outside_id_fkey of public.outside refers to a table of it from outside",
+        ),
+        (
+            "CREATE FUNCTION public.watch() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN END $$;
+             ALTER FUNCTION public.watch() OWNER TO SPY;
+             CREATE EVENT TRIGGER watch ON ddl_command_end EXECUTE FUNCTION public.watch()",
+            "event trigger watch runs code of the role SPY",
+        ),
+    ];
+    for (harm, says) in cases {
+        roles.operator(harm).await;
+        let mended = roles.refuses(&[says]).await;
+        let ends = [", if you know", ", or use a database"].into_iter().find_map(|words| mended.find(words));
+        let statement = &mended[..ends.unwrap_or(mended.len())];
+        roles.operator(statement).await;
+        roles
+            .start(Duration::from_secs(30))
+            .await
+            .unwrap_or_else(|error| panic!("{harm}: {statement}: {error}"));
+    }
+    roles.operator("DROP EVENT TRIGGER watch").await;
+}
+
+/// The start detects a table that a stranger began while it had the right, and ends just after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_that_a_stranger_finishes_in_the_midst_of_the_start_is_not_written() {
+    let Some(roles) = Roles::new().await else { return };
+    roles.operator("CREATE SCHEMA SPACE AUTHORIZATION HOST; GRANT ALL ON SCHEMA SPACE TO SPY").await;
+    let spy = roles.connect(&roles.spy.clone()).await;
+    let make = "BEGIN; CREATE TABLE SPACE.toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL)";
+    spy.batch_execute(&roles.named(make)).await.expect("is made");
+    roles.operator("REVOKE ALL ON SCHEMA SPACE FROM SPY").await;
+    let starting = async {
+        roles.refuses(&["table SPACE.toolyard_version belongs to the role SPY"]).await;
+    };
+    let ending = async {
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = $1";
+        let look = roles.connect("toolyard").await;
+        while look.query_one(waits, &[&roles.host]).await.expect("counts").get::<_, i64>(0) == 0 {
+            tokio::task::yield_now().await;
+        }
+        spy.batch_execute("COMMIT").await.expect("is committed");
+    };
+    tokio::join!(starting, ending);
+}
+
+/// The locks of releases before this one were numbers that anybody may take.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
+    let Some(roles) = Roles::new().await else { return };
+    let spy = roles.connect(&roles.spy.clone()).await;
+    for number in 1_953_460_076..1_953_460_080 {
+        for of in ["SPACE", "pg_catalog"] {
+            let take = format!("SELECT pg_advisory_lock({number}, hashtext('{of}'))");
+            spy.batch_execute(&roles.named(&take)).await.expect("is taken");
+        }
+    }
+    let began = Instant::now();
+    roles.opens().await;
+    let place = Place::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
+    let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
+    // Near a quota, where hosts go one by one.
+    let quota = Quota { per_owner: 2, ..AMPLE };
+    store.create(task(&owner("a")), quota, Vec::new()).await.expect("there is room");
+    store.rotate(KeyUse::Cursor, 1).await.expect("rotates");
+    store.shut_down().await;
+    assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+    // The spy cannot take the host's own locks.
+    let lock = roles.named("BEGIN; LOCK TABLE SPACE.toolyard_version IN SHARE UPDATE EXCLUSIVE MODE");
+    spy.batch_execute(&lock).await.expect_err("is refused");
+}
+
+/// The start names the role that it waits for, and does not wait without end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_waits_for_a_lock_ends_in_time_and_says_who_holds_it() {
+    let Some(roles) = Roles::new().await else { return };
+    // Another session makes the schema at this moment, and does not commit.
+    let spy = roles.connect(&roles.spy.clone()).await;
+    spy.batch_execute(&roles.named("SET application_name = 'psql'; BEGIN; CREATE SCHEMA SPACE"))
+        .await
+        .expect("is made");
+    let error = roles.start(Duration::from_millis(2_500)).await.expect_err("is refused");
+    let OpenError::Locked { by, .. } = &error else { panic!("{error:?}") };
+    assert!(by.contains(&format!("of the role {} (psql)", roles.spy)), "{by}");
+    assert!(error.to_string().contains("cluster.start-wait"), "{error}");
+    spy.batch_execute("ROLLBACK").await.expect("ends");
+    roles.opens().await;
+    // A host that brings the schema forward, and one that waits for it.
+    let other = roles.connect(&roles.host.clone()).await;
+    let lock = roles.named("BEGIN; LOCK TABLE SPACE.toolyard_version IN SHARE UPDATE EXCLUSIVE MODE");
+    other.batch_execute(&lock).await.expect("is taken");
+    let error = roles.start(Duration::from_millis(100)).await.expect_err("is refused");
+    assert!(matches!(error, OpenError::Locked { .. }), "{error:?}");
+    let waits = roles.start(Duration::from_secs(30));
+    let ends = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        other.batch_execute("COMMIT").await.expect("ends");
+    };
+    let (opened, ()) = tokio::join!(waits, ends);
+    opened.expect("opens when its turn has come");
+}
+
+/// Hosts that start at the same time make the tables once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_that_start_at_the_same_time_all_start() {
+    let Some(roles) = Roles::new().await else { return };
+    for prepared in [false, true] {
+        if prepared {
+            roles.operator("DROP SCHEMA SPACE CASCADE; CREATE SCHEMA SPACE AUTHORIZATION HOST").await;
+        }
+        let starts = (0..6).map(|_| roles.start(Duration::from_secs(30)));
+        for started in futures_util::future::join_all(starts).await {
+            started.expect("starts");
+        }
+    }
+}
+
+/// The tables of the release before are brought forward, with what is in them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_schema_is_brought_forward_with_all_that_is_in_it() {
+    let Some(roles) = Roles::new().await else { return };
+    let older = concat!(
+        "CREATE SCHEMA SPACE; SET search_path = SPACE;
+         CREATE TABLE toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
+         INSERT INTO toolyard_version VALUES (true, 1);",
+        include_str!("../../src/postgres/schema/1.sql"),
+    );
+    roles.run(&roles.host.clone(), older).await;
+    let made =
+        "SET search_path = SPACE; INSERT INTO key VALUES ('cursor', 1, decode(repeat('07', 32), 'hex'), 5)";
+    roles.run(&roles.host.clone(), made).await;
+    let place = Place::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
+    let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
+    assert_eq!(store.keys(KeyUse::Cursor).await.expect("reads")[0].secret, [7; 32]);
+    let made = store.create(task(&owner("a")), AMPLE, Vec::new()).await.expect("is created");
+    assert!(store.read(made.id, None).await.expect("reads").is_some());
+    store.shut_down().await;
+}

@@ -1,0 +1,180 @@
+//! Bounds the bytes that ended streams keep for clients that come back, over the whole host. Over a
+//! bound, the host drops the oldest streams of the principal that keeps the most.
+
+use crate::stream::Stream;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Counts it.
+pub(crate) struct ReplayBudget {
+    /// Bytes of all principals together.
+    most: usize,
+    /// Bytes of one principal.
+    per_principal: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: usize,
+    /// Numbers the streams in the order in which they ended.
+    next: u64,
+    kept: BTreeMap<u64, Kept>,
+    principals: HashMap<Arc<str>, Share>,
+}
+
+struct Kept {
+    stream: Weak<Stream>,
+    bytes: usize,
+    principal: Arc<str>,
+}
+
+#[derive(Default)]
+struct Share {
+    bytes: usize,
+    streams: BTreeSet<u64>,
+}
+
+/// An ended stream that is counted until this is dropped.
+pub(crate) struct Counted {
+    budget: Arc<ReplayBudget>,
+    number: u64,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.budget.lock().remove(self.number);
+    }
+}
+
+impl ReplayBudget {
+    pub fn new(most: usize, per_principal: usize) -> Arc<Self> {
+        Arc::new(Self { most, per_principal, state: Mutex::default() })
+    }
+
+    /// Counts an ended stream of a principal, and drops the streams that are over a bound: the
+    /// principal's own if it is over its share, else those of the one that keeps the most. So
+    /// no principal can end many streams to keep the streams of another from being replayed.
+    ///
+    /// No stream may be locked meanwhile.
+    pub fn count(self: &Arc<Self>, principal: &Arc<str>, stream: &Weak<Stream>, bytes: usize) -> Counted {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.add(number, Kept { stream: stream.clone(), bytes, principal: principal.clone() });
+        let mut over = Vec::new();
+        while let Some(oldest) = state.too_much(self.most, self.per_principal, principal) {
+            over.extend(state.remove(oldest));
+        }
+        drop(state);
+        for kept in over {
+            if let Some(stream) = kept.stream.upgrade() {
+                stream.forget();
+            }
+        }
+        Counted { budget: self.clone(), number }
+    }
+
+    /// Bytes that are counted now.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add(&mut self, number: u64, kept: Kept) {
+        self.bytes += kept.bytes;
+        let share = self.principals.entry(kept.principal.clone()).or_default();
+        share.bytes += kept.bytes;
+        share.streams.insert(number);
+        self.kept.insert(number, kept);
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Kept> {
+        let kept = self.kept.remove(&number)?;
+        self.bytes -= kept.bytes;
+        if let Some(share) = self.principals.get_mut(&kept.principal) {
+            share.bytes -= kept.bytes;
+            share.streams.remove(&number);
+            if share.streams.is_empty() {
+                self.principals.remove(&kept.principal);
+            }
+        }
+        Some(kept)
+    }
+
+    /// The stream that is to go next, if there is too much.
+    fn too_much(&self, most: usize, per_principal: usize, principal: &str) -> Option<u64> {
+        let share = self.principals.get(principal).filter(|share| share.bytes > per_principal);
+        let largest = || self.principals.values().max_by_key(|share| share.bytes);
+        let share = share.or_else(|| (self.bytes > most).then(largest).flatten())?;
+        share.streams.first().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::LogBounds;
+    use bytes::Bytes;
+
+    const BOUNDS: LogBounds = LogBounds { bytes: 100, events: 10 };
+
+    fn ended(budget: &Arc<ReplayBudget>, principal: &str, bytes: usize) -> Arc<Stream> {
+        let stream = Stream::new(1, BOUNDS);
+        stream.keep_within(budget.clone(), principal.into());
+        stream.end(Some(Bytes::from(vec![b'x'; bytes])));
+        stream
+    }
+
+    #[test]
+    fn over_its_share_a_principal_loses_its_oldest_and_nobody_elses() {
+        let budget = ReplayBudget::new(1_000, 100);
+        let other = ended(&budget, "other", 90);
+        let mine: Vec<_> = (0..4).map(|_| ended(&budget, "me", 40)).collect();
+        let kept: Vec<bool> = mine.iter().map(|stream| stream.bytes() > 0).collect();
+        assert_eq!(kept, [false, false, true, true]);
+        assert!(!mine[0].continues_after(0), "H-29: what is lost is known to be");
+        assert_eq!((other.bytes(), budget.bytes()), (90, 170));
+        drop(mine);
+        assert_eq!(budget.bytes(), 90);
+        drop(other);
+        assert!(budget.lock().principals.is_empty());
+    }
+
+    #[test]
+    fn over_the_whole_whoever_keeps_the_most_loses() {
+        let budget = ReplayBudget::new(200, 100);
+        let (a, b) = (ended(&budget, "a", 100), ended(&budget, "b", 90));
+        let c = ended(&budget, "c", 20);
+        assert_eq!((a.bytes(), b.bytes(), c.bytes()), (0, 90, 20));
+    }
+
+    #[test]
+    fn who_reads_a_stream_reads_it_to_its_end_first() {
+        let budget = ReplayBudget::new(1_000, 50);
+        let stream = Stream::new(1, BOUNDS);
+        let reader = stream.read_after(0);
+        stream.keep_within(budget.clone(), "me".into());
+        stream.end(Some(Bytes::from_static(&[b'x'; 80])));
+        assert_eq!((stream.bytes(), budget.bytes()), (80, 0), "it is no longer counted, but read");
+        drop(reader);
+        assert_eq!(stream.bytes(), 0);
+    }
+
+    #[test]
+    fn a_stream_that_has_ended_before_it_is_kept_is_counted_as_well() {
+        let budget = ReplayBudget::new(1_000, 100);
+        let stream = Stream::new(1, BOUNDS);
+        stream.end(Some(Bytes::from_static(b"xx")));
+        assert_eq!(budget.bytes(), 0);
+        stream.keep_within(budget.clone(), "me".into());
+        stream.keep_within(budget.clone(), "me".into());
+        assert_eq!(budget.bytes(), 2);
+    }
+}

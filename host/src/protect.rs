@@ -1,0 +1,214 @@
+//! Checks the files that decide how this host behaves: other users must not change them, and no
+//! guest is granted one of them.
+
+use crate::config::value::AuditTo;
+use crate::config::{Config, StoreChoice};
+use anyhow::{Context as _, bail};
+use rustix::process::geteuid;
+use std::fs::{Metadata, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use toolyard_engine::{Outsiders, Protected, Scope};
+use toolyard_transport::auth::KeySource;
+
+/// The setting that allows others to change these files.
+pub const OVERRIDE: &str = "`data.others-may-write = true`";
+
+/// The bits of a mode that let the group or everybody write.
+const OTHERS_WRITE: u32 = 0o022;
+/// Those that let them do anything.
+const OTHERS: u32 = 0o077;
+
+/// The file of the store and those that SQLite keeps beside it.
+const DATABASE: [&str; 4] =
+    ["toolyard.sqlite", "toolyard.sqlite-wal", "toolyard.sqlite-shm", "toolyard.sqlite-journal"];
+
+/// Folders in the data folder. The engine looks at `compiled` itself.
+const FOLDERS: [&str; 2] = ["detached", "nodes"];
+
+/// Variables that name certificates which this host trusts, beside those of the system.
+const CERTIFICATES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+/// The paths that no guest is granted. For all commands the plugin folder is that of the
+/// configuration, even if the command looks at a component in another folder.
+pub fn withheld(config: &Config) -> Vec<Protected> {
+    let mut withheld = Vec::new();
+    let mut withhold = |path: &Path, what, scope| {
+        withheld.push(Protected { path: path.to_owned(), what, scope });
+    };
+    withhold(&config.data, "the data of this host", Scope::Whole);
+    withhold(&config.plugins, "the plugins of this host", Scope::Around);
+    // One that is not there yet is read at the next start, if a guest can make it.
+    let scope = if config.file.exists() { Scope::Around } else { Scope::Changes };
+    withhold(&config.file, "the configuration file of this host", scope);
+    if let Some(keys) = &config.key_file {
+        withhold(keys, "the keys of `encryption.key-file`", Scope::Around);
+    }
+    for issuer in &config.auth.issuers {
+        if let KeySource::File(keys) = &issuer.keys {
+            withhold(keys, "the keys of a `jwks-file`", Scope::Around);
+        }
+    }
+    if let Some(audit) = audit_file(config) {
+        withhold(&audit, "the audit log of this host", Scope::Around);
+    }
+    for path in CERTIFICATES.iter().filter_map(std::env::var_os) {
+        withhold(Path::new(&path), "certificates that this host trusts", Scope::Changes);
+    }
+    if let Ok(program) = std::env::current_exe() {
+        withhold(&program, "this program", Scope::Changes);
+    }
+    withheld
+}
+
+/// Where audit entries go, if that may be a file.
+pub fn audit_file(config: &Config) -> Option<PathBuf> {
+    let limits = &config.limits;
+    match limits.audit_to {
+        AuditTo::Auto | AuditTo::File => Some(config.data.join(&limits.audit_file)),
+        AuditTo::Stderr | AuditTo::Off => None,
+    }
+}
+
+/// Checks the plugin folder: a user who can write to it decides what runs here and what is granted
+/// to it.
+pub fn plugin_folder(config: &Config) -> anyhow::Result<()> {
+    let folder = config.plugins.display();
+    let outsiders = toolyard_engine::outsiders(&config.plugins)
+        .with_context(|| format!("the plugin folder {folder} cannot be looked at"))?;
+    match outsiders {
+        None => {}
+        Some(Outsiders::Everybody) if !config.limits.others_may_write => bail!(
+            "the plugin folder {folder}: {}, and could add tools and grant them anything; \
+             take that away (`chmod o-w`), or set `plugins.others-may-write = true` if it is meant",
+            Outsiders::Everybody
+        ),
+        Some(outsiders) => tracing::warn!(
+            "the plugin folder {folder}: {outsiders}, who can add tools and grant them anything"
+        ),
+    }
+    Ok(())
+}
+
+/// Makes the data folder, and checks its content. It holds the arguments and results of other
+/// people, signing keys, and machine code of this host. So no other user may look into it, and the
+/// host uses nothing in it that another user could have put there.
+///
+/// # Errors
+/// If it cannot be made, or others may change it or its content.
+pub fn data_folder(config: &Config) -> anyhow::Result<()> {
+    let data = &config.data;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data).with_context(|| {
+        format!("the data folder {} cannot be used; --data names another", data.display())
+    })?;
+    if config.limits.data_others_may_write {
+        return Ok(());
+    }
+    let of_folder = |path: &Path, what: &str| match toolyard_engine::outsiders(path) {
+        Ok(None) => Ok(()),
+        Ok(Some(outsiders)) => bail!(
+            "{what} {}: {outsiders}, and could change tasks, keys and the code that runs; {}, or set {OVERRIDE} \
+             if it is meant",
+            path.display(),
+            remedy(outsiders),
+        ),
+        Err(error) => Err(error).with_context(|| format!("{what} {} cannot be looked at", path.display())),
+    };
+    of_folder(data, "the data folder")?;
+    for name in FOLDERS {
+        let path = data.join(name);
+        if look(&path)?.is_some_and(|found| !found.is_dir()) {
+            bail!("{} is not a folder; take it away", path.display());
+        }
+        of_folder(&path, "the folder")?;
+    }
+    if config.store == StoreChoice::Sqlite {
+        DATABASE.iter().try_for_each(|name| database(&data.join(name)))?;
+    }
+    Ok(())
+}
+
+/// Checks a file of the database, if it exists. No other user may have been able to write to it. If
+/// others may read it, the host removes that right.
+fn database(path: &Path) -> anyhow::Result<()> {
+    let Some(found) = look(path)? else { return Ok(()) };
+    let path_shown = path.display();
+    if !found.is_file() {
+        bail!("{path_shown} is not a regular file; --data names the folder where the file itself is");
+    }
+    if let Some(outsiders) = outsiders_of(&found) {
+        bail!(
+            "{path_shown}: {outsiders}, and could have changed tasks and keys; see what is in it, then {}, or set \
+             {OVERRIDE} if it is meant",
+            remedy(outsiders)
+        );
+    }
+    if found.mode() & OTHERS != 0 && found.uid() == geteuid().as_raw() {
+        std::fs::set_permissions(path, Permissions::from_mode(0o600))
+            .with_context(|| format!("{path_shown} may be read by others, which cannot be taken away"))?;
+        tracing::info!(path = %path_shown, "others could read this file; its mode is 600 now");
+    }
+    Ok(())
+}
+
+/// The file or link of this name.
+fn look(path: &Path) -> anyhow::Result<Option<Metadata>> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("{} cannot be looked at", path.display())),
+    }
+}
+
+/// The users besides this one and root who may change it.
+pub fn outsiders_of(found: &Metadata) -> Option<Outsiders> {
+    let (mode, owner) = (found.mode() & OTHERS_WRITE, found.uid());
+    if mode & 0o002 != 0 {
+        Some(Outsiders::Everybody)
+    } else if mode != 0 {
+        Some(Outsiders::Group(found.gid()))
+    } else if owner != 0 && owner != geteuid().as_raw() {
+        Some(Outsiders::Owner(owner))
+    } else {
+        None
+    }
+}
+
+/// The advice to the operator about them.
+pub const fn remedy(outsiders: Outsiders) -> &'static str {
+    match outsiders {
+        Outsiders::Everybody | Outsiders::Group(_) => "take that away (`chmod go-w`)",
+        Outsiders::Owner(_) => "run this program as that user, or give it another owner (`chown`)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_database_is_its_owners_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("toolyard.sqlite");
+        database(&path).expect("there is none yet");
+        std::fs::write(&path, "x").expect("writes");
+        let set = |mode| std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("sets");
+        for mode in [0o600, 0o644, 0o640, 0o604] {
+            set(mode);
+            database(&path).expect("is ours");
+            assert_eq!(std::fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
+        }
+        for (mode, who) in [(0o666, "everybody"), (0o602, "everybody"), (0o660, "the group")] {
+            set(mode);
+            let error = database(&path).expect_err("others wrote").to_string();
+            assert!(
+                error.contains(who) && error.contains("chmod go-w") && error.contains(OVERRIDE),
+                "{error}"
+            );
+        }
+        std::fs::remove_file(&path).expect("removes");
+        std::os::unix::fs::symlink("/etc/passwd", &path).expect("links");
+        assert!(database(&path).expect_err("a link").to_string().contains("not a regular file"));
+    }
+}

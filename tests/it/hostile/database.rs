@@ -1,0 +1,215 @@
+//! Another role of the database that hosts share. It may connect, and make schemas of its own;
+//! on the schema of the hosts it has no right.
+
+use super::stage::Stage;
+use serde_json::{Value, json};
+use std::ops::Deref;
+use toolyard_tests::exchange::next;
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::Connection;
+use toolyard_tests::postgres::{self, Server};
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, eventually, guests};
+
+const SECRET: &str = "told-to-its-client-alone";
+
+/// A stage whose host shares a database with others.
+struct Shared {
+    stage: Stage,
+    server: &'static Server,
+    schema: String,
+}
+
+impl Deref for Shared {
+    type Target = Stage;
+
+    fn deref(&self) -> &Stage {
+        &self.stage
+    }
+}
+
+/// A host on this schema, as a role that is no superuser.
+fn setup(server: &Server, schema: &str) -> Setup {
+    Setup::new()
+        .variable("TOOLYARD_STORE", &server.address_of("hosts"))
+        .set("cluster.schema", schema)
+        .set("admin.listen", "127.0.0.1:0")
+        .with(&[guests::fixture("script")])
+}
+
+impl Shared {
+    /// Another host of the same schema.
+    async fn another(&self) -> Host {
+        setup(self.server, &self.schema).with(&[guests::plugin("probe")]).start().await
+    }
+
+    /// The messages that the spy hears during `doing`.
+    async fn overheard(&self, doing: impl Future<Output = ()>) -> Vec<String> {
+        let channel = format!("toolyard_{}", self.schema);
+        let listen = format!("LISTEN {channel}");
+        let pause = "SELECT pg_sleep(0.2)";
+        let statements = [&[listen.as_str()][..], &[pause; 20]].concat();
+        let listening = self.server.begin_as("spy", &statements);
+        let listens =
+            format!("SELECT count(*) FROM pg_stat_activity WHERE usename = 'spy' AND query = '{pause}'");
+        eventually("the spy to listen", || async { (self.server.ask(&listens).trim() != "0").then_some(()) })
+            .await;
+        doing.await;
+        let heard = tokio::task::spawn_blocking(|| listening.answer()).await.expect("it ends");
+        let payloads = heard.lines().filter_map(|line| {
+            let (_, rest) = line.split_once("with payload \"")?;
+            rest.split_once("\" received").map(|(payload, _)| payload.to_owned())
+        });
+        payloads.collect()
+    }
+
+    /// Says this on the channel of the hosts.
+    async fn say(&self, payload: &str) {
+        let say = format!("SELECT pg_notify('toolyard_{}', '{payload}')", self.schema);
+        let server = self.server;
+        tokio::task::spawn_blocking(move || server.ask_as("spy", &[&say])).await.expect("it is said");
+    }
+
+    /// How many messages the host has refused so far for this reason.
+    async fn refused(&self, reason: &str) -> u64 {
+        let mut connection = Connection::open(self.host.admin()).await.not_mcp();
+        let answer = connection.send(hyper::Method::GET, "/metrics", &[], "").await;
+        let text = String::from_utf8(answer.bytes().await.to_vec()).expect("text");
+        let series = format!("toolyard_store_messages_refused_total{{reason=\"{reason}\"}} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&series));
+        value.and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+}
+
+#[tokio::test]
+async fn database() {
+    let Some(server) = postgres::shared() else { return };
+    server.ask(
+        "CREATE ROLE hosts LOGIN; CREATE ROLE spy LOGIN; GRANT CREATE ON DATABASE postgres TO hosts, spy",
+    );
+    let schema = server.schema();
+    let stage = Stage::open(setup(server, &schema)).await;
+    let stage = Shared { stage, server, schema };
+    attacks!(stage;
+        hear_what_hosts_say,
+        speak_as_a_host,
+        repeat_what_hosts_said,
+        make_the_schema_first,
+        hold_what_a_start_waits_for,
+    );
+    stage.stage.at_rest().await;
+}
+
+/// A task on one host, whose client listens on another.
+async fn work(on: &Shared, other: &Host) -> (String, String) {
+    let session = Session::open(on.host.port()).await;
+    let mut listening = session.at(other.port()).listen().await;
+    let log = json!({"log": {"level": "error", "data": SECRET}});
+    let task = session.create_script(json!(vec![[log, json!({"sleep": 50})]; 20].concat())).await;
+    loop {
+        let message = next(&mut listening).await.expect("the stream stays open");
+        if message["method"] == "notifications/message" {
+            assert_eq!(message["params"]["data"], SECRET, "it goes from one host to the other");
+            break;
+        }
+    }
+    session.until(&task, "completed").await;
+    (session.id().to_owned(), task)
+}
+
+async fn hear_what_hosts_say(stage: &Shared) {
+    let other = stage.another().await;
+    let mut made = (String::new(), String::new());
+    let heard = stage.overheard(async { made = work(stage, &other).await }).await;
+    let (session, task) = made;
+    assert!(heard.len() > 2, "hosts tell each other of the task, and of its messages: {heard:?}");
+    eprintln!("hear_what_hosts_say: {} messages, such as {}", heard.len(), heard[0]);
+    for secret in [&session, &task, &task.replace('-', ""), SECRET, "session", "message", "changed"] {
+        assert!(!heard.iter().any(|message| message.contains(secret)), "{secret} in {heard:?}");
+    }
+}
+
+async fn speak_as_a_host(stage: &Shared) {
+    let guarded = setup(stage.server, &stage.schema).config(&stanza("ci", &[]));
+    let guarded = guarded.with(&[guests::plugin("probe")]).start().await;
+    let ci = Session::open_with(guarded.port(), &token("ci")).await;
+    let before = stage.refused("plain").await;
+    for round in 1..=5 {
+        // As the hosts of releases before spoke: this principal runs more than it may.
+        let busy = json!({"running": {"host": 77, "round": round, "of": [["subject:5:tokenci", 100_000]]}});
+        stage.say(&format!("={busy}")).await;
+        let result = ci.call("echo", json!({"text": "served"})).await;
+        assert_eq!(result["content"][0]["text"], "served", "{result}");
+    }
+    stage.say("*").await;
+    stage.say(&"x".repeat(7_000)).await;
+    eventually("plain messages to be counted", || async {
+        (stage.refused("plain").await >= before + 7).then_some(())
+    })
+    .await;
+    // One that looks like the real ones.
+    let before = stage.refused("forged").await;
+    stage.say(&format!("AQ{}", "B".repeat(198))).await;
+    eventually("a forgery to be counted", || async {
+        (stage.refused("forged").await > before).then_some(())
+    })
+    .await;
+    let warned = stage.host.log().matches("refused messages that no host of this deployment").count();
+    assert!((1..=2).contains(&warned), "it is said {warned} times");
+}
+
+async fn repeat_what_hosts_said(stage: &Shared) {
+    let other = stage.another().await;
+    let heard = stage.overheard(async { drop(work(stage, &other).await) }).await;
+    let before = stage.refused("replayed").await;
+    for payload in &heard {
+        stage.say(payload).await;
+    }
+    // Both hosts have heard what the other one said; so has one that was not there yet.
+    eventually("repetitions to be counted", || async {
+        (stage.refused("replayed").await >= before + heard.len() as u64).then_some(())
+    })
+    .await;
+}
+
+async fn make_the_schema_first(stage: &Shared) {
+    let (server, schema) = (stage.server, stage.server.schema());
+    let trap = format!(
+        "CREATE SCHEMA {schema}; GRANT ALL ON SCHEMA {schema} TO PUBLIC;
+         CREATE TABLE {schema}.toolyard_version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
+         GRANT ALL ON {schema}.toolyard_version TO PUBLIC;
+         CREATE TABLE {schema}.ran (who text);
+         GRANT ALL ON {schema}.ran TO PUBLIC;
+         CREATE FUNCTION {schema}.spring() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN INSERT INTO {schema}.ran VALUES (current_user); RETURN NEW; END $$;
+         CREATE TRIGGER spring BEFORE INSERT ON {schema}.toolyard_version
+             FOR EACH ROW EXECUTE FUNCTION {schema}.spring()"
+    );
+    server.ask_as("spy", &[&trap]);
+    let (folder, args) = setup(server, &schema).into_parts();
+    let mut command = toolyard_tests::host::command("serve", folder.path(), &args);
+    command.env("TOOLYARD_STORE", server.address_of("hosts")).kill_on_drop(true);
+    let output = tokio::time::timeout(toolyard_tests::wait::PATIENCE, command.output());
+    let output = output.await.expect("it does not serve").expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&format!("schema {schema} belongs to the role spy, not to hosts")), "{said}");
+    assert_eq!(server.ask(&format!("SELECT count(*) FROM {schema}.ran")).trim(), "0", "its code ran");
+}
+
+async fn hold_what_a_start_waits_for(stage: &Shared) {
+    let hold = |number: u32| format!("SELECT pg_advisory_lock({number}, hashtext('{}'))", stage.schema);
+    let held: Vec<String> = (1_953_460_076..1_953_460_080).map(hold).collect();
+    let mut statements: Vec<&str> = held.iter().map(String::as_str).collect();
+    statements.push("SELECT pg_sleep(600)");
+    let holding = stage.server.begin_as("spy", &statements);
+    let holds = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE locktype = 'advisory' AND usename = 'spy'";
+    eventually("the locks to be held", || async { (stage.server.ask(holds).trim() == "4").then_some(()) })
+        .await;
+    let host = stage.another().await;
+    let session = Session::open(host.port()).await;
+    let result: Value = session.call("echo", json!({"text": "started"})).await;
+    assert_eq!(result["content"][0]["text"], "started");
+    drop(holding);
+}

@@ -1,0 +1,324 @@
+//! Guests that try to reach more than a granted folder: they replace another folder, or their
+//! manifest grants paths of the host or of the kernel.
+
+use super::stage::Stage;
+use serde_json::{Value, json};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::{eventually, guests};
+
+const SECRET: &str = "nobody may see this";
+/// The content of a file that the guest of another plugin may not read.
+const INJECTED: &str = "a secret of another plugin";
+
+/// Folders beside those of the host. Each attack has some of its own.
+fn make(root: &Path) {
+    for folder in
+        ["srv/work/in", "srv/outside", "srv/own/in", "srv/shared", "logs", "keys/old", "secrets", "conf"]
+    {
+        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(root.join(folder)).expect("makes");
+    }
+    std::fs::write(root.join("srv/outside/note"), SECRET).expect("writes");
+    std::fs::write(root.join("srv/work/in/note"), "note").expect("writes");
+    std::fs::write(root.join("srv/own/in/note"), "note").expect("writes");
+    std::fs::write(root.join("secrets/token"), INJECTED).expect("writes");
+    let mut keys = std::fs::OpenOptions::new();
+    let keys = keys.write(true).create_new(true).mode(0o600).open(root.join("keys/file"));
+    std::io::Write::write_all(&mut keys.expect("makes"), "5a".repeat(32).as_bytes()).expect("writes");
+}
+
+#[tokio::test]
+async fn grants() {
+    let setup = Setup::new();
+    let root = setup.plugins().parent().expect("a folder around it").to_owned();
+    make(&root);
+    let audit = root.join("logs/audit.jsonl");
+    let config = format!("[encryption]\nkey-file = \"../keys/file\"\n[audit]\nfile = {audit:?}\n");
+    std::fs::write(root.join("conf/host.toml"), config).expect("writes");
+    let setup = setup.args(&["--config", "conf/host.toml"]).manifest(
+        "keeper",
+        "prefix = \"keeper\"\n[secrets]\nTOKEN = { file = \"../secrets/token\", expose = false }\n",
+    );
+    install_as(&guests::fixture("hostile_files"), &setup.plugins(), "keeper.wasm");
+    let stage = Stage::open(setup).await;
+    attacks!(stage;
+        link_where_an_inner_folder_is_granted,
+        nest_grants_in_one_manifest,
+        put_a_link_where_an_absolute_folder_is_granted,
+        put_another_folder_where_one_is_granted,
+        grant_what_is_the_kernels,
+        read_the_plugins_and_their_secrets,
+        read_the_keys_and_the_configuration,
+        write_what_the_next_start_reads,
+        empty_the_audit_log,
+    );
+    stage.at_rest().await;
+}
+
+fn at(stage: &Stage, path: &str) -> PathBuf {
+    stage.host.folder().canonicalize().expect("is there").join(path)
+}
+
+/// Puts the guest under this name into the plugin folder, under a manifest that grants
+/// these folders.
+fn install(stage: &Stage, name: &str, folders: &[(&str, &Path, &str)]) {
+    let plugins = stage.host.plugins();
+    let mut manifest = format!("prefix = \"{name}\"\n[fs]\n");
+    for (guest, path, mode) in folders {
+        manifest.push_str(&format!("{guest:?} = {{ path = {path:?}, mode = {mode:?} }}\n"));
+    }
+    std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("writes");
+    if !plugins.join(format!("{name}.wasm")).exists() {
+        install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
+    }
+}
+
+fn remove(stage: &Stage, name: &str) {
+    for ending in ["wasm", "toml"] {
+        std::fs::remove_file(stage.host.plugins().join(format!("{name}.{ending}"))).expect("removes");
+    }
+}
+
+async fn logged(stage: &Stage, parts: &[&str]) {
+    eventually(&format!("the log to say {parts:?}"), || async {
+        stage.host.log().lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
+    })
+    .await;
+}
+
+/// The plugin is refused because of one of its folders, and for this reason.
+async fn refused(stage: &Stage, name: &str, says: &str) {
+    logged(stage, &[&format!("refused: {name}.wasm"), "`fs.\"", says]).await;
+    assert!(!has_tool(stage, &format!("{name}_file")).await, "{name} is served");
+}
+
+async fn has_tool(stage: &Stage, tool: &str) -> bool {
+    let listed = stage.session.result("tools/list", json!({})).await;
+    listed["tools"].as_array().is_some_and(|tools| tools.iter().any(|found| found["name"] == tool))
+}
+
+async fn served(stage: &Stage, name: &str) {
+    eventually(&format!("{name} to be served"), || async {
+        has_tool(stage, &format!("{name}_file")).await.then_some(())
+    })
+    .await;
+}
+
+async fn attempt(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) -> String {
+    let arguments = json!({"what": what, "path": path, "other": other});
+    stage.said(&format!("{plugin}_file"), arguments).await
+}
+
+async fn allowed(stage: &Stage, plugin: &str, what: &str, path: &str, other: &str) {
+    let seen = attempt(stage, plugin, what, path, other).await;
+    assert!(seen.starts_with("ALLOWED"), "{plugin} {what} {path} {other}: {seen}");
+}
+
+/// Reads this for as long as a host takes to look at its folder several times, and never gets the
+/// secret.
+async fn never_reads(stage: &Stage, plugin: &str, path: &str) {
+    for _ in 0..25 {
+        let arguments = json!({"what": "read", "path": path, "other": ""});
+        let answer: Value = stage.answer(&format!("{plugin}_file"), arguments).await;
+        let told = answer.to_string();
+        assert!(!told.contains("ALLOWED") && !told.contains(SECRET), "{plugin} {path}: {told}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// One plugin may write the folder around another one's, and puts a link there.
+async fn link_where_an_inner_folder_is_granted(stage: &Stage) {
+    let (work, inner) = (at(stage, "srv/work"), at(stage, "srv/work/in"));
+    install(stage, "inner", &[("/in", &inner, "read")]);
+    served(stage, "inner").await;
+    install(stage, "outer", &[("/work", &work, "write")]);
+    served(stage, "outer").await;
+    // The one inside is refused, though it was there before.
+    refused(stage, "inner", "which the plugin outer.wasm may write (`fs.\"/work\"`)").await;
+    allowed(stage, "outer", "delete", "/work/in/note", "").await;
+    for target in ["../outside", "../../../../../../../../proc/self"] {
+        allowed(stage, "outer", "remove", "/work/in", "").await;
+        allowed(stage, "outer", "raw-symlink", "in", target).await;
+        for path in ["/in/note", "/in/environ"] {
+            never_reads(stage, "inner", path).await;
+        }
+        allowed(stage, "outer", "delete", "/work/in", "").await;
+        allowed(stage, "outer", "make", "/work/in", "").await;
+    }
+    remove(stage, "outer");
+    // The host does not take the folder that the guest left there for the granted one.
+    logged(stage, &["refused: inner.wasm", "is not the one that was granted"]).await;
+    remove(stage, "inner");
+}
+
+/// One plugin may write a folder and read one in it.
+async fn nest_grants_in_one_manifest(stage: &Stage) {
+    let (work, inner) = (at(stage, "srv/work"), at(stage, "srv/work/in"));
+    install(stage, "both", &[("/in", &inner, "read"), ("/work", &work, "write")]);
+    refused(stage, "both", "which the same plugin may write (`fs.\"/work\"`)").await;
+    // A guest that may only read there replaces nothing; nor does one inside the folder itself.
+    install(stage, "both", &[("/in", &inner, "write"), ("/again", &inner, "read"), ("/work", &work, "read")]);
+    served(stage, "both").await;
+    remove(stage, "both");
+}
+
+/// A user of the machine, to whom the folder around it belongs, puts a link there.
+async fn put_a_link_where_an_absolute_folder_is_granted(stage: &Stage) {
+    let (folder, moved) = (at(stage, "srv/own/in"), at(stage, "srv/own/moved"));
+    install(stage, "absolute", &[("/in", &folder, "write")]);
+    served(stage, "absolute").await;
+    std::fs::rename(&folder, &moved).expect("moves");
+    symlink("../outside", &folder).expect("links");
+    never_reads(stage, "absolute", "/in/note").await;
+    let real = format!("leads to {:?} now", at(stage, "srv/outside"));
+    refused(stage, "absolute", &real).await;
+    std::fs::remove_file(&folder).expect("removes");
+    std::fs::rename(&moved, &folder).expect("moves");
+    served(stage, "absolute").await;
+    allowed(stage, "absolute", "read", "/in/note", "").await;
+    // Also where the link is further up, and where the operator has written it so.
+    symlink("own", at(stage, "srv/link")).expect("links");
+    install(stage, "linked", &[("/in", &at(stage, "srv/link/in"), "read")]);
+    refused(stage, "linked", &format!("leads to {folder:?} now")).await;
+    remove(stage, "linked");
+    remove(stage, "absolute");
+}
+
+/// The same with a folder instead of a link.
+async fn put_another_folder_where_one_is_granted(stage: &Stage) {
+    let (folder, moved) = (at(stage, "srv/own/in"), at(stage, "srv/own/moved"));
+    install(stage, "pinned", &[("/in", &folder, "read")]);
+    served(stage, "pinned").await;
+    std::fs::rename(&folder, &moved).expect("moves");
+    std::fs::create_dir(&folder).expect("makes");
+    std::fs::write(folder.join("note"), SECRET).expect("writes");
+    never_reads(stage, "pinned", "/in/note").await;
+    refused(stage, "pinned", "is not the one that was granted").await;
+    // Saving the manifest as it was says nothing.
+    install(stage, "pinned", &[("/in", &folder, "read")]);
+    never_reads(stage, "pinned", "/in/note").await;
+    // Another manifest says that this one is meant.
+    install(stage, "pinned", &[("/there", &folder, "read")]);
+    served(stage, "pinned").await;
+    allowed(stage, "pinned", "read", "/there/note", "").await;
+    remove(stage, "pinned");
+}
+
+async fn grant_what_is_the_kernels(stage: &Stage) {
+    let root = format!("{}..", "../".repeat(40));
+    for (name, path, says) in [
+        ("root", "/", "is the root of this machine"),
+        ("up", root.as_str(), "is the root of this machine"),
+        ("proc", "/proc", "is of the kernel"),
+        ("init", "/proc/1", "is of the kernel"),
+        ("self", "/proc/self", "through a symbolic link"),
+        ("devices", "/dev", "is of the kernel"),
+        ("sys", "/sys", "is of the kernel"),
+    ] {
+        for mode in ["read", "write"] {
+            let name = format!("{name}-{mode}");
+            install(stage, &name, &[("/d", Path::new(path), mode)]);
+            refused(stage, &name, says).await;
+            remove(stage, &name);
+        }
+    }
+}
+
+async fn read_the_plugins_and_their_secrets(stage: &Stage) {
+    let plugins = stage.host.plugins().canonicalize().expect("is there");
+    for (name, path) in [("beside", Path::new(".")), ("above", Path::new("..")), ("named", &plugins)] {
+        install(stage, name, &[("/d", path, "read")]);
+        refused(stage, name, "holds the plugins themselves").await;
+        remove(stage, name);
+    }
+    let secrets = at(stage, "secrets");
+    install(stage, "curious", &[("/d", &secrets, "read")]);
+    refused(stage, "curious", "has the file of a secret in it (`secrets.TOKEN` of keeper.toml)").await;
+    remove(stage, "curious");
+}
+
+async fn read_the_keys_and_the_configuration(stage: &Stage) {
+    let root = at(stage, "");
+    let data = stage.host.data().canonicalize().expect("is there");
+    for (name, path, says) in [
+        ("keys", root.join("keys"), "has the keys of `encryption.key-file` in it"),
+        ("conf", root.join("conf"), "has the configuration file of this host in it"),
+        ("data", data.clone(), "has the data of this host in it"),
+        ("code", data.join("compiled"), "has the data of this host in it"),
+    ] {
+        install(stage, name, &[("/d", &path, "read")]);
+        refused(stage, name, says).await;
+        remove(stage, name);
+    }
+    // Beside them is nothing to hide.
+    install(stage, "old", &[("/d", &root.join("keys/old"), "write")]);
+    served(stage, "old").await;
+    remove(stage, "old");
+}
+
+/// Neither a program nor a configuration is read from where a guest could have made it.
+async fn write_what_the_next_start_reads(stage: &Stage) {
+    let program = guests::binary().canonicalize().expect("is there");
+    let folder = program.parent().expect("a folder");
+    install(stage, "program", &[("/d", folder, "write")]);
+    refused(stage, "program", "has this program in it").await;
+    remove(stage, "program");
+    // A host that starts without a `toolyard.toml` in its folder reads one there at its next start.
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let shared = at(stage, "srv/shared");
+    let manifest = format!("[fs]\n\"/d\" = {{ path = {shared:?}, mode = \"write\" }}\n");
+    std::fs::write(elsewhere.path().join("a.toml"), manifest).expect("writes");
+    install_as(&guests::fixture("hostile_files"), elsewhere.path(), "a.wasm");
+    let output = tokio::process::Command::new(guests::binary())
+        .args(["tools", "--data"])
+        .arg(at(stage, "tools-data"))
+        .arg("--plugins")
+        .arg(elsewhere.path())
+        .current_dir(&shared)
+        .output()
+        .await
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("has the configuration file of this host in it"), "{said}");
+}
+
+async fn empty_the_audit_log(stage: &Stage) {
+    let logs = at(stage, "logs");
+    for mode in ["read", "write"] {
+        let name = format!("logs-{mode}");
+        install(stage, &name, &[("/d", &logs, mode)]);
+        refused(stage, &name, "has the audit log of this host in it").await;
+        remove(stage, &name);
+    }
+    // The next start does not follow a link in its place, no matter who put it there.
+    let (log, outside) = (logs.join("audit.jsonl"), at(stage, "srv/outside/note"));
+    let task = stage.session.create("wait", json!({"ms": 1})).await;
+    stage.session.until(&task, "completed").await;
+    let file = "the audit log to be there";
+    eventually(file, || async { log.exists().then_some(()) }).await;
+    std::fs::rename(&log, logs.join("kept")).expect("moves");
+    symlink(&outside, &log).expect("links");
+    let started = tokio::process::Command::new(guests::binary())
+        .args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--plugins",
+            "plugins",
+            "--data",
+            "other",
+            "--config",
+            "conf/host.toml",
+        ])
+        .current_dir(stage.host.folder())
+        .output();
+    let started =
+        tokio::time::timeout(Duration::from_secs(60), started).await.expect("it ends").expect("it runs");
+    let said = String::from_utf8_lossy(&started.stderr);
+    assert!(!started.status.success() && said.contains("audit.jsonl is no regular file"), "{said}");
+    assert_eq!(std::fs::read_to_string(&outside).expect("there"), SECRET);
+    std::fs::remove_file(&log).expect("removes");
+    std::fs::rename(logs.join("kept"), &log).expect("moves");
+}

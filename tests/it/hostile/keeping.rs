@@ -1,0 +1,113 @@
+//! Clients that have the host keep as much for them as they can. The memory that it has
+//! then is measured from outside.
+
+use super::stage::Stage;
+use hyper::Method;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::Connection;
+use toolyard_tests::session::{HEADERS, LATEST, initialize};
+use toolyard_tests::{Session, guests};
+
+const MIB: u64 = 1 << 20;
+
+#[tokio::test]
+async fn keeping() {
+    let setup = Setup::new()
+        .with(&[guests::fixture("script")])
+        // The host answers a call that does not end at once with a stream.
+        .set("wire.stream-after", "1ms")
+        .set("wire.replay-bytes-in-all", "64MiB")
+        .set("wire.body-bytes", "48MiB")
+        .set("wire.body-bytes-per-principal", "24MiB");
+    let stage = Stage::open(setup).await;
+    attacks!(stage;
+        answers_for_clients_that_come_back,
+        capabilities_without_end,
+        large_arguments_in_numbers,
+    );
+    stage.at_rest().await;
+}
+
+/// The memory that the host has now.
+fn memory(stage: &Stage) -> u64 {
+    let status = PathBuf::from(format!("/proc/{}/status", stage.host.pid().as_raw_nonzero()));
+    let status = std::fs::read_to_string(status).expect("the host runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the kernel says it");
+    line.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).expect("a number") << 10
+}
+
+/// Takes large answers as streams, to which it may come back, in session after session.
+async fn answers_for_clients_that_come_back(stage: &Stage) {
+    let before = memory(stage);
+    let text = "x".repeat(6 << 20);
+    for _ in 0..30 {
+        let session = Session::open(stage.host.port()).await;
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "echo", "arguments": {"text": text},
+        }});
+        // Not held against the schema: that takes longer than the attack.
+        let mut connection = Connection::open(stage.host.port()).await.not_mcp();
+        let answer = connection.send(Method::POST, "/mcp", &session.headers(), message.to_string()).await;
+        assert_eq!(answer.status, 200);
+        drop(answer.bytes().await);
+    }
+    let gained = memory(stage).saturating_sub(before);
+    assert!(gained < 200 * MIB, "{} MiB are kept", gained / MIB);
+    eprintln!("answers_for_clients_that_come_back: {} MiB more", gained / MIB);
+}
+
+async fn capabilities_without_end(stage: &Stage) {
+    let before = memory(stage);
+    let long = "x".repeat(7 << 20);
+    let mut open = Connection::open(stage.host.port()).await.not_mcp();
+    for params in [
+        initialize(LATEST, json!({"experimental": {"x": long}})),
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": LATEST, "capabilities": {}, "clientInfo": {"name": long, "version": "1"},
+        }}),
+    ] {
+        for _ in 0..10 {
+            let answer = open.send(Method::POST, "/mcp", &HEADERS, params.to_string()).await;
+            let answer = answer.json().await;
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+            let message = answer["error"]["message"].as_str().expect("a message");
+            assert!(message.contains("is longer than 16384 bytes"), "{message}");
+        }
+    }
+    let token = json!({"name": "echo", "arguments": {"text": "x"}, "_meta": {"progressToken": long}});
+    assert_eq!(stage.session.error("tools/call", token).await["code"], -32602);
+    let gained = memory(stage).saturating_sub(before);
+    assert!(gained < 120 * MIB, "{} MiB are kept", gained / MIB);
+}
+
+async fn large_arguments_in_numbers(stage: &Stage) {
+    let (session, port) = (std::sync::Arc::new(Session::open(stage.host.port()).await), stage.host.port());
+    let text = "x".repeat(7 << 20);
+    let mut calls = tokio::task::JoinSet::new();
+    for id in 0..24 {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": "script", "arguments": {"steps": [{"sleep": 2000}], "unused": text},
+        }});
+        let (session, message) = (session.clone(), message.to_string());
+        calls.spawn(async move {
+            let mut connection = Connection::open(port).await.not_mcp();
+            let answer = connection.try_send(Method::POST, "/mcp", &session.headers(), message).await?;
+            let (status, retry) = (answer.status.as_u16(), answer.header("retry-after").to_owned());
+            let answer = if answer.is_events() { Value::Null } else { answer.try_json().await? };
+            Some((status, retry, answer))
+        });
+    }
+    let answers = calls.join_all().await;
+    // A client whose connection closes in the middle of a body may not see why.
+    let answers: Vec<_> = answers.into_iter().flatten().collect();
+    let served = answers.iter().filter(|(status, ..)| *status == 200).count();
+    let refused: Vec<_> = answers.iter().filter(|(status, ..)| *status == 503).collect();
+    assert!((1..=3).contains(&served), "{served} were served");
+    for (_, retry, answer) in &refused {
+        assert!(!retry.is_empty());
+        assert_eq!(answer["error"]["data"]["limit"], "wire.body-bytes-per-principal", "{answer}");
+    }
+    eprintln!("large_arguments_in_numbers: {served} served, {} refused", refused.len());
+}

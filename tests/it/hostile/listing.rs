@@ -1,0 +1,219 @@
+//! Plugins whose resources delay or deceive clients that list and read resources. The honest plugin
+//! `library` runs beside them, and every client must get its books.
+
+use super::stage::{Stage, install_bytes};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use toolyard_tests::host::Setup;
+use toolyard_tests::http::Connection;
+use toolyard_tests::{Session, eventually, guests};
+
+/// The time that one plugin may take of a list.
+const LIST_TIME: Duration = Duration::from_millis(500);
+/// A list takes twice that at most; a slow machine adds to it.
+const SOON: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn listing() {
+    let setup = Setup::new().with(&[guests::fixture("library")]).set("resources.list-time", "500ms");
+    // Before and behind the honest plugin by name.
+    for (name, choice) in [
+        ("a_sleeps", 0),
+        ("a_spins", 1),
+        ("a_empty", 2),
+        ("a_repeats", 3),
+        ("a_impostor", 4),
+        ("z_claims", 5),
+        ("z_sleeps", 0),
+    ] {
+        install_bytes(setup.plugins(), &format!("{name}.wasm"), &chosen(choice));
+    }
+    // One that would be the first for every URI, if its manifest did not say otherwise.
+    let setup = setup.manifest("a_impostor", "[limits]\nstdio = \"1MiB\"\n");
+    let stage = Stage::open(setup).await;
+    attacks!(stage;
+        sleep_in_a_list_of_resources,
+        spin_in_a_list_of_resources,
+        empty_pages_for_ever,
+        repeat_a_cursor,
+        answer_for_another_plugin,
+        claim_another_plugins_resources,
+        sleep_in_a_completion,
+        hang_up_on_lists_that_spin,
+    );
+    stage.at_rest().await;
+}
+
+/// A plugin whose manifest names URIs has them, even if another plugin lists them first.
+#[tokio::test]
+async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
+    let setup = Setup::new().with(&[guests::fixture("library")]);
+    for (name, choice) in [("a_claims", 5), ("a_impostor", 4), ("b_claims", 5)] {
+        install_bytes(setup.plugins(), &format!("{name}.wasm"), &chosen(choice));
+    }
+    let host = setup
+        .manifest("library", "[resources]\nuris = [\"book:/*\"]\n")
+        .manifest("b_claims", "[resources]\nuris = [\"other:*\"]\n")
+        .start()
+        .await;
+    let session = Session::open(host.port()).await;
+    // Before anything was listed.
+    let error = session.error("resources/read", json!({"uri": "BOOK:/1"})).await;
+    assert_eq!(error["code"], -32002, "the plugin does not know this spelling, and no other is asked");
+    let read = session.result("resources/read", json!({"uri": "book:/1"})).await;
+    assert_eq!(read["contents"][0]["text"], "the first");
+    let page = session.result("resources/list", json!({})).await;
+    let entries = page["resources"].as_array().expect("a list");
+    assert!(!entries.is_empty() && entries.iter().all(|entry| entry["name"] != "impostor"), "{page}");
+    let templates = session.result("resources/templates/list", json!({})).await;
+    let templates = templates["resourceTemplates"].as_array().expect("a list").clone();
+    let mine: Vec<&Value> = templates.iter().filter(|entry| entry["uriTemplate"] == "book:/{n}").collect();
+    assert!(mine.len() == 1 && mine[0]["name"] == "book", "{templates:?}");
+    assert!(!host.log().contains("learns of book:/"), "no other plugin learns what is read");
+    // The URIs of its manifest go to no other plugin, and it answers no other URIs.
+    let read = session.result("resources/read", json!({"uri": "other:1"})).await;
+    assert_eq!(read["contents"][0]["text"], "the impostor's");
+    eventually("the log to say so", || async { host.log().contains("learns of other:1").then_some(()) })
+        .await;
+}
+
+/// The guest `hostile_resources` that is hostile in this way.
+fn chosen(choice: u8) -> Vec<u8> {
+    const MARK: &[u8] = b"hostile-resources-no";
+    let mut bytes = std::fs::read(guests::fixture("hostile_resources")).expect("built");
+    let at =
+        bytes.windows(MARK.len()).position(|window| window == MARK).expect("it has the mark") + MARK.len();
+    bytes[at] = b'0' + choice;
+    bytes
+}
+
+/// All resources that a client of its own gets, and how long the longest page took.
+async fn list(stage: &Stage) -> (Vec<Value>, Duration) {
+    let session = Session::open(stage.host.port()).await;
+    let (mut entries, mut longest, mut params) = (Vec::new(), Duration::ZERO, json!({}));
+    loop {
+        let begun = Instant::now();
+        let page = session.result("resources/list", params).await;
+        longest = longest.max(begun.elapsed());
+        entries.extend(page["resources"].as_array().expect("a list").iter().cloned());
+        let Some(cursor) = page.get("nextCursor") else { return (entries, longest) };
+        params = json!({"cursor": cursor});
+    }
+}
+
+/// Lists as a client that was never here before; all books are there soon, each once, and
+/// the log says why this plugin is not.
+async fn left_out(stage: &Stage, plugin: &str, why: &str) {
+    let before = stage.host.log().len();
+    let (entries, longest) = list(stage).await;
+    let books: Vec<&Value> = entries
+        .iter()
+        .filter(|entry| entry["uri"].as_str().is_some_and(|uri| uri.starts_with("book:")))
+        .collect();
+    let names: Vec<&str> = books.iter().filter_map(|book| book["name"].as_str()).collect();
+    assert_eq!(names, ["Book 0", "Book 1", "Book 2", "Book 3", "Book 4"]);
+    assert!(longest < SOON, "a page took {longest:?}");
+    let log = stage.host.log();
+    let said = log[before..].lines().find(|line| line.contains(plugin) && line.contains(why));
+    assert!(said.is_some(), "{plugin} should be left out because {why}: {}", &log[before..]);
+    eprintln!("{plugin}: left out ({why}); the longest page took {longest:?}");
+}
+
+async fn sleep_in_a_list_of_resources(stage: &Stage) {
+    left_out(stage, "a_sleeps.wasm", "`resources.list-time`").await;
+    let templates =
+        Session::open(stage.host.port()).await.result("resources/templates/list", json!({})).await;
+    let templates = templates["resourceTemplates"].as_array().expect("a list").clone();
+    assert!(templates.iter().any(|template| template["name"] == "book"), "{templates:?}");
+}
+
+async fn spin_in_a_list_of_resources(stage: &Stage) {
+    left_out(stage, "a_spins.wasm", "`resources.list-time`").await;
+}
+
+async fn empty_pages_for_ever(stage: &Stage) {
+    left_out(stage, "a_empty.wasm", "pages without entries and without an end").await;
+}
+
+async fn repeat_a_cursor(stage: &Stage) {
+    left_out(stage, "a_repeats.wasm", "its cursor repeats").await;
+}
+
+/// Plugins that come first by name neither answer for others nor learn what is read.
+async fn answer_for_another_plugin(stage: &Stage) {
+    let session = Session::open(stage.host.port()).await;
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let read = session.result("resources/read", json!({"uri": "book:/1"})).await;
+        assert_eq!(read["contents"][0]["text"], "the first");
+        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    }
+    // No plugin lists this URI, but the honest plugin has a template for it.
+    let read = session.result("resources/read", json!({"uri": "book:/blob"})).await;
+    assert_eq!(read["contents"][0]["blob"], "AP8B");
+    assert_eq!(session.error("resources/read", json!({"uri": "book:/99"})).await["code"], -32002);
+    assert!(!stage.host.log().contains("learns of book:/"), "no other plugin learns what is read");
+}
+
+async fn claim_another_plugins_resources(stage: &Stage) {
+    left_out(stage, "z_claims.wasm", "belong to another plugin").await;
+    let session = Session::open(stage.host.port()).await;
+    let read = session.result("resources/read", json!({"uri": "book:/1"})).await;
+    assert_eq!(read["contents"][0]["text"], "the first");
+}
+
+async fn sleep_in_a_completion(stage: &Stage) {
+    let session = Session::open(stage.host.port()).await;
+    let params = json!({
+        "ref": {"type": "ref/resource", "uri": "book:/{n}"},
+        "argument": {"name": "n", "value": "x"},
+    });
+    let begun = Instant::now();
+    let completion = session.result("completion/complete", params).await;
+    assert_eq!(completion["completion"]["values"][0], "template book:/{n}");
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+}
+
+/// The work for clients that ask and leave ends.
+async fn hang_up_on_lists_that_spin(stage: &Stage) {
+    for _ in 0..10 {
+        let session = Session::open(stage.host.port()).await;
+        let message =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "resources/list", "params": {}}).to_string();
+        let asked = tokio::spawn({
+            let port = stage.host.port();
+            let headers: Vec<(String, String)> = session
+                .headers()
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            async move {
+                let headers: Vec<(&str, &str)> =
+                    headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                Connection::open(port).await.send(hyper::Method::POST, "/mcp", &headers, message).await
+            }
+        });
+        drop(tokio::time::timeout(LIST_TIME / 5, asked).await);
+    }
+    let mut last: Option<(Instant, u64)> = None;
+    eventually("the host to compute nothing any more", || {
+        let now = (Instant::now(), ticks(stage));
+        let (then, before) = *last.get_or_insert(now);
+        if then.elapsed() < Duration::from_secs(1) {
+            return std::future::ready(None);
+        }
+        last = Some(now);
+        // The honest client goes on calling meanwhile.
+        std::future::ready((now.1 - before < 60).then_some(()))
+    })
+    .await;
+}
+
+/// Hundredths of a second of processor time that the host has taken.
+fn ticks(stage: &Stage) -> u64 {
+    let path = format!("/proc/{}/stat", stage.host.pid().as_raw_nonzero());
+    let stat = std::fs::read_to_string(path).expect("the host runs");
+    let (_, rest) = stat.rsplit_once(')').expect("a name");
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    [fields[11], fields[12]].iter().map(|field| field.parse::<u64>().expect("a number")).sum()
+}

@@ -1,0 +1,118 @@
+//! Plugins that list the name of another's tool, to be called in its place or to drive it out.
+
+use super::stage::{Stage, install_bytes};
+use serde_json::json;
+use std::collections::BTreeSet;
+use toolyard_tests::host::{Setup, install};
+use toolyard_tests::{Host, Session, eventually, guests};
+
+#[tokio::test]
+async fn names() {
+    let stage = Stage::open(Setup::new()).await;
+    attacks!(stage;
+        take_a_name_at_a_restart,
+        take_a_name_by_a_new_version,
+        take_the_name_of_one_that_is_broken,
+    );
+    stage.at_rest().await;
+}
+
+/// Lists `echo`, which is a tool of `probe`, and `other`.
+fn impostor(host: &Host, name: &str) {
+    install_bytes(host.plugins(), name, &super::loading::chosen(18));
+}
+
+/// The names of all tools.
+async fn served(host: &Host) -> BTreeSet<String> {
+    let session = Session::open(host.port()).await;
+    let listed = session.result("tools/list", json!({})).await;
+    let tools = listed["tools"].as_array().expect("tools").iter();
+    tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+async fn echoes(host: &Host) -> String {
+    let session = Session::open(host.port()).await;
+    let result = session.call("echo", json!({"text": "mine"})).await;
+    result["content"][0]["text"].as_str().expect("a text").to_owned()
+}
+
+/// The names that `probe` has by itself.
+async fn of_probe() -> Vec<String> {
+    served(&Host::with_probe().await).await.into_iter().collect()
+}
+
+async fn has_all_of_probe(host: &Host) {
+    let served = served(host).await;
+    for name in of_probe().await {
+        assert!(served.contains(&name), "{name} is gone: {served:?}");
+    }
+    assert_eq!(echoes(host).await, "mine", "echo is that of probe");
+}
+
+async fn take_a_name_at_a_restart(_: &Stage) {
+    let mut host = Host::with_probe().await;
+    impostor(&host, "aecho.wasm");
+    eventually("the newcomer", || async { served(&host).await.contains("other").then_some(()) }).await;
+    has_all_of_probe(&host).await;
+    assert!(host.log().contains("left out"), "{}", host.log());
+    for _ in 0..2 {
+        host.kill().await;
+        host = host.another().await;
+        has_all_of_probe(&host).await;
+        assert!(served(&host).await.contains("other"), "only the one tool is left out");
+        assert!(host.log().contains("offered by both probe.wasm and aecho.wasm"), "{}", host.log());
+        let told = host.command(&["tools"]).await;
+        assert!(!told.status.success());
+        let told = String::from_utf8(told.stderr).expect("text");
+        assert!(told.contains("left out: aecho.wasm: the tool `echo`"), "{told}");
+    }
+    // While its file is gone, another may serve the name, and gives it back.
+    std::fs::remove_file(host.plugins().join("probe.wasm")).expect("it is there");
+    eventually("the name to be free", || async {
+        let served = served(&host).await;
+        (served.contains("echo") && !served.contains("wait")).then_some(())
+    })
+    .await;
+    assert_eq!(echoes(&host).await, "echo ran");
+    install(&guests::plugin("probe"), &host.plugins());
+    eventually("probe", || async { served(&host).await.contains("wait").then_some(()) }).await;
+    has_all_of_probe(&host).await;
+    // After a start without it the name is the other's, and nothing else is.
+    std::fs::remove_file(host.plugins().join("probe.wasm")).expect("it is there");
+    host.kill().await;
+    let host = host.another().await;
+    install(&guests::plugin("probe"), &host.plugins());
+    eventually("probe", || async { served(&host).await.contains("wait").then_some(()) }).await;
+    assert_eq!(echoes(&host).await, "echo ran");
+}
+
+async fn take_a_name_by_a_new_version(_: &Stage) {
+    let setup = Setup::new().with(&[guests::plugin("probe")]);
+    install_bytes(setup.plugins(), "aecho.wasm", &super::loading::chosen(0));
+    let mut host = setup.start().await;
+    assert!(served(&host).await.contains("honest"));
+    impostor(&host, "aecho.wasm");
+    eventually("the new version", || async { served(&host).await.contains("other").then_some(()) }).await;
+    has_all_of_probe(&host).await;
+    host.kill().await;
+    has_all_of_probe(&host.another().await).await;
+}
+
+async fn take_the_name_of_one_that_is_broken(_: &Stage) {
+    let mut host = Host::with_probe().await;
+    host.kill().await;
+    // Such as a copy that was cut off, or a manifest with a mistake in it.
+    for broken in [true, false] {
+        let file = if broken { "probe.wasm" } else { "probe.toml" };
+        install_bytes(host.plugins(), file, b"this is neither");
+        impostor(&host, "aecho.wasm");
+        host = host.another().await;
+        let now = served(&host).await;
+        assert!(now.contains("other") && !now.contains("echo"), "{now:?}");
+        install(&guests::plugin("probe"), &host.plugins());
+        drop(std::fs::remove_file(host.plugins().join("probe.toml")));
+        eventually("probe", || async { served(&host).await.contains("echo").then_some(()) }).await;
+        has_all_of_probe(&host).await;
+        host.kill().await;
+    }
+}

@@ -1,0 +1,286 @@
+//! Text of guests and clients that is to steer the terminal of an operator: every command
+//! that prints such text runs on a terminal.
+
+use super::stage::{Stage, install_bytes};
+use serde_json::json;
+use tokio::process::Command;
+use toolyard_tests::host::Setup;
+use toolyard_tests::identity_provider::Key;
+use toolyard_tests::pty::OnTerminal;
+use toolyard_tests::session::{LATEST, initialize};
+use toolyard_tests::{Host, IdentityProvider, Project, Session, eventually, guests};
+
+/// Moves the cursor, sets the title, by C0, C1 and DEL; reorders the line; hides text.
+const STEERS: &str =
+    "x\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}2J\u{7f}\r\nFAKE\u{2028}\u{202e}evil\u{2066}\u{200b}\u{e0041}";
+
+#[tokio::test]
+async fn terminal() {
+    let stage = Stage::open(Setup::new().with(&[guests::fixture("script")])).await;
+    for (name, number) in [("steers", 15), ("dialect", 16), ("reference", 17)] {
+        install_bytes(stage.host.plugins(), &format!("{name}.wasm"), &super::loading::chosen(number));
+    }
+    attacks!(stage;
+        steer_by_a_result,
+        steer_by_a_question,
+        steer_by_what_is_listed,
+        steer_by_a_refusal,
+        steer_by_a_task,
+        steer_by_a_principal,
+        steer_by_the_log,
+        steer_by_a_case,
+        steer_the_developer,
+    );
+    stage.at_rest().await;
+}
+
+/// A command on the folders of this host, on a terminal.
+fn on_terminal(host: &Host, args: &[&str]) -> OnTerminal {
+    let mut command = Command::new(guests::binary());
+    command.args(args).arg("--plugins").arg(host.plugins()).arg("--data").arg(host.data());
+    command.current_dir(host.folder());
+    OnTerminal::start(command)
+}
+
+async fn shown(host: &Host, args: &[&str]) -> String {
+    let (_, shown) = on_terminal(host, args).ended().await;
+    harmless(&args.join(" "), &shown);
+    shown
+}
+
+/// The host sent only text and its own sequences: styles, and those that redraw a line.
+fn harmless(what: &str, shown: &str) {
+    let mut plain = String::new();
+    let mut rest = shown;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        let end = after.find(|char: char| char.is_ascii_alphabetic()).unwrap_or_default();
+        let (sequence, after) = after.split_at(end + 1);
+        let parameters = sequence[..end].bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
+        let is_ours = match sequence.as_bytes() {
+            [.., b'm'] => parameters,
+            b"2K" | b"K" | b"1A" | b"1B" | b"?25l" | b"?25h" => true,
+            _ => false,
+        };
+        assert!(is_ours, "{what}: ESC [ {sequence}: {shown:?}");
+        rest = after;
+    }
+    plain.push_str(rest);
+    let bad = |char: char| {
+        (char.is_control() && !matches!(char, '\r' | '\n' | '\t'))
+            || matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            || matches!(char, '\u{e0000}'..='\u{e0fff}')
+    };
+    assert!(!plain.chars().any(bad), "{what}: {shown:?}");
+}
+
+/// No line begins as if it were the host's own.
+fn forges_nothing(what: &str, shown: &str) {
+    assert!(!shown.lines().any(|line| line.trim_start().starts_with("FAKE")), "{what}: {shown:?}");
+}
+
+async fn steer_by_a_result(stage: &Stage) {
+    let text = json!({"text": STEERS}).to_string();
+    for (tool, arguments) in [
+        ("echo", text.clone()),
+        ("fail", json!({"message": STEERS}).to_string()),
+        ("protocol_error", json!({"code": -5, "message": STEERS}).to_string()),
+        ("echo", json!({"text": "x", STEERS: 1}).to_string()),
+    ] {
+        let shown = shown(&stage.host, &["call", tool, &arguments]).await;
+        assert!(shown.contains("\\u{1b}") || shown.contains("\\u001b"), "{tool}: {shown:?}");
+        super::terminal::shown(&stage.host, &["call", "--json", tool, &arguments]).await;
+    }
+    let progress = json!({"steps": [
+        {"progress": {"progress": 1, "total": 2, "message": STEERS}},
+        {"log": {"level": "error", "logger": STEERS, "data": STEERS}},
+        {"sleep": 300},
+    ]});
+    shown(&stage.host, &["call", "script", &progress.to_string()]).await;
+    shown(&stage.host, &["call", STEERS]).await;
+    let expected = shown(&stage.host, &["call", "echo", &text, "--expect", "\"y\""]).await;
+    assert!(expected.contains("\\u{1b}[2J"), "{expected:?}");
+    // A pipe has the exact text, which a program may need.
+    let piped = stage.host.command(&["call", "echo", &text]).await;
+    assert_eq!(String::from_utf8(piped.stdout).expect("text"), format!("{STEERS}\n"));
+    let piped = stage.host.command(&["call", "--json", "echo", &text]).await;
+    let result: serde_json::Value = serde_json::from_slice(&piped.stdout).expect("JSON");
+    assert_eq!(result["content"][0]["text"], STEERS);
+}
+
+async fn steer_by_a_question(stage: &Stage) {
+    let mut asked = on_terminal(&stage.host, &["call", "ask", &json!({"question": STEERS}).to_string()]);
+    eventually("the question", || async { asked.shown().contains("Ctrl-D declines").then_some(()) }).await;
+    asked.types("\u{4}");
+    let (_, shown) = asked.ended().await;
+    harmless("a question", &shown);
+    assert!(shown.contains("x\\u{1b}[2J"), "{shown:?}");
+}
+
+async fn steer_by_what_is_listed(stage: &Stage) {
+    let file = stage.host.plugins().join("steers.wasm").display().to_string();
+    let text = shown(&stage.host, &["check", &file]).await;
+    assert!(text.contains("steers (tasks") && text.contains("\\u{1b}[2J"), "{text:?}");
+    forges_nothing("check", &text);
+    shown(&stage.host, &["check", "--json", &file]).await;
+    let text = shown(&stage.host, &["tools"]).await;
+    assert!(text.contains("steers.wasm"), "{text:?}");
+    shown(&stage.host, &["tools", "--json"]).await;
+    shown(&stage.host, &["tools", "--limits"]).await;
+}
+
+async fn steer_by_a_refusal(stage: &Stage) {
+    for name in ["dialect", "reference"] {
+        let file = stage.host.plugins().join(format!("{name}.wasm")).display().to_string();
+        let text = shown(&stage.host, &["check", &file]).await;
+        assert!(text.contains(name) && text.contains("\\u{1b}[2J"), "{text:?}");
+        forges_nothing("check", &text);
+    }
+    let text = shown(&stage.host, &["tools"]).await;
+    assert!(text.contains("dialect.wasm") && text.contains("reference.wasm"), "{text:?}");
+    forges_nothing("tools", &text);
+    shown(&stage.host, &["tools", "--json"]).await;
+    assert!(!stage.host.log().contains(['\u{1b}', '\u{9b}', '\u{202e}']), "the log shows it harmlessly");
+}
+
+async fn steer_by_a_task(stage: &Stage) {
+    let steps = json!({"steps": [{"status": STEERS}, {"sleep": 600_000}]});
+    let speaks = stage.session.create("script", steps).await;
+    let fails =
+        stage.session.create("script", json!({"steps": [{"fail": {"code": -5, "message": STEERS}}]})).await;
+    let says = stage.session.create("script", json!({"steps": [{"status": STEERS}]})).await;
+    stage.session.until(&fails, "failed").await;
+    stage.session.until(&says, "completed").await;
+    let host = &stage.host;
+    eventually("the status", || async {
+        let listed = shown(host, &["tasks", "list"]).await;
+        forges_nothing("tasks list", &listed);
+        (listed.matches("\\u{1b}[2J").count() >= 2 || listed.matches("\\u{1b}").count() >= 2).then_some(())
+    })
+    .await;
+    for id in [&speaks, &fails, &says] {
+        let text = shown(host, &["tasks", "show", id]).await;
+        forges_nothing("tasks show", &text);
+        // The arguments are JSON, which has escapes of its own.
+        assert!(text.contains("\\u001b") && text.contains("\\u{9b}"), "{text:?}");
+        shown(host, &["tasks", "show", id, "--json"]).await;
+    }
+    for id in [&fails, &says] {
+        shown(host, &["tasks", "result", id]).await;
+    }
+    shown(host, &["tasks", "list", "--json"]).await;
+    shown(host, &["tasks", "export"]).await;
+    shown(host, &["tasks", "cancel", &speaks]).await;
+    shown(host, &["tasks", "show", STEERS]).await;
+}
+
+async fn steer_by_a_principal(_: &Stage) {
+    let key = Key::ed("k");
+    let provider = IdentityProvider::with(&[&key]).await;
+    let setup = Setup::new().with(&[guests::plugin("probe")]).config(&provider.config());
+    let host = setup.start().await;
+    // A subject may not hold control characters, but these are none.
+    let subject = "alice\u{202e}ecila\u{2066}\u{200b}";
+    let alice = Session::open_with(host.port(), &provider.token(&key, subject)).await;
+    let id = alice.create("count", json!({"steps": 1, "ms": 0})).await;
+    alice.until(&id, "completed").await;
+    let listed = shown(&host, &["tasks", "list"]).await;
+    assert!(listed.contains("alice\\u{202e}"), "{listed:?}");
+    shown(&host, &["tasks", "show", &id]).await;
+    shown(&host, &["grants", "list"]).await;
+    let principal = format!("{}#{subject}", provider.issuer());
+    let said = shown(&host, &["rules", "explain", &principal, STEERS]).await;
+    assert!(said.contains("\\u{1b}[2J"), "{said:?}");
+    assert!(!host.log().contains(['\u{202e}', '\u{2066}']), "the log shows it harmlessly");
+}
+
+async fn steer_by_the_log(_: &Stage) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plugins = folder.path().join("plugins");
+    std::fs::create_dir(&plugins).expect("made");
+    toolyard_tests::host::install(&guests::fixture("script"), &plugins);
+    install_bytes(plugins.clone(), "dialect.wasm", &super::loading::chosen(16));
+    let mut command = Command::new(guests::binary());
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--set", "audit.to=stderr"])
+        .arg("--plugins")
+        .arg(&plugins);
+    command.arg("--data").arg(folder.path().join("data")).current_dir(folder.path());
+    let serving = OnTerminal::start(command);
+    let port = eventually("it serves", || async {
+        let shown = serving.shown();
+        let (_, rest) = shown.split_once("http://127.0.0.1:")?;
+        rest.split_once("/mcp")?.0.parse::<u16>().ok()
+    })
+    .await;
+    let session = Session::open(port).await;
+    let mut knock = initialize(LATEST, json!({}));
+    knock["params"]["clientInfo"] = json!({"name": STEERS, "version": STEERS, "title": STEERS});
+    session.post(&knock).await;
+    let steps = json!({"steps": [
+        {"status": STEERS},
+        {"log": {"level": "emergency", "logger": STEERS, "data": STEERS}},
+    ]});
+    session.call("script", steps.clone()).await;
+    session.create("script", steps).await;
+    session.post(&json!({"jsonrpc": "2.0", "id": STEERS, "method": STEERS})).await;
+    session
+        .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
+        .await;
+    eventually("the log to have it", || async { serving.shown().contains("x\\u{1b}[2J").then_some(()) })
+        .await;
+    rustix::process::kill_process(serving.pid(), rustix::process::Signal::TERM).expect("it runs");
+    let (_, shown) = serving.ended().await;
+    harmless("serve", &shown);
+    forges_nothing("serve", &shown);
+}
+
+async fn steer_by_a_case(_: &Stage) {
+    let project = Project::of(&guests::plugin("probe"));
+    // TOML wants DEL escaped.
+    let text = serde_json::Value::from(STEERS).to_string().replace('\u{7f}', "\\u007f");
+    let case =
+        format!("tool = \"echo\"\ndescription = \"d\"\n[arguments]\ntext = {text}\n[expect]\ntext = \"y\"\n");
+    project.write("cases/steers.case.toml", &case);
+    let run = |args: &[&str]| {
+        let mut command = Command::new(guests::binary());
+        command.args(args).current_dir(project.folder()).env("TOOLYARD_DATA", project.at("data"));
+        OnTerminal::start(command)
+    };
+    let (_, shown) = run(&["test"]).ended().await;
+    harmless("test", &shown);
+    assert!(shown.contains("FAILED") && shown.contains("\\u{1b}[2J"), "{shown:?}");
+    let (_, shown) = run(&["test", "--json", "--no-build"]).ended().await;
+    harmless("test --json", &shown);
+}
+
+async fn steer_the_developer(_: &Stage) {
+    let project = Project::of(&guests::fixture("script"));
+    for json in [false, true] {
+        let mut command = Command::new(guests::binary());
+        command.args(["dev", "--listen", "127.0.0.1:0"]).args(json.then_some("--json"));
+        command.current_dir(project.folder()).env("TOOLYARD_DATA", project.at("data"));
+        let dev = OnTerminal::start(command);
+        let port = eventually("it serves", || async {
+            let shown = dev.shown();
+            let (_, rest) = shown.split_once("http://127.0.0.1:")?;
+            rest.split_once("/mcp")?.0.parse::<u16>().ok()
+        })
+        .await;
+        let session = Session::open(port).await;
+        let steps = json!({"steps": [
+            {"status": STEERS},
+            {"progress": {"progress": 1, "message": STEERS}},
+            {"log": {"level": "error", "logger": STEERS, "data": STEERS}},
+        ]});
+        session.call("script", steps).await;
+        session
+            .post(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": STEERS}}))
+            .await;
+        eventually("it is shown", || async { dev.shown().contains("result").then_some(()) }).await;
+        rustix::process::kill_process(dev.pid(), rustix::process::Signal::TERM).expect("it runs");
+        let (_, shown) = dev.ended().await;
+        harmless("dev", &shown);
+        forges_nothing("dev", &shown);
+    }
+}

@@ -1,0 +1,161 @@
+//! The bytes kept of tasks are bounded: a principal at its bound loses its own oldest results, or
+//! is refused, and no other principal is harmed.
+
+use serde_json::{Value, json};
+use toolyard_tests::host::Setup;
+use toolyard_tests::postgres;
+use toolyard_tests::tokens::{stanza, token};
+use toolyard_tests::{Host, Session, eventually, guests};
+
+const MIB: usize = 1 << 20;
+/// How many tasks of a mebibyte each fit into the bound of one principal.
+const FIT: usize = 4;
+
+fn setup() -> Setup {
+    Setup::new()
+        .with(&[guests::fixture("script")])
+        .config(&[stanza("alice", &[]), stanza("bob", &[])].concat())
+        .set("tasks.kept-bytes-per-principal", "5MiB")
+        .set("tasks.kept-bytes", "12MiB")
+}
+
+async fn of(host: &Host, name: &str) -> Session {
+    Session::open_with(host.port(), &token(name)).await
+}
+
+fn arguments(steps: Value) -> Value {
+    json!({"steps": steps, "pad": "x".repeat(MIB)})
+}
+
+/// A task that has ended, of which a mebibyte is kept.
+async fn ended(session: &Session) -> String {
+    let id = session.create("script", arguments(json!([]))).await;
+    session.until(&id, "completed").await;
+    id
+}
+
+async fn is_there(session: &Session, id: &str) -> bool {
+    let answer = session.request("tasks/get", json!({"taskId": id})).await;
+    match answer.get("error") {
+        None => true,
+        Some(error) => {
+            assert_eq!(error["code"], -32602, "{error}");
+            false
+        }
+    }
+}
+
+async fn those_that_ended_first_go(setup: Setup) {
+    let host = setup.start().await;
+    let (alice, bob) = (of(&host, "alice").await, of(&host, "bob").await);
+    let bobs = ended(&bob).await;
+    let mut made = Vec::new();
+    for _ in 0..FIT * 3 {
+        made.push(ended(&alice).await);
+    }
+    let mut there = Vec::new();
+    for id in &made {
+        there.push(is_there(&alice, id).await);
+    }
+    assert!(!there[0] && there[made.len() - 1], "{there:?}");
+    assert!(there.is_sorted(), "the oldest go: {there:?}");
+    let kept = there.iter().filter(|there| **there).count();
+    assert!((2..=FIT + 1).contains(&kept), "{there:?}");
+    assert!(is_there(&bob, &bobs).await, "another principal's task stays");
+    assert!(host.log().contains("tasks.kept-bytes-per-principal"), "{}", host.log());
+    eventually("the audit log to say so", || async {
+        let audited = std::fs::read_to_string(host.data().join("audit.jsonl")).unwrap_or_default();
+        let gone = |line: &str| line.contains("task.discarded") && line.contains(&made[0]);
+        audited.lines().any(gone).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn over_the_bound_of_a_principal_its_tasks_that_ended_first_go() {
+    those_that_ended_first_go(setup()).await;
+}
+
+#[tokio::test]
+async fn so_they_do_in_memory() {
+    let host = setup().args(&["--store", "memory"]).start().await;
+    let alice = of(&host, "alice").await;
+    let first = ended(&alice).await;
+    for _ in 0..FIT * 2 {
+        ended(&alice).await;
+    }
+    assert!(!is_there(&alice, &first).await);
+}
+
+#[tokio::test]
+async fn so_they_do_in_postgresql() {
+    let Some(server) = postgres::shared() else { return };
+    let shared =
+        setup().variable("TOOLYARD_STORE", &server.address()).set("cluster.schema", &server.schema());
+    those_that_ended_first_go(shared).await;
+}
+
+/// Results count when they come, even if no task is created then.
+#[tokio::test]
+async fn results_that_come_to_too_much_take_those_before_them_along() {
+    let host = setup().start().await;
+    let alice = of(&host, "alice").await;
+    let first = ended(&alice).await;
+    // Two mebibytes of arguments, and as much in the error that it comes to.
+    let fail = json!([{"fail": {"code": -32_001, "message": "as wanted", "data": "x".repeat(2 * MIB)}}]);
+    let id = alice.create("script", json!({"steps": fail})).await;
+    alice.until(&id, "failed").await;
+    eventually("the one before to go", || async { (!is_there(&alice, &first).await).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_principal_of_whom_nothing_has_ended_is_refused_and_nobody_else_is() {
+    let host = setup().start().await;
+    let (alice, bob) = (of(&host, "alice").await, of(&host, "bob").await);
+    let bobs = ended(&bob).await;
+    let lives = json!([{"sleep": 600_000}]);
+    let mut living = Vec::new();
+    let refused = loop {
+        let params = json!({"name": "script", "arguments": arguments(lives.clone()), "task": {}});
+        let answer = alice.request("tools/call", params).await;
+        match answer["result"]["task"]["taskId"].as_str() {
+            Some(id) => living.push(id.to_owned()),
+            None => break answer["error"].clone(),
+        }
+        assert!(living.len() <= FIT + 1, "they are not bounded");
+    };
+    assert!(living.len() >= FIT, "{}", living.len());
+    let said = refused.to_string();
+    assert!(said.contains("Busy") && said.contains("tasks.kept-bytes-per-principal"), "{said}");
+    for id in &living {
+        assert_eq!(alice.task(id).await["status"], "working", "what lives stays");
+    }
+    // Plain calls of hers go on, and all of others'.
+    assert_eq!(alice.call("script", json!({"steps": []})).await["isError"], false);
+    ended(&bob).await;
+    assert!(is_there(&bob, &bobs).await);
+    // When one of hers has ended, there is room again.
+    alice.result("tasks/cancel", json!({"taskId": living[0]})).await;
+    eventually("room for another task", || async {
+        let params = json!({"name": "script", "arguments": {"steps": []}, "task": {}});
+        alice.request("tools/call", params).await.get("result").cloned()
+    })
+    .await;
+}
+
+/// Over the bound of all, the host removes results of the principal that keeps the most.
+#[tokio::test]
+async fn over_the_bound_of_all_the_largest_principal_gives_way() {
+    let host = setup().set("tasks.kept-bytes-per-principal", "100MiB").start().await;
+    let (alice, bob) = (of(&host, "alice").await, of(&host, "bob").await);
+    let bobs = [ended(&bob).await, ended(&bob).await];
+    let first = ended(&alice).await;
+    for _ in 0..12 {
+        ended(&alice).await;
+    }
+    assert!(!is_there(&alice, &first).await);
+    for id in &bobs {
+        assert!(is_there(&bob, id).await, "the smaller one loses nothing");
+    }
+    ended(&bob).await;
+}
