@@ -145,17 +145,15 @@ pub(super) fn compile(value: &Value, bounds: Bounds, patterns: &mut Patterns) ->
 /// Compiles a schema of any values.
 pub(super) fn compile_any(value: &Value, patterns: &mut Patterns) -> Result<Vec<Rules>, String> {
     let mut found = Subschemas::default();
-    found.collect(value, true)?;
+    found.collect(value)?;
     let mut compiler = Compiler { found: &found, whole: value, patterns, place: Vec::new() };
     let mut rules = Vec::with_capacity(found.order.len());
-    let order: Vec<&Value> = found.order.clone();
-    for schema in order {
-        compiler.place = found.place_of(schema);
+    for &schema in &found.order {
         rules.push(compiler.rules(schema).map_err(|fault| match fault {
             Fault::Whole(what) => what,
             Fault::At(what) => {
-                let place =
-                    compiler.place.iter().map(|step| format!("/{}", escaped(step))).collect::<String>();
+                let steps = found.place_of(schema).into_iter().chain(compiler.place.drain(..));
+                let place = steps.map(|step| format!("/{}", escaped(&step))).collect::<String>();
                 let place = if place.is_empty() { "/" } else { &place };
                 format!("is not valid JSON Schema 2020-12: at `{}`: {what}", clip(place, 300))
             }
@@ -223,7 +221,7 @@ enum Step<'a> {
 }
 
 impl<'a> Subschemas<'a> {
-    fn collect(&mut self, schema: &'a Value, is_whole: bool) -> Result<(), String> {
+    fn collect(&mut self, schema: &'a Value) -> Result<(), String> {
         self.add(schema, None);
         let mut next = 0;
         while let Some(schema) = self.order.get(next).copied() {
@@ -235,7 +233,7 @@ impl<'a> Subschemas<'a> {
             {
                 return Err(format!("has the dialect {:?}; only 2020-12 is supported", clip(dialect, 100)));
             }
-            if !(id == 0 && is_whole) && members.contains_key("$id") {
+            if id != 0 && members.contains_key("$id") {
                 return Err("has an `$id` below its top, which is not supported".to_owned());
             }
             for key in ["$anchor", "$dynamicAnchor"] {
@@ -303,6 +301,7 @@ struct Compiler<'a, 'b> {
     found: &'b Subschemas<'a>,
     whole: &'a Value,
     patterns: &'b mut Patterns,
+    /// The keywords on the way from the schema that is compiled to the one that is read.
     place: Vec<String>,
 }
 

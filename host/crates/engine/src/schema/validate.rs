@@ -294,6 +294,24 @@ impl<'a, 'b> Check<'a, 'b> {
         Ok(fits)
     }
 
+    /// Whether a value has as many members or items as its schema allows.
+    fn count(&mut self, at: At, (least, most): (Option<u64>, Option<u64>), of: &str) -> bool {
+        let count = u64::from(self.document.count(at));
+        let mut fits = true;
+        for (is_wrong, says) in [
+            (least.is_some_and(|least| count < least), "fewer"),
+            (most.is_some_and(|most| count > most), "more"),
+        ] {
+            if is_wrong {
+                fits = false;
+                if !self.complain(at, |_, value| format!("{value} has {says} {of} than allowed")) {
+                    return false;
+                }
+            }
+        }
+        fits
+    }
+
     fn in_place(&mut self, rule: &InPlace, at: At, parts: Option<&mut Evaluated>) -> Result<bool, Halt> {
         match rule {
             InPlace::Reference(id) => self.refers(*id, at, parts),
@@ -369,18 +387,9 @@ impl<'a, 'b> Check<'a, 'b> {
         mut parts: Option<&mut Evaluated>,
     ) -> Result<bool, Halt> {
         let document = self.document;
-        let mut fits = true;
-        let count = u64::from(document.count(at));
-        for (is_wrong, says) in [
-            (rules.min_properties.is_some_and(|least| count < least), "fewer"),
-            (rules.max_properties.is_some_and(|most| count > most), "more"),
-        ] {
-            if is_wrong {
-                fits = false;
-                if !self.complain(at, |_, value| format!("{value} has {says} properties than allowed")) {
-                    return Ok(false);
-                }
-            }
+        let mut fits = self.count(at, (rules.min_properties, rules.max_properties), "properties");
+        if !fits && !self.goes_on() {
+            return Ok(false);
         }
         let mut unexpected: Vec<Cow<'_, str>> = Vec::new();
         for (order, (name_at, value)) in document.members(at).enumerate() {
@@ -493,18 +502,9 @@ impl<'a, 'b> Check<'a, 'b> {
 
     fn array(&mut self, rules: &ArrayRules, at: At, mut parts: Option<&mut Evaluated>) -> Result<bool, Halt> {
         let document = self.document;
-        let mut fits = true;
-        let count = u64::from(document.count(at));
-        for (is_wrong, says) in [
-            (rules.min_items.is_some_and(|least| count < least), "fewer"),
-            (rules.max_items.is_some_and(|most| count > most), "more"),
-        ] {
-            if is_wrong {
-                fits = false;
-                if !self.complain(at, |_, value| format!("{value} has {says} items than allowed")) {
-                    return Ok(false);
-                }
-            }
+        let mut fits = self.count(at, (rules.min_items, rules.max_items), "items");
+        if !fits && !self.goes_on() {
+            return Ok(false);
         }
         if rules.items.is_some() || !rules.prefix.is_empty() {
             for (index, item) in document.items(at).enumerate() {
