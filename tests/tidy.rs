@@ -7,11 +7,12 @@ use toolyard_tests::guests::root;
 
 /// Who may depend on whom. An arrow that is not here is a decision that has not
 /// been made (`host/docs/decisions/`).
-const EDGES: [(&str, &[&str]); 9] = [
+const EDGES: [(&str, &[&str]); 10] = [
     ("toolyard-protocol", &[]),
     ("toolyard-task", &["toolyard-protocol"]),
     ("toolyard-dispatch", &["toolyard-protocol", "toolyard-task"]),
-    ("toolyard-engine", &["toolyard-task"]),
+    ("toolyard-schema", &["toolyard-protocol"]),
+    ("toolyard-engine", &["toolyard-schema", "toolyard-task"]),
     ("toolyard-store", &["toolyard-task"]),
     ("toolyard-transport", &["toolyard-protocol", "toolyard-dispatch"]),
     ("toolyard", &["toolyard-dispatch", "toolyard-engine", "toolyard-store", "toolyard-transport"]),
@@ -31,10 +32,11 @@ const EDGES: [(&str, &[&str]); 9] = [
 ];
 
 /// What the inner crates do without, so that they build and test in seconds.
-const WITHOUT: [(&str, &[&str]); 5] = [
+const WITHOUT: [(&str, &[&str]); 6] = [
     ("toolyard-protocol", &["tokio", "wasmtime", "rusqlite", "hyper", "uuid"]),
     ("toolyard-task", &["tokio", "wasmtime", "rusqlite", "hyper"]),
     ("toolyard-dispatch", &["wasmtime", "rusqlite", "hyper"]),
+    ("toolyard-schema", &["tokio", "wasmtime", "rusqlite", "hyper"]),
     ("toolyard-store", &["wasmtime", "hyper"]),
     ("toolyard-transport", &["wasmtime", "rusqlite"]),
 ];

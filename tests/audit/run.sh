@@ -16,13 +16,13 @@ fi
 
 for manifest in Cargo.toml plugins/Cargo.toml; do
   echo "$manifest: licences, bans, sources"
-  "$DENY" --manifest-path "$manifest" check --config deny.toml licenses bans sources
+  "$DENY" --manifest-path "$manifest" --config deny.toml check licenses bans sources
 done
 
-if "$DENY" fetch --config deny.toml >/dev/null 2>&1; then
+if "$DENY" --config deny.toml fetch >/dev/null 2>&1; then
   for manifest in Cargo.toml plugins/Cargo.toml; do
     echo "$manifest: advisories"
-    "$DENY" --manifest-path "$manifest" check --config deny.toml advisories
+    "$DENY" --manifest-path "$manifest" --config deny.toml check advisories
   done
 else
   echo "the database of advisories cannot be reached: advisories were NOT checked" >&2

@@ -4,13 +4,13 @@
 use crate::epoch::TICK;
 use crate::gate::Gate;
 use crate::rooms::Rooms;
-use crate::schema::{Budget, Halt, NODE_BYTES, Schema, Verdict, nodes_of};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolyard_schema::{Budget, Halt, NODE_BYTES, Schema, Verdict, nodes_of};
 use toolyard_task::tool::CheckOrder;
 use toolyard_task::wire::RawJson;
 

@@ -3,11 +3,11 @@
 
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::error::Refusal;
-use crate::schema::{Patterns, Schema};
 use crate::settings::Settings;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::sync::Arc;
+use toolyard_schema::{Patterns, Schema};
 use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription, is_uri, param_headers};
 
 /// The most tools of one component.

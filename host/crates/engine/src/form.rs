@@ -6,10 +6,10 @@
 //! Whether a schema has the flat shape that a form may have is the dispatcher's
 //! to say; here it is JSON Schema and no more.
 
-use crate::schema::{Bounds, Budget, Patterns, Schema, Verdict};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use toolyard_schema::{Bounds, Budget, Patterns, Schema, Verdict};
 use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::wire::{RawJson, RpcError};
 

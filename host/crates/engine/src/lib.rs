@@ -48,7 +48,6 @@ mod provider;
 mod reach;
 mod redact;
 mod rooms;
-mod schema;
 mod secret;
 mod settings;
 mod snapshot;

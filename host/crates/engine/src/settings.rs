@@ -2,11 +2,11 @@
 //! nor configuration: the host fills these structs.
 
 use crate::limits::Limits;
-use crate::schema::Bounds;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use toolyard_schema::Bounds;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use super::{Bounds, DIALECT, references};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use toolyard_task::wire::error::clip;
+use toolyard_protocol::error::clip;
 
 /// The number of a schema.
 pub(super) type Id = u32;

@@ -11,7 +11,7 @@ const QUICK_TIME: Duration = Duration::from_millis(1);
 
 /// Why a check ended without a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Halt {
+pub enum Halt {
     /// The budget is spent.
     Spent,
     /// The caller has cancelled or left.
@@ -21,10 +21,10 @@ pub(crate) enum Halt {
 }
 
 /// Decides after each slice of steps whether a check goes on.
-pub(crate) type Look<'a> = dyn FnMut() -> Result<(), Halt> + 'a;
+pub type Look<'a> = dyn FnMut() -> Result<(), Halt> + 'a;
 
 /// The steps that a check may still take.
-pub(crate) struct Budget<'a> {
+pub struct Budget<'a> {
     left: u64,
     limit: Limit<'a>,
 }
@@ -40,11 +40,13 @@ enum Limit<'a> {
 
 impl<'a> Budget<'a> {
     /// A budget for a thread that serves clients.
+    #[must_use]
     pub fn quick() -> Self {
         Self { left: QUICK_STEPS, limit: Limit::Quick { until: None } }
     }
 
     /// So many steps, and not one more.
+    #[must_use]
     pub fn steps(steps: u64) -> Self {
         Self { left: steps, limit: Limit::Quick { until: None } }
     }
@@ -55,12 +57,12 @@ impl<'a> Budget<'a> {
     }
 
     #[cfg(test)]
-    pub fn unlimited() -> Self {
+    pub(crate) fn unlimited() -> Self {
         Self { left: 0, limit: Limit::Unlimited }
     }
 
     /// Takes steps from what is left.
-    pub fn spend(&mut self, steps: u64) -> Result<(), Halt> {
+    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), Halt> {
         match self.left.checked_sub(steps) {
             Some(left) => {
                 self.left = left;
@@ -85,7 +87,7 @@ impl<'a> Budget<'a> {
 
     /// Takes steps for work whose cost depends on more than its length: regular
     /// expressions. Looks at the clock as well.
-    pub fn spend_on_pattern(&mut self, steps: u64) -> Result<(), Halt> {
+    pub(crate) fn spend_on_pattern(&mut self, steps: u64) -> Result<(), Halt> {
         if let Limit::Quick { until } = &mut self.limit {
             let now = Instant::now();
             if now > *until.get_or_insert(now + QUICK_TIME) {

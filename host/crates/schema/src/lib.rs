@@ -1,5 +1,5 @@
-//! JSON Schemas of tools (TL-4, TL-5), compiled once when the plugin is loaded, and
-//! of forms (E-2), compiled when they are asked: JSON Schema 2020-12.
+//! JSON Schema 2020-12 for the schemas of tools (TL-4, TL-5), compiled once when the plugin is
+//! loaded, and of forms (E-2), compiled when a guest asks.
 //!
 //! Schemas come from components and values from clients, and neither is trusted. So no
 //! reference leaves the schema, size, depth and patterns are bounded when it is compiled, and
@@ -15,14 +15,14 @@ mod pattern;
 mod references;
 mod validate;
 
-pub(crate) use budget::{Budget, Halt};
-pub(crate) use document::{NODE_BYTES, nodes_of};
-pub(crate) use pattern::Patterns;
+pub use budget::{Budget, Halt, Look};
+pub use document::{NODE_BYTES, nodes_of};
+pub use pattern::Patterns;
 
 use compile::Rules;
 use document::Document;
 use serde_json::Value;
-use toolyard_task::wire::RawJson;
+use toolyard_protocol::RawJson;
 use validate::Check;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -31,20 +31,22 @@ const QUICK_BYTES: usize = 64 << 10;
 
 /// How large a schema may be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub struct Bounds {
+    /// The largest text, in bytes.
     pub bytes: usize,
     /// How deep it may nest.
     pub depth: usize,
 }
 
 /// A schema that is ready to check values.
-pub(crate) struct Schema {
+pub struct Schema {
     rules: Vec<Rules>,
 }
 
 /// How a check ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
+    /// The value fits the schema.
     Fits,
     /// The complaints, up to five, each with its place.
     Misfit(String),
@@ -64,8 +66,9 @@ impl Schema {
         Ok(Self { rules: compile::compile(&value, bounds, patterns)? })
     }
 
-    /// Checks a value where others wait for the thread; nothing if that takes too long, and
+    /// Checks a value where others wait for the thread; `None` if that takes too long, and
     /// [`Schema::check`] has to be used elsewhere.
+    #[must_use]
     pub fn check_quickly(&self, value: &RawJson) -> Option<Verdict> {
         if value.as_bytes().len() > QUICK_BYTES {
             return None;
@@ -79,7 +82,7 @@ impl Schema {
 
     /// Checks a value with all the steps that it takes.
     #[cfg(test)]
-    pub fn check_whole(&self, value: &RawJson) -> Result<(), String> {
+    fn check_whole(&self, value: &RawJson) -> Result<(), String> {
         match self.check(value, &mut Budget::unlimited()) {
             Ok(Verdict::Fits) => Ok(()),
             Ok(Verdict::Misfit(what)) => Err(what),

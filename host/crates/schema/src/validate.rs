@@ -9,7 +9,7 @@ use super::compile::{ArrayRules, Contains, Id, InPlace, ObjectRules, Rules, Stri
 use super::document::{At, Document, Kind, Number};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use toolyard_task::wire::error::clip;
+use toolyard_protocol::error::clip;
 
 /// How many complaints about one value are listed.
 pub(super) const MAX_COMPLAINTS: usize = 5;

@@ -5,10 +5,10 @@
 
 use super::budget::{Budget, Halt};
 use std::borrow::Cow;
-use toolyard_task::wire::MAX_DEPTH;
+use toolyard_protocol::raw::MAX_DEPTH;
 
-/// The size of a node in bytes: with [`nodes_of`], the memory that a document takes.
-pub(crate) const NODE_BYTES: u64 = size_of::<Node>() as u64;
+/// The size of a node of a document in bytes: with [`nodes_of`], the memory that reading it takes.
+pub const NODE_BYTES: u64 = size_of::<Node>() as u64;
 
 /// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,8 @@ pub(super) struct Unreadable(pub &'static str);
 
 /// At most how many nodes the document of this text has. Counts instead of guessing: a
 /// long string has one node.
-pub(crate) fn nodes_of(text: &str) -> u64 {
+#[must_use]
+pub fn nodes_of(text: &str) -> u64 {
     let separators = text.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
     separators as u64 + 1
 }

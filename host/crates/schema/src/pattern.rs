@@ -23,7 +23,7 @@ const CACHE_BYTES: usize = 64 << 10;
 
 /// The patterns of the schemas of one component: how many different ones there may be, and
 /// how large their automata may be together.
-pub(crate) struct Patterns {
+pub struct Patterns {
     known: HashMap<Box<str>, Arc<Pattern>>,
     most: usize,
     left_bytes: usize,
@@ -31,11 +31,13 @@ pub(crate) struct Patterns {
 
 impl Patterns {
     /// Bounds for one component.
+    #[must_use]
     pub fn of_component() -> Self {
         Self { known: HashMap::new(), most: 512, left_bytes: 4 << 20 }
     }
 
     /// Bounds for the forms that a run asks for at once.
+    #[must_use]
     pub fn of_forms() -> Self {
         Self { known: HashMap::new(), most: 16, left_bytes: 256 << 10 }
     }
