@@ -20,7 +20,8 @@ use toolyard_dispatch::{
     Bounds, Departure, Dispatch, Drained, Observer, Parting, Policy, Rates, Settings, Stores, Weights,
     visible,
 };
-use toolyard_engine::{Compiler, Engine, Limits, PluginReport, PluginState, Plugins, Snapshot};
+use toolyard_engine::{Compiler, Engine, PluginReport, PluginState, Plugins, Snapshot};
+use toolyard_manifest::Limits;
 use toolyard_store::postgres::Place;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;

@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_dispatch::visible;
-use toolyard_engine::{CheckReport, FolderGrant, GrantedBy, LimitRow, Limits, Reach};
+use toolyard_engine::{CheckReport, FolderGrant, Reach};
+use toolyard_manifest::{GrantedBy, LimitRow, Limits};
 
 /// The options of `check`.
 #[derive(Debug, Args)]

@@ -9,7 +9,8 @@ use crate::output::{self, say, tell};
 use clap::Args;
 use std::process::ExitCode;
 use toolyard_dispatch::visible;
-use toolyard_engine::{Limits, PluginReport, PluginState, Plugins, Unit};
+use toolyard_engine::{PluginReport, PluginState, Plugins};
+use toolyard_manifest::{Limits, Unit};
 
 /// The options of `tools`.
 #[derive(Debug, Args)]

@@ -5,7 +5,6 @@ use crate::engine::Engine;
 use crate::error::{LoadError, Refusal};
 use crate::folder;
 use crate::grant::FolderGrant;
-use crate::limits::Limits;
 use crate::plugins::File;
 use crate::reach::{self, Reach};
 use crate::typed::Skipped;
@@ -15,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use toolyard_manifest::Limits;
 use toolyard_task::Digest;
 use toolyard_task::wire::TaskSupport;
 

@@ -3,6 +3,7 @@
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use std::time::{Duration, Instant};
+use toolyard_manifest::{ClockGrant, RandomGrant};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::clocks::{HostMonotonicClock, HostWallClock};
 
@@ -14,45 +15,22 @@ const BEGINNING: Duration = Duration::from_secs(1);
 /// Where fixed randomness begins: any number, the same for ever.
 const SEED: u64 = 0x746f_6f6c_7961_7264;
 
-/// How exact the clocks of a guest are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum ClockGrant {
-    /// They stand still, at the beginning of 1970.
-    #[default]
-    Frozen,
-    /// They move in steps of 100 µs.
-    Coarse,
-    /// As exact as the machine's.
-    Exact,
-}
-
-/// Where a guest's random numbers come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum RandomGrant {
-    /// The same in every run.
-    #[default]
-    Fixed,
-    /// From the machine.
-    Secure,
-}
-
-impl ClockGrant {
-    fn round(self, time: Duration) -> Duration {
-        match self {
-            Self::Frozen => Duration::ZERO,
-            Self::Coarse => {
-                let step = STEP.as_nanos();
-                Duration::from_nanos(u64::try_from(time.as_nanos() / step * step).unwrap_or(u64::MAX))
-            }
-            Self::Exact => time,
+/// The time as a guest with this grant sees it.
+fn rounded(grant: ClockGrant, time: Duration) -> Duration {
+    match grant {
+        ClockGrant::Frozen => Duration::ZERO,
+        ClockGrant::Coarse => {
+            let step = STEP.as_nanos();
+            Duration::from_nanos(u64::try_from(time.as_nanos() / step * step).unwrap_or(u64::MAX))
         }
+        ClockGrant::Exact => time,
     }
+}
 
-    const fn resolution(self) -> Duration {
-        match self {
-            Self::Exact => Duration::from_nanos(1),
-            Self::Coarse | Self::Frozen => STEP,
-        }
+const fn resolution(grant: ClockGrant) -> Duration {
+    match grant {
+        ClockGrant::Exact => Duration::from_nanos(1),
+        ClockGrant::Coarse | ClockGrant::Frozen => STEP,
     }
 }
 
@@ -70,11 +48,11 @@ struct Wall(ClockGrant);
 
 impl HostWallClock for Wall {
     fn resolution(&self) -> Duration {
-        self.0.resolution()
+        resolution(self.0)
     }
 
     fn now(&self) -> Duration {
-        self.0.round(std::time::UNIX_EPOCH.elapsed().unwrap_or_default())
+        rounded(self.0, std::time::UNIX_EPOCH.elapsed().unwrap_or_default())
     }
 }
 
@@ -85,11 +63,11 @@ struct Monotonic {
 
 impl HostMonotonicClock for Monotonic {
     fn resolution(&self) -> u64 {
-        u64::try_from(self.grant.resolution().as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(resolution(self.grant).as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn now(&self) -> u64 {
-        let now = BEGINNING + self.grant.round(self.origin.elapsed());
+        let now = BEGINNING + rounded(self.grant, self.origin.elapsed());
         u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
     }
 }
@@ -101,9 +79,9 @@ mod tests {
     #[test]
     fn clocks_move_as_exactly_as_they_may() {
         let time = Duration::from_nanos(1_234_567);
-        assert_eq!(ClockGrant::Exact.round(time), time);
-        assert_eq!(ClockGrant::Coarse.round(time), Duration::from_micros(1_200));
-        assert_eq!(ClockGrant::Frozen.round(time), Duration::ZERO);
+        assert_eq!(rounded(ClockGrant::Exact, time), time);
+        assert_eq!(rounded(ClockGrant::Coarse, time), Duration::from_micros(1_200));
+        assert_eq!(rounded(ClockGrant::Frozen, time), Duration::ZERO);
         assert_eq!(
             (Wall(ClockGrant::Frozen).now(), Wall(ClockGrant::Exact).now() > time),
             (Duration::ZERO, true)

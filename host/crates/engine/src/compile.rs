@@ -11,7 +11,6 @@ use crate::component::Kind;
 use crate::componentize::componentize;
 use crate::engine::{Engine, config};
 use crate::error::Refusal;
-use crate::limits::Unit;
 use crate::settings::Compiler;
 use rustix::process::{Resource, Rlimit, Signal};
 use std::ffi::OsString;
@@ -22,6 +21,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
+use toolyard_manifest::Unit;
 
 /// Address space of the child beyond what the compilation may use: the program
 /// itself, stacks, and what the allocator reserves for each thread.

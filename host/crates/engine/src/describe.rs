@@ -8,7 +8,9 @@ use serde::Deserialize;
 use std::collections::HashSet;
 use std::sync::Arc;
 use toolyard_schema::{Patterns, Schema};
-use toolyard_task::wire::{Execution, RawJson, TaskSupport, ToolDescription, is_uri, param_headers};
+use toolyard_task::wire::{
+    Execution, RawJson, TaskSupport, ToolDescription, is_tool_name, is_uri, param_headers,
+};
 
 /// The most tools of one component.
 pub(crate) const MAX_TOOLS: usize = 256;
@@ -24,16 +26,6 @@ pub(crate) struct Declared {
     pub description: ToolDescription,
     pub input: Arc<Schema>,
     pub output: Option<Arc<Schema>>,
-}
-
-/// Whether a name is made of what names are made of, its length aside.
-pub(crate) fn is_name(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
-}
-
-/// Whether a tool may be called so (TL-3).
-pub(crate) fn is_tool_name(name: &str) -> bool {
-    (1..=128).contains(&name.len()) && is_name(name)
 }
 
 /// Takes over what the guest said.

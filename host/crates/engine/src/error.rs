@@ -4,6 +4,7 @@
 
 use crate::typed::Skipped;
 use std::time::Duration;
+use toolyard_manifest::ManifestError;
 use toolyard_task::wire::visible;
 
 /// Why the engine does not start.
@@ -203,28 +204,6 @@ pub enum Refusal {
     #[error("the engine failed while loading it: {0}")]
     Internal(String),
 }
-
-/// What is wrong with a manifest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ManifestError {
-    /// The manifest's file name.
-    pub file: String,
-    /// The line, from 1, where it is known.
-    pub line: Option<usize>,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl std::fmt::Display for ManifestError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "the manifest {} line {line}: {}", self.file, self.what),
-            None => write!(f, "the manifest {}: {}", self.file, self.what),
-        }
-    }
-}
-
-impl std::error::Error for ManifestError {}
 
 /// A refusal quotes a component, and the quoted text could steer the terminal that shows it. A
 /// manifest is the operator's own, and its errors have several lines.

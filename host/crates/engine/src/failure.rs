@@ -3,10 +3,10 @@
 //! host and addresses are never part of it.
 
 use crate::limiter::Denied;
-use crate::limits::Limits;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::time::Duration;
+use toolyard_manifest::Limits;
 use toolyard_task::NotPermitted;
 use toolyard_task::wire::error::clip;
 use wasmtime::Trap;

@@ -6,44 +6,20 @@ mod kernel;
 mod overlap;
 mod unlinked;
 
-pub use folders::{FolderGrant, FolderMode};
-pub(crate) use folders::{NamedFolder, OpenFolder, Pins, find, is_guest_path};
+pub use folders::FolderGrant;
+pub(crate) use folders::{OpenFolder, Pins, find};
 pub(crate) use overlap::faults;
 
-use crate::clocks::{ClockGrant, RandomGrant};
-use crate::error::ManifestError;
 use crate::folder::manifest_name;
-use crate::manifest::Manifest;
-use crate::outgoing::{HttpGrant, Injection};
+use crate::outgoing::{HttpGrant, Injection, filled};
 use crate::redact::Redactor;
 use crate::secret::{self, Secret};
 use crate::settings::Settings;
-use crate::sockets::SocketGrant;
 use overlap::SecretFile;
 use std::path::Path;
 use std::sync::Arc;
+use toolyard_manifest::{ClockGrant, Manifest, ManifestError, NamedInjection, RandomGrant, SocketGrant};
 use toolyard_task::{NotPermitted, RunContext};
-
-/// Who grants what a manifest names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum GrantedBy {
-    /// The manifest itself, to every run.
-    #[default]
-    Operator,
-    /// The person who calls, when asked.
-    Person,
-}
-
-impl GrantedBy {
-    /// The word of the manifest.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Operator => "always",
-            Self::Person => "ask",
-        }
-    }
-}
 
 /// What the runs of a plugin may reach.
 #[derive(Debug, Default)]
@@ -85,9 +61,9 @@ impl Grants {
         let folders = find(name, place, &manifest.folders, &settings.private, pins)?;
         let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
         let secrets = secret::find(name, place, &manifest.secrets, &injected, settings.variable)?;
-        let injection = |named: &crate::manifest::NamedInjection| {
+        let injection = |named: &NamedInjection| {
             let headers = named.headers.iter().map(|header| {
-                let value = header.value.filled(&secrets).ok_or_else(|| {
+                let value = filled(&header.value, &secrets).ok_or_else(|| {
                     let what = "with its secrets filled in it is no value of a header";
                     refuse(header.line, format!("`http.inject`: `{}`: {what}", header.name))
                 })?;

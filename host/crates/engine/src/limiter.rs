@@ -5,9 +5,9 @@
 //! which most guests answer with a trap; so the refusal is remembered, and a trap
 //! that follows is reported as the limit that caused it.
 
-use crate::limits::Limits;
 use crate::rooms::Rooms;
 use std::sync::Arc;
+use toolyard_manifest::Limits;
 use wasmtime::ResourceLimiter;
 
 /// The most core instances that a component can be allowed (Python needs 20).

@@ -1,6 +1,6 @@
 //! Outgoing HTTP: what a guest sends by `wasi:http`, through a sender of our own.
 //!
-//! `rules` says which hosts a manifest grants, `permission` decides on one request,
+//! The manifest says which hosts it grants, `permission` decides on one request,
 //! `resolve` finds addresses, `address` tells the public ones from others, `connect`
 //! opens the connection, `send` is the exchange, `body` counts what passes, `inject`
 //! adds headers with secrets.
@@ -19,23 +19,20 @@ mod connect;
 mod inject;
 mod permission;
 pub(crate) mod resolve;
-pub(crate) mod rules;
 mod send;
 
 pub(crate) use connect::Roots;
-pub(crate) use inject::{Injection, Template};
+pub(crate) use inject::{Injection, filled};
 
 use crate::traffic::Traffic;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use resolve::{Resolver, SystemResolver};
-use rules::Rule;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use wasmtime_wasi_http::{
-    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiHttpCtx, WasiHttpHooks,
-};
+use toolyard_manifest::{Rule, is_forbidden};
+use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiHttpCtx, WasiHttpHooks};
 
 /// What headers of one message may take, in memory.
 const FIELD_BYTES: usize = 64 << 10;
@@ -153,7 +150,13 @@ impl WasiHttpHooks for Sender {
     }
 }
 
-/// What is the connection's business and no guest's.
-pub(crate) fn is_forbidden(name: &HeaderName) -> bool {
-    DEFAULT_FORBIDDEN_HEADERS.contains(name) || matches!(*name, header::TE | header::TRAILER)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasmtime_wasi_http::DEFAULT_FORBIDDEN_HEADERS;
+
+    #[test]
+    fn what_wasmtime_forbids_is_forbidden() {
+        assert!(DEFAULT_FORBIDDEN_HEADERS.iter().all(is_forbidden));
+    }
 }

@@ -6,14 +6,13 @@ use crate::compile::{self, Source};
 use crate::component::{self, Kind, Surface};
 use crate::describe::{self, Declared};
 use crate::engine::Engine;
-use crate::error::{ManifestError, Refusal};
+use crate::error::Refusal;
 use crate::exports::Exports;
 use crate::folder::manifest_name;
 use crate::grant::{Grants, Pins};
 use crate::host::Run;
 use crate::invoke;
 use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
-use crate::manifest::{Manifest, ToolOverride};
 use crate::names::{Kind as NameKind, Name, Offer as Offered};
 use crate::pace::Pace;
 use crate::prompt;
@@ -27,10 +26,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use toolyard_manifest::{Manifest, ManifestError, ToolOverride};
 use toolyard_task::Digest;
 use toolyard_task::provider::ProviderSpec;
 use toolyard_task::tool::ToolSpec;
-use toolyard_task::wire::{PromptDescription, ToolDescription};
+use toolyard_task::wire::{PromptDescription, ToolDescription, is_tool_name};
 use wasmtime::component::{Component, InstancePre};
 
 /// A component: compiled, linked, and asked what it offers.
@@ -205,7 +205,7 @@ fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
     let mut shown = Vec::with_capacity(prompts.len());
     for prompt in prompts {
         let name = public(&base.manifest, &prompt.name);
-        if !describe::is_tool_name(&name) {
+        if !is_tool_name(&name) {
             return Err(Refusal::PromptName(name));
         }
         guest_names.insert(name.clone(), prompt.name.as_str().into());
@@ -229,7 +229,7 @@ fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Resu
     let manifest = &base.manifest;
     let given = &declared.description;
     let name = public(manifest, &given.name);
-    if !describe::is_tool_name(&name) {
+    if !is_tool_name(&name) {
         return Err(Refusal::ToolName(name));
     }
     let task_support = said.task_support.unwrap_or_else(|| describe::task_support(given.execution));

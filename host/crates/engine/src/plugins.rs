@@ -2,10 +2,9 @@
 //! name, and building the catalog.
 
 use crate::engine::Engine;
-use crate::error::{LoadError, ManifestError, Refusal};
+use crate::error::{LoadError, Refusal};
 use crate::folder::{self, Scan, Seen, manifest_name};
 use crate::grant::{self, Pins};
-use crate::manifest::{self, Manifest};
 use crate::metrics::Metrics;
 use crate::name_file::{NameFile, Turn};
 use crate::names::{self, Candidate, Kind, Name, Owners};
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use toolyard_manifest::{self as manifest, Manifest, ManifestError};
 use toolyard_task::provider::ProviderSpec;
 use toolyard_task::{Catalog, Provider, Tool};
 

@@ -6,7 +6,7 @@ use crate::describe::{self, DESCRIPTION_BYTES, EXTRA_BYTES, TITLE_BYTES};
 use crate::error::Refusal;
 use std::collections::HashSet;
 use toolyard_task::wire::error::clip;
-use toolyard_task::wire::{PromptArgument, PromptDescription, RawJson};
+use toolyard_task::wire::{PromptArgument, PromptDescription, RawJson, is_tool_name};
 
 /// The most prompts of one component.
 const MAX_PROMPTS: usize = 256;
@@ -25,7 +25,7 @@ pub(crate) fn describe(listed: Vec<wit::Prompt>) -> Result<Vec<PromptDescription
 
 fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
     let wit::Prompt { name, title, description, arguments, icons, meta } = prompt;
-    if !describe::is_tool_name(&name) {
+    if !is_tool_name(&name) {
         return Err(Refusal::PromptName(clip(&name, 140)));
     }
     let refuse = |what: String| Refusal::Prompt { prompt: name.clone(), what };

@@ -1,12 +1,12 @@
 //! Secrets that a manifest names: read from the host's environment or from a file when
 //! the manifest is, and never shown.
 
-use crate::error::ManifestError;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
+use toolyard_manifest::{ManifestError, NamedSecret, Source};
 
 /// What is shorter cannot be told from other text, and so not be kept out of it.
 const LEAST_BYTES: usize = 8;
@@ -61,25 +61,6 @@ impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.mark())
     }
-}
-
-/// Where the value is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// In a variable of the host's environment.
-    Variable(String),
-    /// In a file, from the manifest's folder; a newline at its end is not part of it.
-    File(String),
-}
-
-/// One entry of `[secrets]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NamedSecret {
-    pub name: String,
-    pub source: Source,
-    /// Whether guests see it; if nothing is said, unless it is injected.
-    pub expose: Option<bool>,
-    pub line: Option<usize>,
 }
 
 /// Reads the secrets that `manifest`, a file in `place`, names; `injected` are the names

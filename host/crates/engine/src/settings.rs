@@ -1,11 +1,11 @@
 //! What the host decides about the engine. A library reads neither environment
 //! nor configuration: the host fills these structs.
 
-use crate::limits::Limits;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use toolyard_manifest::Limits;
 use toolyard_schema::Bounds;
 
 const KIB: u64 = 1 << 10;

@@ -1,8 +1,8 @@
 //! What the folder offers at one moment, for the dispatcher and for people.
 
-use crate::limits::Limits;
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_manifest::Limits;
 use toolyard_task::{Catalog, Digest};
 
 /// What is on offer, and how each file fares.

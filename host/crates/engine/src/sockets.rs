@@ -3,13 +3,12 @@
 
 use crate::host::Run;
 use crate::outgoing::address::{self, Kind};
-use crate::outgoing::rules::{self, Host, Hosts};
 use crate::traffic::Traffic;
 use ipnet::IpNet;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use toolyard_manifest::{Host, Hosts, Peer, Protocol, SocketGrant, SocketRule};
 use wasmtime::component::Resource;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{Host as Lookup, HostResolveAddressStream};
@@ -23,103 +22,11 @@ type Stream = wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::ResolveAddre
 /// The most addresses that are remembered for a run.
 const MOST_ADDRESSES: usize = 256;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Protocol {
-    Tcp,
-    Udp,
-}
-
-impl Protocol {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-        }
-    }
-}
-
-/// The other side of a socket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Peer {
-    Name(String),
-    Net(IpNet),
-}
-
-/// One entry of `[sockets]`: one port of these places.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SocketRule {
-    pub peer: Peer,
-    pub port: u16,
-    /// Whether the addresses of the name, or in the network, may be private.
-    pub private: bool,
-}
-
-impl SocketRule {
-    /// Reads `name:port`, `address:port` or `network/length:port`.
-    ///
-    /// # Errors
-    /// What is wrong, in a sentence.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let (place, port) = rules::split_port(text)?;
-        let port = port.ok_or_else(|| format!("`{text}` names no port"))?;
-        let peer = match place.split_once('/') {
-            Some(_) => {
-                let net = place.strip_prefix('[').and_then(|net| net.strip_suffix(']')).unwrap_or(place);
-                Peer::Net(
-                    net.parse().map_err(|_| format!("`{place}` is not a network such as `10.0.0.0/8`"))?,
-                )
-            }
-            None => match Host::parse(place)? {
-                Host::Name(name) => Peer::Name(name),
-                Host::Address(address) => Peer::Net(address.into()),
-            },
-        };
-        Ok(Self { peer, port, private: false })
-    }
-
-    /// Whether an address that the name was resolved to may be given.
-    fn gives(&self, address: IpAddr) -> bool {
-        match &self.peer {
-            Peer::Name(name) => rules::reaches(&Hosts::One(Host::Name(name.clone())), self.private, address),
-            Peer::Net(_) => false,
-        }
-    }
-}
-
-impl fmt::Display for SocketRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.peer {
-            Peer::Name(name) => write!(f, "{name}:{}", self.port),
-            Peer::Net(net) if net.prefix_len() == net.max_prefix_len() => {
-                SocketAddr::new(net.addr(), self.port).fmt(f)
-            }
-            Peer::Net(IpNet::V4(net)) => write!(f, "{net}:{}", self.port),
-            Peer::Net(IpNet::V6(net)) => write!(f, "[{net}]:{}", self.port),
-        }
-    }
-}
-
-/// What `[sockets]` grants.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct SocketGrant {
-    pub tcp: Vec<SocketRule>,
-    pub udp: Vec<SocketRule>,
-}
-
-impl SocketGrant {
-    pub fn is_empty(&self) -> bool {
-        self.tcp.is_empty() && self.udp.is_empty()
-    }
-
-    pub fn of(&self, protocol: Protocol) -> &[SocketRule] {
-        match protocol {
-            Protocol::Tcp => &self.tcp,
-            Protocol::Udp => &self.udp,
-        }
-    }
-
-    fn names(&self, wanted: &str) -> bool {
-        self.tcp.iter().chain(&self.udp).any(|rule| matches!(&rule.peer, Peer::Name(name) if name == wanted))
+/// Whether an address that the name of this rule resolved to may be given.
+fn gives(rule: &SocketRule, address: IpAddr) -> bool {
+    match &rule.peer {
+        Peer::Name(name) => address::reaches(&Hosts::One(Host::Name(name.clone())), rule.private, address),
+        Peer::Net(_) => false,
     }
 }
 
@@ -135,7 +42,7 @@ impl Given {
         let mut any = false;
         for protocol in [Protocol::Tcp, Protocol::Udp] {
             let is_of_name = |rule: &&SocketRule| matches!(&rule.peer, Peer::Name(named) if named == name);
-            for rule in grant.of(protocol).iter().filter(is_of_name).filter(|rule| rule.gives(address)) {
+            for rule in grant.of(protocol).iter().filter(is_of_name).filter(|rule| gives(rule, address)) {
                 if given.len() < MOST_ADDRESSES {
                     given.insert((protocol, rule.port, address));
                     any = true;
@@ -232,8 +139,11 @@ impl Lookup for Run {
     ) -> Result<Resource<Stream>, SocketError> {
         let traffic = self.traffic().clone();
         let is_address = name.parse::<IpAddr>().is_ok();
-        let name =
-            if is_address { name } else { rules::name(&name).map_err(|_| ErrorCode::InvalidArgument)? };
+        let name = if is_address {
+            name
+        } else {
+            toolyard_manifest::host_name(&name).map_err(|_| ErrorCode::InvalidArgument)?
+        };
         if !is_address && !traffic.grants.sockets.names(&name) {
             let manifest = traffic.manifest();
             traffic.refused(format!(
@@ -393,22 +303,5 @@ mod tests {
             !Given::default().may_reach(&grant, Protocol::Tcp, at("93.184.216.34:5432")),
             "of another run"
         );
-    }
-
-    #[test]
-    fn entries_are_read_and_shown() {
-        for text in ["db.example.com:5432", "10.0.0.5:6379", "10.0.0.0/8:1", "[::1]:2", "[fd00::/8]:3"] {
-            assert_eq!(SocketRule::parse(text).expect(text).to_string(), text);
-        }
-        for (text, says) in [
-            ("db.example.com", "no port"),
-            ("10.0.0.0/33:1", "not a network"),
-            ("db.example.com:x", "from 1 to 65535"),
-            ("*.example.com:1", "not the name"),
-            ("a/b:1", "not a network"),
-        ] {
-            let what = SocketRule::parse(text).expect_err(text);
-            assert!(what.contains(says), "{text}: {what}");
-        }
     }
 }

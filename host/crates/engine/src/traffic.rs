@@ -6,12 +6,12 @@ use crate::failure;
 use crate::folder::manifest_name;
 use crate::grant::Grants;
 use crate::host::About;
-use crate::limits::Limits;
 #[cfg(test)]
 use crate::outgoing::HttpGrant;
 use crate::outgoing::Network;
 use crate::sockets::Given;
 use std::sync::{Arc, Mutex, PoisonError};
+use toolyard_manifest::Limits;
 use toolyard_task::RunContext;
 use wasmtime_wasi_http::Error;
 

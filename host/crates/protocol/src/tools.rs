@@ -180,6 +180,18 @@ pub fn text_result(text: &str, is_error: bool) -> RawJson {
     }))
 }
 
+/// Whether a text has only the characters of names of tools (TL-3).
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+/// Whether it is a valid name of a tool: 1 to 128 of those characters (TL-3).
+#[must_use]
+pub fn is_tool_name(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && is_name(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,7 +59,9 @@ pub mod wire {
     pub use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
     pub use toolyard_protocol::stateless::param_headers::param_headers;
     pub use toolyard_protocol::tasks::{TaskStatus, TaskView};
-    pub use toolyard_protocol::tools::{Execution, RequestedTtl, TaskSupport, ToolDescription, text_result};
+    pub use toolyard_protocol::tools::{
+        Execution, RequestedTtl, TaskSupport, ToolDescription, is_name, is_tool_name, text_result,
+    };
     pub use toolyard_protocol::uri_template::UriRange;
     pub use toolyard_protocol::visible;
     pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext};

@@ -8,55 +8,23 @@
 //! plugin is refused until the operator says that this one is meant: the other one may be
 //! there because a guest, or another user, has put it there.
 
+use super::kernel;
 use super::unlinked::{self, Identity, identity, plain, trail};
-use super::{GrantedBy, kernel};
-use crate::error::ManifestError;
 use crate::settings::{Protected, Scope};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use toolyard_manifest::{FolderMode, GrantedBy, ManifestError, NamedFolder};
 use toolyard_task::Wanted;
 use toolyard_task::permission::Access;
 use wasmtime_wasi::FsPerms;
 use wasmtime_wasi::filesystem::{Dir, OpenMode};
 
-/// What a guest may do in a folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FolderMode {
-    /// List and read.
-    Read,
-    /// And create, change and delete.
-    Write,
-}
-
-impl FolderMode {
-    /// The word of the manifest.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
+/// What its mode lets a guest do, for wasmtime.
+fn permissions(mode: FolderMode) -> (FsPerms, OpenMode) {
+    match mode {
+        FolderMode::Read => (FsPerms::ReadOnly, OpenMode::READ),
+        FolderMode::Write => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
     }
-
-    fn permissions(self) -> (FsPerms, OpenMode) {
-        match self {
-            Self::Read => (FsPerms::ReadOnly, OpenMode::READ),
-            Self::Write => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
-        }
-    }
-}
-
-/// One entry of `[fs]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NamedFolder {
-    /// Where the guest sees it.
-    pub guest: String,
-    /// Where it is, from the manifest's folder.
-    pub path: String,
-    pub mode: FolderMode,
-    pub by: GrantedBy,
-    /// The manifest's line, for complaints.
-    pub line: Option<usize>,
 }
 
 /// A folder that was found.
@@ -149,16 +117,6 @@ impl Pins {
     }
 }
 
-/// Whether a guest may see a folder under this name: absolute and normalised, so
-/// that no two names mean one place.
-pub(crate) fn is_guest_path(path: &str) -> bool {
-    const LONGEST: usize = 1 << 10;
-    let Some(rest) = path.strip_prefix('/') else { return false };
-    path.len() <= LONGEST
-        && !path.contains(['\0', '\\'])
-        && (rest.is_empty() || rest.split('/').all(|part| !matches!(part, "" | "." | "..")))
-}
-
 /// Finds and opens the folders that `manifest`, a file in `place`, names.
 ///
 /// # Errors
@@ -220,7 +178,7 @@ fn open(
     if let Some(fault) = kernel::fault(&handle, &host, &above) {
         return Err(fault);
     }
-    let (perms, mode) = named.mode.permissions();
+    let (perms, mode) = permissions(named.mode);
     if named.by == GrantedBy::Person && host.to_str().is_none() {
         // What a person says is kept for the folder by its name.
         return Err("cannot be asked for: its whole path is not UTF-8".to_owned());
@@ -272,18 +230,6 @@ impl OpenFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn guest_paths_are_absolute_and_normalised() {
-        for path in ["/", "/data", "/a/b.c", "/..a", "/with space"] {
-            assert!(is_guest_path(path), "{path}");
-        }
-        for path in ["", "data", "./data", "/data/", "//", "/a//b", "/a/./b", "/a/..", "/..", "/a\0", "/a\\b"]
-        {
-            assert!(!is_guest_path(path), "{path:?}");
-        }
-        assert!(!is_guest_path(&format!("/{}", "x".repeat(1 << 10))));
-    }
 
     #[test]
     fn folders_are_looked_for_beside_the_manifest() {

@@ -5,13 +5,12 @@
 //! was granted first: the inner one may not be what it seems. Two grants of the very same folder
 //! are allowed, because a guest cannot replace a folder from inside it.
 
-use super::folders::{FolderMode, OpenFolder, fault};
+use super::folders::{OpenFolder, fault};
 use super::{Grants, unlinked};
-use crate::error::ManifestError;
 use crate::folder::manifest_name;
-use crate::secret::{NamedSecret, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
+use toolyard_manifest::{FolderMode, ManifestError, NamedSecret, Source};
 use unlinked::Identity;
 
 /// The file of a secret.

@@ -3,6 +3,7 @@
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use toolyard_manifest::{Host, Hosts};
 
 /// What kind of place an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,9 +155,24 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
+/// Whether a grant of these hosts covers an address that one of them resolved to.
+pub(crate) fn reaches(hosts: &Hosts, private: bool, address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    if let Hosts::One(Host::Address(named)) = hosts {
+        return *named == address;
+    }
+    match kind(address) {
+        Kind::Public => true,
+        Kind::Metadata => false,
+        Kind::Loopback => private || matches!(hosts, Hosts::One(Host::Name(name)) if name == "localhost"),
+        Kind::Private(_) => private,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toolyard_manifest::Written;
 
     #[test]
     fn every_kind_of_address_is_told_apart() {
@@ -258,6 +274,41 @@ mod tests {
             for address in addresses {
                 let found = kind(address.parse().expect("an address"));
                 assert_eq!(found.word(), kind_word, "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn private_addresses_are_reached_only_by_who_named_them() {
+        let address = |text: &str| text.parse::<IpAddr>().expect(text);
+        let rule = |entry: &str| (Written::parse(entry).expect(entry).hosts, false);
+        let open = |entry: &str| (rule(entry).0, true);
+        for ((hosts, private), reached, not) in [
+            (
+                rule("example.com"),
+                &["93.184.216.34"][..],
+                &["10.0.0.1", "127.0.0.1", "::1", "169.254.169.254"][..],
+            ),
+            (rule("*"), &["1.1.1.1"], &["192.168.1.1", "127.0.0.1", "fd00::1", "::ffff:10.0.0.1"]),
+            (
+                rule("localhost"),
+                &["127.0.0.1", "::1", "127.0.0.9"],
+                &["10.0.0.1", "169.254.169.254", "0.0.0.0"],
+            ),
+            (
+                open("intranet.corp"),
+                &["10.0.0.1", "127.0.0.1", "fe80::1", "1.1.1.1"],
+                &["169.254.169.254", "fd00:ec2::254"],
+            ),
+            (rule("10.0.0.5"), &["10.0.0.5", "::ffff:10.0.0.5"], &["10.0.0.6", "1.1.1.1"]),
+            (rule("169.254.169.254"), &["169.254.169.254"], &["169.254.169.253"]),
+            (rule("*.localhost"), &["1.1.1.1"], &["127.0.0.1"]),
+        ] {
+            for text in reached {
+                assert!(reaches(&hosts, private, address(text)), "{} reaches {text}", hosts);
+            }
+            for text in not {
+                assert!(!reaches(&hosts, private, address(text)), "{} does not reach {text}", hosts);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Connections: to the first of the addresses that answers, and TLS over it, with a
 //! certificate for the name that was asked for.
 
-use super::rules::{Host, Scheme, Target};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use std::io::{self, ErrorKind};
@@ -13,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use toolyard_manifest::{Host, Scheme, Target};
 use wasmtime_wasi_http::Error;
 
 /// The most addresses of a name that are tried.

@@ -1,61 +1,16 @@
 //! Headers with secrets, which the host adds to requests for one named host. The guest
 //! neither sees nor chooses them.
 
-use super::rules::{Host, Hosts, Scheme, Target, Written};
 use crate::secret::Secret;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use toolyard_manifest::{Host, Hosts, Scheme, Target, Template, Written};
 
-/// A value with the names of secrets in braces.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Template(Vec<Part>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
-    Text(String),
-    Secret(String),
-}
-
-impl Template {
-    /// # Errors
-    /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('{') {
-            let (name, after) = after.split_once('}').ok_or("has a `{` without a `}`")?;
-            parts.extend([Part::Text(before.to_owned()), Part::Secret(name.to_owned())]);
-            rest = after;
-        }
-        if rest.contains('}') {
-            return Err("has a `}` without a `{`".to_owned());
-        }
-        parts.push(Part::Text(rest.to_owned()));
-        Ok(Self(parts))
-    }
-
-    /// The secrets that it names.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|part| match part {
-            Part::Secret(name) => Some(name.as_str()),
-            Part::Text(_) => None,
-        })
-    }
-
-    /// The value, which shows nothing of itself; none if it is no header.
-    pub fn filled(&self, secrets: &[Secret]) -> Option<HeaderValue> {
-        let mut text = String::new();
-        for part in &self.0 {
-            match part {
-                Part::Text(plain) => text.push_str(plain),
-                Part::Secret(name) => {
-                    text.push_str(secrets.iter().find(|secret| secret.name() == name)?.reveal());
-                }
-            }
-        }
-        let mut value = HeaderValue::try_from(text).ok()?;
-        value.set_sensitive(true);
-        Some(value)
-    }
+/// The value of a header, which does not show itself; none if it cannot be one.
+pub(crate) fn filled(template: &Template, secrets: &[Secret]) -> Option<HeaderValue> {
+    let secret = |name: &str| secrets.iter().find(|secret| secret.name() == name).map(Secret::reveal);
+    let mut value = HeaderValue::try_from(template.filled(secret)?).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 /// The headers for one host.
@@ -104,12 +59,12 @@ mod tests {
     fn a_template_is_filled_and_shows_nothing() {
         let template = Template::parse("Bearer {KEY}!").expect("fine");
         assert_eq!(template.secrets().collect::<Vec<_>>(), ["KEY"]);
-        let value = template.filled(&[secret()]).expect("a header");
+        let value = filled(&template, &[secret()]).expect("a header");
         assert_eq!(value.as_bytes(), b"Bearer k-12345678!");
         assert!(!format!("{value:?}").contains("k-123"), "{value:?}");
-        assert!(template.filled(&[]).is_none());
+        assert!(filled(&template, &[]).is_none());
         let broken = Secret::new("KEY", "a line\r\nX-Other: 1").expect("long enough");
-        assert!(template.filled(&[broken]).is_none(), "no second header");
+        assert!(filled(&template, &[broken]).is_none(), "no second header");
         for wrong in ["{KEY", "KEY}", "{A}{"] {
             assert!(Template::parse(wrong).is_err(), "{wrong}");
         }

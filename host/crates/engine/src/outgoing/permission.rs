@@ -1,11 +1,10 @@
 //! The decision on one request.
 
 use super::address::{self, Kind};
-use super::rules::{Rule, Target};
-use crate::grant::GrantedBy;
 use crate::traffic::Traffic;
 use http::Method;
 use std::net::IpAddr;
+use toolyard_manifest::{GrantedBy, Rule, Target};
 use toolyard_task::Wanted;
 use wasmtime_wasi_http::Error;
 
@@ -26,7 +25,9 @@ impl Permit {
         mut found: Vec<IpAddr>,
     ) -> Result<Vec<IpAddr>, Error> {
         let first = found.first().copied();
-        found.retain(|address| self.0.iter().any(|rule| rule.reaches(*address)));
+        found.retain(|address| {
+            self.0.iter().any(|rule| address::reaches(&rule.written.hosts, rule.private, *address))
+        });
         let Some(refused) = first.filter(|_| found.is_empty()) else { return Ok(found) };
         let (kind, manifest) = (address::kind(refused), traffic.manifest());
         let remedy = match kind {

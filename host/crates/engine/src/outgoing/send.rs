@@ -3,7 +3,6 @@
 
 use super::body::{Received, Sent};
 use super::permission::{self, Permit};
-use super::rules::{Host, Target};
 use super::{Exchanged, Rest, connect};
 use crate::traffic::Traffic;
 use bytes::Bytes;
@@ -24,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
+use toolyard_manifest::{Host, Target};
 use wasmtime_wasi_http::{Error, RequestOptions};
 
 /// What the head of a response may take.

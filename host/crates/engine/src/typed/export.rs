@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use toolyard_schema::Patterns;
-use toolyard_task::wire::{RawJson, TaskSupport, ToolDescription};
+use toolyard_task::wire::{RawJson, TaskSupport, ToolDescription, is_tool_name};
 use wasmtime::Engine;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex};
@@ -155,7 +155,7 @@ fn tool(
     if found.func.async_() {
         return Err("it is asynchronous, which is not of WASI 0.2".to_owned());
     }
-    if !describe::is_tool_name(&name) {
+    if !is_tool_name(&name) {
         return Err(format!(
             "`{}` cannot be the name of a tool",
             toolyard_task::wire::error::clip(&name, 140)

@@ -3,7 +3,8 @@
 
 use crate::kit::{Folder, call, engine, error, ok, settings, state, why};
 use std::sync::Arc;
-use toolyard_engine::{Engine, FolderMode, PluginState, Reach};
+use toolyard_engine::{Engine, PluginState, Reach};
+use toolyard_manifest::FolderMode;
 use toolyard_task::Catalog;
 
 const READ: &str = "[fs]\n\"/data\" = { path = \"./data\", mode = \"read\" }\n";

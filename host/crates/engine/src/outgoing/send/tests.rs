@@ -1,9 +1,6 @@
 use super::*;
-use crate::grant::GrantedBy;
 use crate::invoke::Nobody;
-use crate::limits::Limits;
 use crate::outgoing::resolve::Resolver;
-use crate::outgoing::rules::{Rule, Written};
 use crate::outgoing::{HttpGrant, Network, Outgoing, Roots};
 use async_trait::async_trait;
 use http_body_util::{Empty, Full};
@@ -13,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use toolyard_manifest::{GrantedBy, Limits, Rule, Written};
 use toolyard_task::TaskId;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
 use wasmtime_wasi_http::WasiHttpHooks as _;

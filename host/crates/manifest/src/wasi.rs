@@ -2,8 +2,29 @@
 
 use super::Manifest;
 use super::read::Section;
-use crate::clocks::{ClockGrant, RandomGrant};
 use crate::error::ManifestError;
+
+/// How exact the clocks of a guest are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClockGrant {
+    /// They stand still, at the beginning of 1970.
+    #[default]
+    Frozen,
+    /// They move in steps of 100 µs.
+    Coarse,
+    /// As exact as the machine's.
+    Exact,
+}
+
+/// Where a guest's random numbers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RandomGrant {
+    /// The same in every run.
+    #[default]
+    Fixed,
+    /// From the machine.
+    Secure,
+}
 
 impl Manifest {
     /// Reads the section.

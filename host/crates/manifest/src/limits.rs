@@ -1,8 +1,12 @@
 //! What one run may use: one table of limits, from which the manifest's keys, the
 //! listing of `toolyard tools --limits` and the sentences of errors are made.
 
+use crate::Manifest;
+use crate::error::ManifestError;
+use crate::read::{Entry, Section};
 use bytesize::ByteSize;
 use jiff::SignedDuration;
+use std::sync::Arc;
 use std::time::Duration;
 use toolyard_task::tool::ReportBounds;
 
@@ -76,7 +80,8 @@ impl LimitRow {
 
 impl Limits {
     /// Those of them that are kept where the run is heard.
-    pub(crate) const fn reports(&self) -> ReportBounds {
+    #[must_use]
+    pub const fn reports(&self) -> ReportBounds {
         ReportBounds {
             log_bytes: self.log,
             logs_per_second: self.log_rate,
@@ -194,6 +199,58 @@ limits! {
         "The body of one response to it.";
     http_time: Duration = "http-time", Time, 60 * SECOND, 1 => YEAR,
         "One exchange, from the name's resolution to the end of the response.";
+}
+
+/// What counts over all runs of a plugin and so is no limit of a run.
+const OF_PLUGINS: [&str; 2] = ["concurrency", "queue"];
+
+impl Manifest {
+    /// Reads the section of the plugin.
+    pub(crate) fn read_limits(&mut self, section: &Section<'_>) -> Result<(), ManifestError> {
+        let mut limits = (*self.limits).clone();
+        for entry in section.entries() {
+            match entry.key() {
+                "concurrency" => self.concurrency = Some(count(&entry, 1)?),
+                "queue" => self.queue = Some(count(&entry, 0)?),
+                _ => set(&mut limits, &entry, &OF_PLUGINS)?,
+            }
+        }
+        self.limits = Arc::new(limits);
+        Ok(())
+    }
+}
+
+/// Reads the section of a tool; what it does not say is as for its plugin.
+pub(crate) fn of_tool(section: &Section<'_>, plugin: &Limits) -> Result<Limits, ManifestError> {
+    let mut limits = plugin.clone();
+    for entry in section.entries() {
+        if OF_PLUGINS.contains(&entry.key()) {
+            return Err(entry.error("counts all runs of the plugin; set it in its `[limits]`".to_owned()));
+        }
+        set(&mut limits, &entry, &[])?;
+    }
+    Ok(limits)
+}
+
+fn count(entry: &Entry<'_>, least: u64) -> Result<u32, ManifestError> {
+    entry.number(least, u64::from(u32::MAX)).map(|number| number as u32)
+}
+
+fn set(limits: &mut Limits, entry: &Entry<'_>, others: &[&str]) -> Result<(), ManifestError> {
+    let Some(row) = Limits::ROWS.iter().find(|row| row.key == entry.key()) else {
+        let keys: Vec<&str> = Limits::ROWS.iter().map(|row| row.key).chain(others.iter().copied()).collect();
+        return Err(entry.unknown(&keys));
+    };
+    row.set(limits, figure(row, entry)?);
+    Ok(())
+}
+
+fn figure(row: &LimitRow, entry: &Entry<'_>) -> Result<u64, ManifestError> {
+    match row.unit {
+        Unit::Bytes => entry.size(row.least, row.most),
+        Unit::Count => entry.number(row.least, row.most),
+        Unit::Time => entry.duration().map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+    }
 }
 
 #[cfg(test)]

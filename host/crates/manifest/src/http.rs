@@ -1,12 +1,14 @@
 //! `[http]`: which hosts requests may go to, and the headers that the host adds.
 
+pub(crate) mod rules;
+pub(crate) mod template;
+
 use super::read::{Entry, Section};
+use crate::GrantedBy;
 use crate::error::ManifestError;
-use crate::grant::GrantedBy;
-use crate::outgoing::Template;
-use crate::outgoing::is_forbidden;
-use crate::outgoing::rules::{Host, Hosts, Rule, Scheme, Target, Written};
 use http::{HeaderName, Method, header};
+use rules::{Host, Hosts, Rule, Scheme, Target, Written};
+use template::Template;
 
 /// The most entries of one list.
 const MOST: usize = 256;
@@ -14,8 +16,10 @@ const MOST_HEADERS: usize = 32;
 
 /// The section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct NamedHttp {
+pub struct NamedHttp {
+    /// `allow`: where requests may go.
     pub rules: Vec<Rule>,
+    /// `inject`: headers with secrets, by host.
     pub injections: Vec<NamedInjection>,
     /// `idempotency-key`: whether POST and PATCH of tasks carry one.
     pub keyed: bool,
@@ -23,14 +27,19 @@ pub(crate) struct NamedHttp {
 
 /// Headers for one host, with their secrets by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NamedInjection {
+pub struct NamedInjection {
+    /// The host, as the manifest names it.
     pub written: Written,
+    /// Its headers.
     pub headers: Vec<NamedHeader>,
 }
 
+/// One header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NamedHeader {
+pub struct NamedHeader {
+    /// Its name.
     pub name: HeaderName,
+    /// Its value, with secrets by name.
     pub value: Template,
     /// The manifest's line, for complaints.
     pub line: Option<usize>,
@@ -42,6 +51,24 @@ impl NamedHttp {
         let headers = self.injections.iter().flat_map(|injection| &injection.headers);
         headers.flat_map(|header| header.value.secrets().map(move |name| (name, header)))
     }
+}
+
+/// Whether a header belongs to the connection, so that neither a guest nor a manifest sets it: those
+/// that wasmtime forbids, `te` and `trailer`.
+#[must_use]
+pub fn is_forbidden(name: &HeaderName) -> bool {
+    const OTHERS: [&str; 3] = ["keep-alive", "proxy-connection", "http2-settings"];
+    matches!(
+        *name,
+        header::CONNECTION
+            | header::PROXY_AUTHENTICATE
+            | header::PROXY_AUTHORIZATION
+            | header::TRANSFER_ENCODING
+            | header::UPGRADE
+            | header::HOST
+            | header::TE
+            | header::TRAILER
+    ) || OTHERS.contains(&name.as_str())
 }
 
 /// Reads the section.

@@ -2,10 +2,31 @@
 
 use super::read::{Entry, Section};
 use crate::error::ManifestError;
-use crate::secret::{NamedSecret, Source};
 
 const MOST: usize = 64;
 const NAME_BYTES: usize = 128;
+
+/// Where the value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// In a variable of the host's environment.
+    Variable(String),
+    /// In a file, from the manifest's folder; a newline at its end is not part of it.
+    File(String),
+}
+
+/// One entry of `[secrets]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSecret {
+    /// Its name.
+    pub name: String,
+    /// Where its value is.
+    pub source: Source,
+    /// Whether guests see it; if nothing is said, unless it is injected.
+    pub expose: Option<bool>,
+    /// The line of the manifest, for errors.
+    pub line: Option<usize>,
+}
 
 /// Reads the section.
 pub(super) fn secrets(section: &Section<'_>) -> Result<Vec<NamedSecret>, ManifestError> {

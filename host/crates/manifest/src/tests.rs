@@ -1,5 +1,4 @@
 use super::*;
-use crate::grant::FolderMode;
 use toolyard_task::wire::{RawJson, TaskSupport};
 
 fn parse(text: &str) -> Result<Manifest, ManifestError> {

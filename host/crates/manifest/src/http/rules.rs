@@ -1,22 +1,24 @@
 //! Which hosts a manifest grants: `[scheme://]host[:port]`, and what that covers.
 //!
-//! Names are compared as lower-case ASCII without a trailing dot. What a name
-//! resolves to is another question: [`Rule::reaches`].
+//! Names are compared as lower-case ASCII without a trailing dot. Which addresses
+//! a name may resolve to is the business of the one who connects.
 
-use super::address::{self, Kind};
-use crate::grant::GrantedBy;
+use crate::GrantedBy;
 use http::{Method, Uri};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The two that there are.
+/// The scheme of a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Scheme {
+pub enum Scheme {
+    /// `http`.
     Http,
+    /// `https`.
     Https,
 }
 
 impl Scheme {
+    /// The scheme as it stands in a URI.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -24,6 +26,7 @@ impl Scheme {
         }
     }
 
+    /// The port that it has unless a URI says another.
     pub const fn port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -31,6 +34,7 @@ impl Scheme {
         }
     }
 
+    /// The scheme of this name, in any case.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Http, Self::Https].into_iter().find(|scheme| scheme.as_str().eq_ignore_ascii_case(name))
     }
@@ -38,8 +42,10 @@ impl Scheme {
 
 /// One host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Host {
+pub enum Host {
+    /// A name of the DNS, in lower case and without a final dot.
     Name(String),
+    /// An address; an IPv4 address never as IPv6.
     Address(IpAddr),
 }
 
@@ -69,7 +75,7 @@ impl fmt::Display for Host {
 }
 
 /// A name of the DNS, in the one form in which names are compared.
-pub(crate) fn name(text: &str) -> Result<String, String> {
+pub fn name(text: &str) -> Result<String, String> {
     if !text.is_ascii() {
         return Err(format!("`{text}` is not ASCII; write the name as it stands in the DNS, with `xn--`"));
     }
@@ -91,7 +97,7 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
 
 /// Which hosts a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Hosts {
+pub enum Hosts {
     /// `*`: every host that is public.
     Any,
     /// `*.example.com`: every name below it, and not itself.
@@ -136,9 +142,12 @@ impl fmt::Display for Hosts {
 
 /// `[scheme://]host[:port]`, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Written {
+pub struct Written {
+    /// The scheme; both, if absent.
     pub scheme: Option<Scheme>,
+    /// The hosts.
     pub hosts: Hosts,
+    /// The port; that of the scheme, if absent.
     pub port: Option<u16>,
 }
 
@@ -178,7 +187,8 @@ pub(crate) fn split_port(text: &str) -> Result<(&str, Option<u16>), String> {
 
 /// One entry of `[http] allow`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub struct Rule {
+    /// The place, as the manifest names it.
     pub written: Written,
     /// None means all of them.
     pub methods: Vec<Method>,
@@ -190,9 +200,12 @@ pub(crate) struct Rule {
 
 /// Where a request goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub struct Target {
+    /// The scheme.
     pub scheme: Scheme,
+    /// The host.
     pub host: Host,
+    /// The port.
     pub port: u16,
 }
 
@@ -257,25 +270,6 @@ impl Rule {
     /// Whether it grants this method.
     pub fn has_method(&self, method: &Method) -> bool {
         self.methods.is_empty() || self.methods.contains(method)
-    }
-
-    /// Whether an address that its host resolved to, or is, may be connected to.
-    pub fn reaches(&self, address: IpAddr) -> bool {
-        reaches(&self.written.hosts, self.private, address)
-    }
-}
-
-/// Whether a grant of these hosts covers an address that one of them resolved to.
-pub(crate) fn reaches(hosts: &Hosts, private: bool, address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    if let Hosts::One(Host::Address(named)) = hosts {
-        return *named == address;
-    }
-    match address::kind(address) {
-        Kind::Public => true,
-        Kind::Metadata => false,
-        Kind::Loopback => private || matches!(hosts, Hosts::One(Host::Name(name)) if name == "localhost"),
-        Kind::Private(_) => private,
     }
 }
 

@@ -4,6 +4,7 @@
 //! Nothing in it is ever silently ignored: unknown keys are errors, and so are
 //! sections that this version does not carry out yet.
 
+mod error;
 mod folders;
 mod http;
 mod limits;
@@ -14,28 +15,33 @@ mod sockets;
 mod tools;
 mod wasi;
 
-use crate::clocks::{ClockGrant, RandomGrant};
-use crate::error::ManifestError;
-use crate::grant::{GrantedBy, NamedFolder};
-use crate::limits::Limits;
-use crate::secret::NamedSecret;
-use crate::sockets::SocketGrant;
-pub(crate) use http::{NamedHttp, NamedInjection};
+pub use error::ManifestError;
+pub use folders::{FolderMode, NamedFolder};
+pub use http::rules::{Host, Hosts, Rule, Scheme, Target, Written, name as host_name};
+pub use http::template::Template;
+pub use http::{NamedHeader, NamedHttp, NamedInjection, is_forbidden};
+pub use limits::{LimitRow, Limits, Unit};
+pub use secrets::{NamedSecret, Source};
+pub use sockets::{Peer, Protocol, SocketGrant, SocketRule};
+pub use tools::ToolOverride;
+pub use wasi::{ClockGrant, RandomGrant};
+
 use read::{Entry, Section};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-pub(crate) use tools::ToolOverride;
 use toolyard_task::Durability;
 use toolyard_task::wire::UriRange;
 
 /// The largest manifest, in bytes.
-pub(crate) const MAX_BYTES: u64 = 256 << 10;
+pub const MAX_BYTES: u64 = 256 << 10;
 
 /// A manifest, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Manifest {
+pub struct Manifest {
+    /// Whether the plugin is loaded.
     pub enabled: bool,
+    /// A text before the name of each of its tools, with a `_` between.
     pub prefix: Option<String>,
     /// Of a run of the plugin; a tool may have its own.
     pub limits: Arc<Limits>,
@@ -43,21 +49,31 @@ pub(crate) struct Manifest {
     pub concurrency: Option<u32>,
     /// How many tasks of the plugin may wait for their turn.
     pub queue: Option<u32>,
+    /// Environment variables of its runs, by name and value.
     pub env: Vec<(String, String)>,
+    /// `[fs]`: folders that its runs may use.
     pub folders: Vec<NamedFolder>,
+    /// `[http]`: hosts of outgoing requests.
     pub http: NamedHttp,
+    /// `[sockets]`: peers of raw sockets.
     pub sockets: SocketGrant,
+    /// `[secrets]`: where to find the values of its secrets.
     pub secrets: Vec<NamedSecret>,
+    /// How exact its clocks are.
     pub clock: ClockGrant,
+    /// The source of its random numbers.
     pub random: RandomGrant,
     /// The URIs that its resources may have; any, if absent.
     pub uris: Option<Vec<UriRange>>,
+    /// The poll interval that clients are told for its tasks.
     pub poll_interval: Option<Duration>,
+    /// The text that a model gets as soon as a task is created.
     pub immediate_response: Option<String>,
     /// How long its calls are waited for before they become tasks.
     pub inline_for: Option<Duration>,
     /// What becomes of its tasks when their host is gone.
     pub durability: Option<Durability>,
+    /// `[tools.NAME]`: settings of single tools, by name.
     pub tools: BTreeMap<String, ToolOverride>,
 }
 
@@ -171,6 +187,27 @@ impl Manifest {
     }
 }
 
+/// Who grants what a manifest names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GrantedBy {
+    /// The manifest itself, to every run.
+    #[default]
+    Operator,
+    /// The person who calls, when asked.
+    Person,
+}
+
+impl GrantedBy {
+    /// The word of the manifest.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "always",
+            Self::Person => "ask",
+        }
+    }
+}
+
 /// Reads who grants something: `"always"` or `"ask"`.
 fn granted_by(entry: &Entry<'_>) -> Result<GrantedBy, ManifestError> {
     [GrantedBy::Operator, GrantedBy::Person]
@@ -181,7 +218,7 @@ fn granted_by(entry: &Entry<'_>) -> Result<GrantedBy, ManifestError> {
 
 fn prefix(entry: &Entry<'_>) -> Result<String, ManifestError> {
     let prefix = entry.text()?;
-    let fits = (1..=64).contains(&prefix.len()) && crate::describe::is_name(prefix);
+    let fits = (1..=64).contains(&prefix.len()) && toolyard_task::wire::is_name(prefix);
     if fits {
         Ok(prefix.to_owned())
     } else {

@@ -11,12 +11,18 @@ use toolyard_task::{Durability, Rate};
 
 /// What it says of one tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct ToolOverride {
+pub struct ToolOverride {
+    /// Whether clients see the tool.
     pub enabled: Option<bool>,
+    /// Whether it may be called as a task, in place of what the guest says.
     pub task_support: Option<TaskSupport>,
+    /// Its title, in place of the guest's.
     pub title: Option<String>,
+    /// Its description, in place of the guest's.
     pub description: Option<String>,
+    /// Its annotations, in place of the guest's.
     pub annotations: Option<RawJson>,
+    /// How often it may be called.
     pub rate: Option<Rate>,
     /// In place of the plugin's.
     pub inline_for: Option<Duration>,

@@ -1,8 +1,7 @@
 //! `[http]`, `[sockets]` and `[secrets]`.
 
 use super::*;
-use crate::outgoing::rules::Scheme;
-use crate::secret::Source;
+
 use ::http::Method;
 
 fn parse(text: &str) -> Result<Manifest, ManifestError> {
