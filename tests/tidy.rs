@@ -7,7 +7,7 @@ use toolyard_tests::guests::root;
 
 /// Who may depend on whom. An arrow that is not here is a decision that has not
 /// been made (`host/docs/decisions/`).
-const EDGES: [(&str, &[&str]); 11] = [
+const EDGES: [(&str, &[&str]); 12] = [
     ("toolyard-protocol", &[]),
     ("toolyard-task", &["toolyard-protocol"]),
     ("toolyard-dispatch", &["toolyard-protocol", "toolyard-task"]),
@@ -27,11 +27,24 @@ const EDGES: [(&str, &[&str]); 11] = [
         ],
     ),
     ("toolyard-tests", &[]),
+    // Has the readers of foreign data that the fuzzer and the counter of instructions run.
+    (
+        "toolyard-readers",
+        &[
+            "toolyard-protocol",
+            "toolyard-task",
+            "toolyard-dispatch",
+            "toolyard-manifest",
+            "toolyard-schema",
+            "toolyard-transport",
+        ],
+    ),
     // Counts the instructions of each by itself.
     (
         "toolyard-load",
         &[
             "toolyard-tests",
+            "toolyard-readers",
             "toolyard-protocol",
             "toolyard-task",
             "toolyard-dispatch",

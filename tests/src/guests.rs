@@ -52,3 +52,17 @@ fn built(path: PathBuf, how: &str) -> PathBuf {
     assert!(path.exists(), "{} is not there: run `{how}` first", path.display());
     path
 }
+
+/// The guest `hostile_resources` that is hostile in this way.
+///
+/// # Panics
+/// If it has not been built.
+#[must_use]
+pub fn hostile_resources(choice: u8) -> Vec<u8> {
+    const MARK: &[u8] = b"hostile-resources-no";
+    let mut bytes = std::fs::read(fixture("hostile_resources")).expect("built");
+    let at =
+        bytes.windows(MARK.len()).position(|window| window == MARK).expect("it has the mark") + MARK.len();
+    bytes[at] = b'0' + choice;
+    bytes
+}

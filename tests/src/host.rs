@@ -132,6 +132,16 @@ pub fn install(component: &Path, folder: &Path) {
     install_as(component, folder, name.to_str().expect("names are plain"));
 }
 
+/// Puts a component with these bytes into a plugin folder, under this name.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn install_bytes(folder: PathBuf, name: &str, bytes: &[u8]) {
+    let partial = folder.join(format!(".{name}.partial"));
+    std::fs::write(&partial, bytes).expect("a write");
+    std::fs::rename(partial, folder.join(name)).expect("a rename");
+}
+
 /// As [`install`], under another name.
 ///
 /// # Panics

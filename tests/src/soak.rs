@@ -3,7 +3,8 @@
 //! each time that it has come to rest.
 
 use crate::dice::Dice;
-use crate::host::{Setup, install, install_as};
+use crate::host::{Setup, install, install_as, install_bytes};
+use crate::session::{LATEST, initialize};
 use crate::{Host, Session, eventually, guests};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -85,6 +86,16 @@ const HOSTILE: [(&str, &[&str]); 3] = [
     ),
 ];
 
+/// What clients do to the host, and not through a tool.
+const ATTACKS: [&str; 6] = [
+    "nested conditions",
+    "schemas times items",
+    "hanging up on a long check",
+    "lists that spin",
+    "answers that are not fetched",
+    "capabilities without end",
+];
+
 /// Tight, so that much happens in little time.
 const MANIFEST: &str = "prefix = \"h\"\n[limits]\ncpu = \"150ms\"\nwall = \"400ms\"\n";
 
@@ -135,7 +146,12 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
         // What is kept for clients that come back is not what leaks.
         .set("wire.replay-bytes", "16KiB")
         .set("wire.replay-bytes-per-session", "64KiB")
+        .set("resources.list-time", "200ms")
         .set("tasks.ttl-default", "5s");
+    install_bytes(setup.plugins(), "spins.wasm", &guests::hostile_resources(1));
+    setup = setup
+        .with(&[guests::fixture("hostile_schemas"), guests::fixture("library")])
+        .manifest("hostile_schemas", "[limits]\ncpu = \"150ms\"\nwall = \"5s\"\n");
     for (name, _) in HOSTILE {
         setup = setup.manifest(name, &MANIFEST.replace("\"h\"", &format!("\"{name}\"")));
     }
@@ -175,7 +191,7 @@ pub async fn soak(length: Length, seed: u64, mut seen: impl FnMut(&Sample)) -> R
 async fn client(port: u16, mut dice: Dice) -> u64 {
     let session = Session::open(port).await;
     for step in 0..STEPS {
-        match dice.roll(8) {
+        match dice.roll(10) {
             0 => {
                 let text = format!("step {step}");
                 assert_eq!(session.call("echo", json!({"text": text})).await["content"][0]["text"], text);
@@ -202,6 +218,7 @@ async fn client(port: u16, mut dice: Dice) -> u64 {
                 let answer = session.request("tools/call", json!({"name": tool, "arguments": {}})).await;
                 assert!(answer["result"].is_object() || answer["error"].is_object(), "{tool}: {answer}");
             }
+            6 => attack(&session, dice.pick(&ATTACKS)).await,
             _ => {
                 let tool = hostile(&mut dice);
                 let params = json!({"name": tool, "arguments": {}, "task": {}});
@@ -217,6 +234,39 @@ async fn client(port: u16, mut dice: Dice) -> u64 {
     }
     session.delete().await;
     u64::from(STEPS)
+}
+
+async fn attack(session: &Session, attack: &str) {
+    let product = || json!({"name": "product", "arguments": {"a": vec![3_999; 200_000]}});
+    match attack {
+        "nested conditions" => {
+            let nested = (0..14).fold(json!(7), |inner, _| json!({"op": "and", "args": [inner]}));
+            let result = session.call("select", json!({"condition": nested})).await;
+            assert_eq!(result["isError"], true, "{result}");
+        }
+        "schemas times items" => {
+            let answer = session.request("tools/call", product()).await;
+            assert_eq!(answer["result"]["isError"], true, "{answer}");
+        }
+        "hanging up on a long check" => {
+            let call = json!({"jsonrpc": "2.0", "id": "h", "method": "tools/call", "params": product()});
+            drop(tokio::time::timeout(Duration::from_millis(20), session.post(&call)).await);
+        }
+        "lists that spin" => {
+            let page = session.result("resources/list", json!({})).await;
+            assert!(page["resources"].is_array(), "{page}");
+        }
+        "answers that are not fetched" => {
+            let echo = json!({"name": "echo", "arguments": {"text": "x".repeat(1 << 20)}});
+            let call = json!({"jsonrpc": "2.0", "id": "e", "method": "tools/call", "params": echo});
+            drop(tokio::time::timeout(Duration::from_millis(50), session.post(&call)).await);
+        }
+        _ => {
+            let message = initialize(LATEST, json!({"experimental": {"x": "x".repeat(1 << 20)}}));
+            let answer = session.post(&message).await.json().await;
+            assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        }
+    }
 }
 
 fn hostile(dice: &mut Dice) -> String {

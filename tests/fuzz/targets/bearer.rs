@@ -6,6 +6,7 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
+use toolyard_fuzz as _;
 use toolyard_transport::auth::bearer;
 
 const MOST: usize = 1024;

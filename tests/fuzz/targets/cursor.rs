@@ -4,6 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use toolyard_dispatch::{open_cursor, seal_cursor};
+use toolyard_fuzz::{Budget, within};
+use toolyard_readers::Reader;
 use toolyard_task::keys::Key;
 use toolyard_task::wire::Timestamp;
 
@@ -17,7 +19,10 @@ fn key(id: u32, byte: u8) -> Key {
     Key { id, secret: [byte; 32], created_at: Timestamp(0) }
 }
 
+const BUDGET: Budget = Budget { fixed: 2_000, per_byte: 10 };
+
 fuzz_target!(|data: &[u8]| {
+    within(BUDGET, Reader::Cursor, data);
     let Ok(text) = std::str::from_utf8(data) else { return };
     // A seed may be a cursor of ours, in its one spelling; no other text is.
     if let Some(position) = open_cursor(&keys(), SCOPE, text) {

@@ -7,16 +7,21 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use toolyard_fuzz::{Budget, within};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::{Incoming, Message, decode};
 use toolyard_protocol::task_filter::TaskFilter;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{RawJson, notification, page, response, tasks};
+use toolyard_readers::Reader;
 
 /// An id whose encoding needs care.
 const TASK: &str = "t\"\\\u{1}";
 
+const BUDGET: Budget = Budget { fixed: 5_000, per_byte: 60 };
+
 fuzz_target!(|data: &[u8]| {
+    within(BUDGET, Reader::Decode, data);
     let text = Bytes::copy_from_slice(data);
     match decode(&text) {
         Ok(Incoming::One(message)) => accepted(&message),

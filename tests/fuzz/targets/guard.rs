@@ -8,6 +8,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
+use toolyard_fuzz as _;
 use toolyard_transport::http::guard::Door;
 
 static OPEN: LazyLock<Door> = LazyLock::new(|| {

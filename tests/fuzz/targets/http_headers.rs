@@ -3,6 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use toolyard_fuzz as _;
 use toolyard_transport::http::{EventId, accepts, is_json};
 
 fuzz_target!(|data: &[u8]| {

@@ -9,6 +9,8 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use std::time::Duration;
 use toolyard_dispatch::Timestamp;
+use toolyard_fuzz::{Budget, within};
+use toolyard_readers::Reader;
 use toolyard_transport::auth::{Address, Algorithm, IssuerSettings, KeySet, KeySource, Rules};
 
 const SIGNED: &str = include_str!("signed.txt");
@@ -30,9 +32,12 @@ static RULES: LazyLock<Rules> = LazyLock::new(|| {
     rules
 });
 
+const BUDGET: Budget = Budget { fixed: 500_000, per_byte: 60 };
+
 // A token as it is; or, after `=`, header, claims and signature on lines, which are
 // encoded here.
 fuzz_target!(|data: &[u8]| {
+    within(BUDGET, Reader::Token, data);
     let Ok(text) = std::str::from_utf8(data) else { return };
     let token = match text.strip_prefix('=') {
         None => text.to_owned(),

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use toolyard_dispatch::authority::{Authority, Decision, Effect, Object, RuleSpec};
 use toolyard_dispatch::{Principal, RawJson, Subject};
+use toolyard_fuzz::{Budget, within};
+use toolyard_readers::Reader;
 
 #[derive(Deserialize)]
 struct Input {
@@ -20,8 +22,11 @@ struct Input {
     arguments: String,
 }
 
+const BUDGET: Budget = Budget { fixed: 10_000, per_byte: 100 };
+
 fuzz_target!(|data: &[u8]| {
     let Ok(input) = serde_json::from_slice::<Input>(data) else { return };
+    within(BUDGET, Reader::Rules, input.arguments.as_bytes());
     let any_rule = !input.rules.is_empty();
     let Ok(authority) = Authority::new(input.rules) else { return };
     let Ok(arguments) = RawJson::parse(input.arguments) else { return };
@@ -51,6 +56,9 @@ fuzz_target!(|data: &[u8]| {
             assert!(authority.may_show_any(&principal, object.kind()));
         }
         let steps = authority.explain(&principal, object, Some(&arguments));
-        assert!(steps.iter().rev().skip(1).all(|step| step.miss.is_some()), "a rule that decides is the last");
+        assert!(
+            steps.iter().rev().skip(1).all(|step| step.miss.is_some()),
+            "a rule that decides is the last"
+        );
     }
 });

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use toolyard_fuzz as _;
 use toolyard_protocol::question::Kind;
 use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope, claim};
 use toolyard_protocol::stateless::error::{HEADER_MISMATCH, shown};

@@ -1,10 +1,10 @@
 //! Plugins whose resources delay or deceive clients that list and read resources. The honest plugin
 //! `library` runs beside them, and every client must get its books.
 
-use super::stage::{Stage, install_bytes};
+use super::stage::Stage;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, install_bytes};
 use toolyard_tests::http::Connection;
 use toolyard_tests::{Session, eventually, guests};
 
@@ -26,7 +26,7 @@ async fn listing() {
         ("z_claims", 5),
         ("z_sleeps", 0),
     ] {
-        install_bytes(setup.plugins(), &format!("{name}.wasm"), &chosen(choice));
+        install_bytes(setup.plugins(), &format!("{name}.wasm"), &guests::hostile_resources(choice));
     }
     // One that would be the first for every URI, if its manifest did not say otherwise.
     let setup = setup.manifest("a_impostor", "[limits]\nstdio = \"1MiB\"\n");
@@ -49,7 +49,7 @@ async fn listing() {
 async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
     let setup = Setup::new().with(&[guests::fixture("library")]);
     for (name, choice) in [("a_claims", 5), ("a_impostor", 4), ("b_claims", 5)] {
-        install_bytes(setup.plugins(), &format!("{name}.wasm"), &chosen(choice));
+        install_bytes(setup.plugins(), &format!("{name}.wasm"), &guests::hostile_resources(choice));
     }
     let host = setup
         .manifest("library", "[resources]\nuris = [\"book:/*\"]\n")
@@ -75,16 +75,6 @@ async fn a_manifest_gives_uris_to_its_plugin_and_bounds_it() {
     assert_eq!(read["contents"][0]["text"], "the impostor's");
     eventually("the log to say so", || async { host.log().contains("learns of other:1").then_some(()) })
         .await;
-}
-
-/// The guest `hostile_resources` that is hostile in this way.
-fn chosen(choice: u8) -> Vec<u8> {
-    const MARK: &[u8] = b"hostile-resources-no";
-    let mut bytes = std::fs::read(guests::fixture("hostile_resources")).expect("built");
-    let at =
-        bytes.windows(MARK.len()).position(|window| window == MARK).expect("it has the mark") + MARK.len();
-    bytes[at] = b'0' + choice;
-    bytes
 }
 
 /// All resources that a client of its own gets, and how long the longest page took.

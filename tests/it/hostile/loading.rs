@@ -3,8 +3,8 @@
 
 #![allow(clippy::print_stdout, reason = "what was seen is the report of a test")]
 
-use super::stage::{Stage, install_bytes};
-use toolyard_tests::host::Setup;
+use super::stage::Stage;
+use toolyard_tests::host::{Setup, install_bytes};
 use toolyard_tests::{eventually, guests};
 
 #[tokio::test]

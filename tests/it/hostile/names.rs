@@ -1,9 +1,9 @@
 //! Plugins that list the name of another's tool, to be called in its place or to drive it out.
 
-use super::stage::{Stage, install_bytes};
+use super::stage::Stage;
 use serde_json::json;
 use std::collections::BTreeSet;
-use toolyard_tests::host::{Setup, install};
+use toolyard_tests::host::{Setup, install, install_bytes};
 use toolyard_tests::{Host, Session, eventually, guests};
 
 #[tokio::test]

@@ -153,13 +153,6 @@ impl Stage {
     }
 }
 
-/// A component with these bytes, under this name, in a plugin folder.
-pub fn install_bytes(folder: PathBuf, name: &str, bytes: &[u8]) {
-    let partial = folder.join(format!(".{name}.partial"));
-    std::fs::write(&partial, bytes).expect("a write");
-    std::fs::rename(partial, folder.join(name)).expect("a rename");
-}
-
 async fn serve(honest: &Session) {
     let call = honest.call("echo", json!({"text": "honest"}));
     let result = tokio::time::timeout(PATIENCE, call).await.expect("the honest client is served");

@@ -1,10 +1,10 @@
 //! Text of guests and clients that is to steer the terminal of an operator: every command
 //! that prints such text runs on a terminal.
 
-use super::stage::{Stage, install_bytes};
+use super::stage::Stage;
 use serde_json::json;
 use tokio::process::Command;
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, install_bytes};
 use toolyard_tests::identity_provider::Key;
 use toolyard_tests::pty::OnTerminal;
 use toolyard_tests::session::{LATEST, initialize};

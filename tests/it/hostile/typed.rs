@@ -1,10 +1,10 @@
 //! Components without our contract that attack by their types, or by what their
 //! functions give back.
 
-use super::stage::{Stage, install_bytes};
+use super::stage::Stage;
 use serde_json::json;
 use std::fmt::Write as _;
-use toolyard_tests::host::Setup;
+use toolyard_tests::host::{Setup, install_bytes};
 
 #[tokio::test]
 async fn typed() {

@@ -19,6 +19,7 @@ use toolyard_protocol::response::result;
 use toolyard_protocol::stateless::envelope::Claimed;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, Incoming, Message, RawJson};
+use toolyard_readers::Reader;
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_store::{SqliteOptions, SqliteStore};
 use toolyard_task::tool::{
@@ -53,6 +54,18 @@ pub enum Work {
     Commit,
     /// The engine calls the tool `add` in a fresh store.
     Invoke,
+    /// The costliest message that the fuzzer has found is read. So with all that follow.
+    ReadDecode,
+    /// A schema is compiled, and a value checked against it.
+    ReadSchema,
+    /// Arguments, by rules.
+    ReadRules,
+    /// A token.
+    ReadJwt,
+    /// A cursor.
+    ReadCursor,
+    /// A manifest.
+    ReadManifest,
 }
 
 /// Does it so many times.
@@ -86,8 +99,23 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
             }
             Work::Commit => commit(times).await,
             Work::Invoke => invoke(times).await,
+            Work::ReadDecode => read(Reader::Decode, times),
+            Work::ReadSchema => read(Reader::Schema, times),
+            Work::ReadRules => read(Reader::Rules, times),
+            Work::ReadJwt => read(Reader::Token, times),
+            Work::ReadCursor => read(Reader::Cursor, times),
+            Work::ReadManifest => read(Reader::Manifest, times),
         }
     })
+}
+
+/// Reads the input in `tests/fuzz/costly`, which `make fuzz` has left in `target/fuzz/costliest`.
+fn read(reader: Reader, times: u32) -> anyhow::Result<()> {
+    let file = guests::root().join("tests/fuzz/costly").join(reader.as_str());
+    let input = std::fs::read(&file).with_context(|| format!("{}", file.display()))?;
+    reader.prepare();
+    (0..times).for_each(|_| reader.read(black_box(&input)));
+    Ok(())
 }
 
 fn finished(task: &Task) -> Event {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// What is counted, and how often it is done: fewer times and more times.
-const WORK: [(&str, u32, u32); 8] = [
+const WORK: [(&str, u32, u32); 14] = [
     ("decode", 200, 1_200),
     ("decode-stateless", 200, 1_200),
     ("encode", 200, 1_200),
@@ -19,6 +19,12 @@ const WORK: [(&str, u32, u32); 8] = [
     ("dispatch-task", 100, 600),
     ("commit", 50, 550),
     ("invoke", 50, 2_050),
+    ("read-decode", 50, 550),
+    ("read-schema", 10, 60),
+    ("read-rules", 50, 550),
+    ("read-jwt", 5, 25),
+    ("read-cursor", 50, 550),
+    ("read-manifest", 50, 550),
 ];
 
 /// Of what is allowed, before it is too much: threads meet in another order, ids have other

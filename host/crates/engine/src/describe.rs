@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::sync::Arc;
-use toolyard_schema::{Patterns, Schema};
+use toolyard_schema::{Allowance, Schema};
 use toolyard_task::wire::{
     Execution, RawJson, TaskSupport, ToolDescription, is_tool_name, is_uri, param_headers,
 };
@@ -174,18 +174,18 @@ pub(crate) fn declare(
             return Err(Refusal::DuplicateTool(description.name.clone()));
         }
     }
-    let mut patterns = Patterns::of_component();
-    described.into_iter().map(|description| declare_one(description, settings, &mut patterns)).collect()
+    let mut allowance = Allowance::of_component();
+    described.into_iter().map(|description| declare_one(description, settings, &mut allowance)).collect()
 }
 
-/// Compiles the schemas of one tool; their patterns count with those of the others.
+/// Compiles the schemas of one tool; it takes its part of the allowance of its component.
 pub(crate) fn declare_one(
     description: ToolDescription,
     settings: &Settings,
-    patterns: &mut Patterns,
+    allowance: &mut Allowance,
 ) -> Result<Arc<Declared>, Refusal> {
     let mut compile = |which: &str, schema: &RawJson| {
-        Schema::compile(schema, settings.schema_bounds(), patterns).map(Arc::new).map_err(|what| {
+        Schema::compile(schema, settings.schema_bounds(), allowance).map(Arc::new).map_err(|what| {
             Refusal::Tool { tool: description.name.clone(), what: format!("its {which} schema {what}") }
         })
     };

@@ -9,7 +9,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use toolyard_schema::{Bounds, Budget, Patterns, Schema, Verdict};
+use toolyard_schema::{Allowance, Bounds, Budget, Schema, Verdict};
 use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::wire::{RawJson, RpcError};
 
@@ -47,7 +47,7 @@ impl Forms {
     /// What is wrong with one, and with which.
     pub fn compile(questions: &mut [AskedQuestion], bounds: Bounds) -> Result<Self, String> {
         let bounds = Bounds { bytes: bounds.bytes.min(SCHEMA_BYTES), ..bounds };
-        let mut patterns = Patterns::of_forms();
+        let mut allowance = Allowance::of_forms();
         let mut forms = Vec::new();
         for AskedQuestion { key, method, params, check } in questions {
             if method != "elicitation/create" {
@@ -62,7 +62,7 @@ impl Forms {
                 return Err(format!("the form of the question `{key}` has no `requestedSchema`"));
             };
             let schema = RawJson::trusted(schema.get().to_owned());
-            let schema = Schema::compile(&schema, bounds, &mut patterns)
+            let schema = Schema::compile(&schema, bounds, &mut allowance)
                 .map_err(|what| format!("the `requestedSchema` of the question `{key}` {what}"))?;
             let form = Arc::new(Form(schema));
             *check = Some(form.clone());

@@ -4,15 +4,20 @@ use crate::error::ManifestError;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use serde_json::Value;
+use std::fmt;
+use std::rc::Rc;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
+
+/// The longest key that is compared with the valid ones: the time of a comparison grows with it.
+const MAX_SUGGESTED_BYTES: usize = 24;
 
 /// A table of the manifest.
 pub(super) struct Section<'a> {
     at: Place<'a>,
     table: &'a DeTable<'a>,
-    path: String,
+    path: Option<Rc<Path<'a>>>,
 }
 
 /// One key and its value.
@@ -20,15 +25,40 @@ pub(super) struct Entry<'a> {
     at: Place<'a>,
     key: &'a Spanned<DeString<'a>>,
     value: &'a Spanned<DeValue<'a>>,
-    path: String,
+    path: Rc<Path<'a>>,
     /// Where complaints about it point to.
     start: usize,
+}
+
+/// The keys that lead to a value. Written out only for an error: keys can be long, and entries many.
+struct Path<'a> {
+    parent: Option<Rc<Self>>,
+    step: Step<'a>,
+}
+
+enum Step<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = &self.parent {
+            parent.fmt(f)?;
+        }
+        match self.step {
+            Step::Key(key) if self.parent.is_none() => f.write_str(key),
+            Step::Key(key) => write!(f, ".{key}"),
+            Step::Index(index) => write!(f, "[{index}]"),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Place<'a> {
     file: &'a str,
-    text: &'a str,
+    /// The places of the ends of lines, in order.
+    ends: &'a [usize],
 }
 
 impl Place<'_> {
@@ -37,8 +67,7 @@ impl Place<'_> {
     }
 
     fn line(self, at: Option<usize>) -> Option<usize> {
-        let before = at.and_then(|at| self.text.get(..at));
-        before.map(|before| 1 + before.matches('\n').count())
+        at.map(|at| 1 + self.ends.partition_point(|end| *end < at))
     }
 }
 
@@ -48,20 +77,20 @@ pub(super) fn sections<T>(
     text: &str,
     read: impl FnOnce(Section<'_>) -> Result<T, ManifestError>,
 ) -> Result<T, ManifestError> {
-    let at = Place { file, text };
+    let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let at = Place { file, ends: &ends };
     let table = DeTable::parse(text).map_err(|error| {
         at.error(error.span().map(|span| span.start), format!("is not TOML: {}", error.message()))
     })?;
-    read(Section { at, table: table.get_ref(), path: String::new() })
+    read(Section { at, table: table.get_ref(), path: None })
 }
 
 impl<'a> Section<'a> {
     pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let at = self.at;
-        let path = self.path.clone();
+        let parent = self.path.clone();
         self.table.iter().map(move |(key, value)| {
-            let name = key.get_ref();
-            let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+            let path = Rc::new(Path { parent: parent.clone(), step: Step::Key(key.get_ref()) });
             Entry { at, key, value, path, start: key.span().start }
         })
     }
@@ -107,7 +136,7 @@ impl<'a> Entry<'a> {
             at: self.at,
             key: self.key,
             value,
-            path: format!("{}[{index}]", self.path),
+            path: Rc::new(Path { parent: Some(self.path.clone()), step: Step::Index(index) }),
             start: value.span().start,
         };
         Ok(items.iter().enumerate().map(item).collect())
@@ -137,7 +166,7 @@ impl<'a> Entry<'a> {
 
     pub fn section(&self) -> Result<Section<'a>, ManifestError> {
         let table = self.value.get_ref().as_table().ok_or_else(|| self.expected("a table"))?;
-        Ok(Section { at: self.at, table, path: self.path.clone() })
+        Ok(Section { at: self.at, table, path: Some(self.path.clone()) })
     }
 
     pub fn number(&self, least: u64, most: u64) -> Result<u64, ManifestError> {
@@ -186,7 +215,9 @@ impl<'a> Entry<'a> {
     /// No such key; the valid one that looks most like it is named.
     pub fn unknown(&self, valid: &[&str]) -> ManifestError {
         let key = self.key();
-        let nearest = valid.iter().min_by_key(|valid| strsim::damerau_levenshtein(valid, key));
+        let nearest = (key.len() <= MAX_SUGGESTED_BYTES)
+            .then(|| valid.iter().min_by_key(|valid| strsim::damerau_levenshtein(valid, key)))
+            .flatten();
         self.error(match nearest {
             Some(nearest) => format!("is not a key of a manifest; the nearest is `{nearest}`"),
             None => "is not a key of a manifest".to_owned(),

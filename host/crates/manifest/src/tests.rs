@@ -183,3 +183,14 @@ fn wrong_values_are_named_with_what_was_expected() {
     refused("[tools.x]\ntask-support = \"maybe\"", 2, &["forbidden"]);
     refused("limits = \"x\"\n=", 2, &["TOML"]);
 }
+
+/// The fuzz target looks for others; these are the ones that took time in the square of their length.
+#[test]
+fn keys_and_lines_without_number_cost_no_more_than_their_bytes() {
+    let long = "x".repeat(100_000);
+    let lines: String = (0..14_000).map(|index| format!("K{index} = {{ env = \"A\" }}\n")).collect();
+    let keys: String = (0..15_000).map(|index| format!("k{index} = 1\n")).collect();
+    refused(&format!("[secrets]\n{lines}"), 10_056, &["one secret too many"]);
+    refused(&format!("[tools.{long}]\n{keys}"), 2, &["is not a key of a manifest"]);
+    refused(&format!("{long} = 1"), 1, &["is not a key of a manifest"]);
+}

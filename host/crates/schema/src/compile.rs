@@ -1,7 +1,7 @@
 //! From the JSON of a schema to rules in a list, each schema by its number.
 
-use super::pattern::{Pattern, Patterns};
-use super::{Bounds, DIALECT, references};
+use super::pattern::Pattern;
+use super::{Allowance, Bounds, DIALECT, references};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -129,7 +129,11 @@ impl ObjectRules {
 ///
 /// # Errors
 /// Its fault; completes "its schema …".
-pub(super) fn compile(value: &Value, bounds: Bounds, patterns: &mut Patterns) -> Result<Vec<Rules>, String> {
+pub(super) fn compile(
+    value: &Value,
+    bounds: Bounds,
+    allowance: &mut Allowance,
+) -> Result<Vec<Rules>, String> {
     if depth(value) > bounds.depth {
         return Err(format!("nests deeper than {} levels", bounds.depth));
     }
@@ -139,14 +143,15 @@ pub(super) fn compile(value: &Value, bounds: Bounds, patterns: &mut Patterns) ->
     if members.get("type").and_then(Value::as_str) != Some("object") {
         return Err("does not have `\"type\": \"object\"`".to_owned());
     }
-    compile_any(value, patterns)
+    compile_any(value, allowance)
 }
 
 /// Compiles a schema of any values.
-pub(super) fn compile_any(value: &Value, patterns: &mut Patterns) -> Result<Vec<Rules>, String> {
+pub(super) fn compile_any(value: &Value, allowance: &mut Allowance) -> Result<Vec<Rules>, String> {
     let mut found = Subschemas::default();
     found.collect(value)?;
-    let mut compiler = Compiler { found: &found, whole: value, patterns, place: Vec::new() };
+    allowance.take_subschemas(found.order.len())?;
+    let mut compiler = Compiler { found: &found, whole: value, allowance, place: Vec::new() };
     let mut rules = Vec::with_capacity(found.order.len());
     for &schema in &found.order {
         rules.push(compiler.rules(schema).map_err(|fault| match fault {
@@ -300,7 +305,7 @@ enum Fault {
 struct Compiler<'a, 'b> {
     found: &'b Subschemas<'a>,
     whole: &'a Value,
-    patterns: &'b mut Patterns,
+    allowance: &'b mut Allowance,
     /// The keywords on the way from the schema that is compiled to the one that is read.
     place: Vec<String>,
 }
@@ -459,7 +464,7 @@ impl<'a> Compiler<'a, '_> {
     }
 
     fn pattern(&mut self, source: &str) -> Result<Arc<Pattern>, Fault> {
-        self.patterns.compile(source).map_err(Fault::At)
+        self.allowance.patterns.compile(source).map_err(Fault::At)
     }
 
     /// The schema that a reference means.

@@ -6,6 +6,7 @@
 //! each check has a budget of steps (decision 24). `format` is a note for people, as the
 //! dialect says.
 
+mod allowance;
 mod budget;
 mod compile;
 mod document;
@@ -15,9 +16,9 @@ mod pattern;
 mod references;
 mod validate;
 
+pub use allowance::Allowance;
 pub use budget::{Budget, Halt, Look};
 pub use document::{NODE_BYTES, nodes_of};
-pub use pattern::Patterns;
 
 use compile::Rules;
 use document::Document;
@@ -53,17 +54,18 @@ pub enum Verdict {
 }
 
 impl Schema {
-    /// Compiles the schema of an object. Its patterns are counted with those of the other
-    /// schemas of its component.
+    /// Compiles the schema of an object. It takes its part of what the schemas of its
+    /// component may take together.
     ///
     /// # Errors
     /// Its fault; completes "its schema …".
-    pub fn compile(text: &RawJson, bounds: Bounds, patterns: &mut Patterns) -> Result<Self, String> {
+    pub fn compile(text: &RawJson, bounds: Bounds, allowance: &mut Allowance) -> Result<Self, String> {
         if text.as_bytes().len() > bounds.bytes {
             return Err(format!("is larger than {} bytes", bounds.bytes));
         }
+        allowance.take_bytes(text.as_bytes().len())?;
         let value: Value = text.decode().map_err(|error| format!("is not valid JSON: {error}"))?;
-        Ok(Self { rules: compile::compile(&value, bounds, patterns)? })
+        Ok(Self { rules: compile::compile(&value, bounds, allowance)? })
     }
 
     /// Checks a value where others wait for the thread; `None` if that takes too long, and

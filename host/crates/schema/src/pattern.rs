@@ -23,23 +23,16 @@ const CACHE_BYTES: usize = 64 << 10;
 
 /// The patterns of the schemas of one component: how many different ones there may be, and
 /// how large their automata may be together.
-pub struct Patterns {
+pub(super) struct Patterns {
     known: HashMap<Box<str>, Arc<Pattern>>,
     most: usize,
     left_bytes: usize,
 }
 
 impl Patterns {
-    /// Bounds for one component.
-    #[must_use]
-    pub fn of_component() -> Self {
-        Self { known: HashMap::new(), most: 512, left_bytes: 4 << 20 }
-    }
-
-    /// Bounds for the forms that a run asks for at once.
-    #[must_use]
-    pub fn of_forms() -> Self {
-        Self { known: HashMap::new(), most: 16, left_bytes: 256 << 10 }
+    /// At most so many, of so many bytes together.
+    pub fn new(most: usize, bytes: usize) -> Self {
+        Self { known: HashMap::new(), most, left_bytes: bytes }
     }
 
     /// Compiles a pattern, or finds it if it was compiled before.
@@ -202,7 +195,7 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, text: &str) -> bool {
-        let pattern = Patterns::of_component().compile(pattern).unwrap_or_else(|why| panic!("{why}"));
+        let pattern = Patterns::new(512, 4 << 20).compile(pattern).unwrap_or_else(|why| panic!("{why}"));
         pattern.is_match(text, &mut Budget::unlimited()).expect("in time")
     }
 
@@ -246,17 +239,17 @@ mod tests {
             ("(", "unclosed"),
             (&long, "longer than"),
         ] {
-            let refused = Patterns::of_component().compile(pattern).err();
+            let refused = Patterns::new(512, 4 << 20).compile(pattern).err();
             assert!(refused.as_ref().is_some_and(|refused| refused.contains(why)), "{pattern}: {refused:?}");
         }
     }
 
     #[test]
     fn the_patterns_of_a_component_are_bounded_together() {
-        let mut patterns = Patterns::of_component();
+        let mut patterns = Patterns::new(512, 4 << 20);
         let few = (0..).map_while(|n| patterns.compile(&format!(r"^\p{{L}}{{3}}{n}$")).ok()).count();
         assert!((10..300).contains(&few), "{few}");
-        let mut patterns = Patterns::of_component();
+        let mut patterns = Patterns::new(512, 4 << 20);
         let many = (0..).map_while(|n| patterns.compile(&format!("a{n}")).ok()).count();
         assert_eq!(many, 512);
         assert!(patterns.compile("a7").is_ok(), "one that is known costs nothing");
@@ -265,7 +258,7 @@ mod tests {
     #[test]
     fn a_search_ends_with_its_budget() {
         // Each byte leads to a state that was not met before.
-        let pattern = Patterns::of_component().compile("[ab]*a[ab]{300}c").expect("small");
+        let pattern = Patterns::new(512, 4 << 20).compile("[ab]*a[ab]{300}c").expect("small");
         let text: String = (0..200_000_u32)
             .map(|n| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' })
             .collect();

@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 const BOUNDS: Bounds = Bounds { bytes: 256 << 10, depth: 32 };
 
 fn compile(schema: &Value) -> Result<Schema, String> {
-    Schema::compile(&RawJson::of(schema), BOUNDS, &mut Patterns::of_component())
+    Schema::compile(&RawJson::of(schema), BOUNDS, &mut Allowance::of_component())
 }
 
 fn refused(schema: &Value, says: &str) {
@@ -146,7 +146,7 @@ fn long_chains_of_references_do_not_overflow_the_stack() {
             let _ = Schema::compile(
                 &RawJson::of(&schema),
                 Bounds { bytes: 1 << 20, ..BOUNDS },
-                &mut Patterns::of_component(),
+                &mut Allowance::of_component(),
             );
         }
     };
@@ -157,7 +157,7 @@ fn long_chains_of_references_do_not_overflow_the_stack() {
 
 /// Compiles a schema of any values, and checks one.
 fn fits(schema: &Value, value: &Value) -> Result<bool, String> {
-    let rules = compile::compile_any(schema, &mut Patterns::of_component())?;
+    let rules = compile::compile_any(schema, &mut Allowance::of_component())?;
     let text = value.to_string();
     let mut budget = Budget::unlimited();
     let document = Document::read(&text, &mut budget).expect("enough").map_err(|why| why.0.to_owned())?;
@@ -368,4 +368,22 @@ mod against_another_implementation {
             }
         }
     }
+}
+
+/// Each of these 256 schemas has a size that is allowed; their rules would take gigabytes.
+#[test]
+fn the_schemas_of_a_component_are_bounded_together() {
+    let mut allowance = Allowance::of_component();
+    let bounds = Bounds { bytes: 1 << 20, ..BOUNDS };
+    let compile = |text: String, allowance: &mut Allowance| {
+        Schema::compile(&RawJson::trusted(text), bounds, allowance).err().unwrap_or_default()
+    };
+    let many = |count| format!(r#"{{"type":"object","prefixItems":[{}]}}"#, vec!["{}"; count].join(","));
+    assert_eq!(compile(many(60_000), &mut allowance), "");
+    let refused = compile(many(6_000), &mut allowance);
+    assert!(refused.contains("65536 subschemas"), "{refused}");
+    assert_eq!(compile(many(100), &mut allowance), "", "others go on");
+    let long = format!(r#"{{"type":"object","description":"{}"}}"#, "x".repeat(1_000_000));
+    let refused: Vec<_> = (0..5).map(|_| compile(long.clone(), &mut allowance)).collect();
+    assert!(refused[4].contains("4194304 bytes"), "{refused:?}");
 }

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use toolyard_schema::Patterns;
+use toolyard_schema::Allowance;
 use toolyard_task::wire::{RawJson, TaskSupport, ToolDescription, is_tool_name};
 use wasmtime::Engine;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
@@ -50,7 +50,7 @@ impl Functions {
         let found = functions.find(engine, component);
         let docs = Docs::of(bytes);
         let mut declared = Vec::new();
-        let mut patterns = Patterns::of_component();
+        let mut allowance = Allowance::of_component();
         let mut paths: HashMap<String, Vec<String>> = HashMap::new();
         for found in &found {
             paths.entry(tool_name(found)).or_default().push(found.path.clone());
@@ -59,7 +59,7 @@ impl Functions {
             let name = tool_name(&found);
             let twin = paths[&name].iter().find(|path| **path != found.path);
             let tool = match twin {
-                None => tool(&found, name, &docs, settings, &mut patterns),
+                None => tool(&found, name, &docs, settings, &mut allowance),
                 Some(twin) => Err(format!("its tool would be called `{name}`, as that of {twin}")),
             };
             match tool {
@@ -147,7 +147,7 @@ fn tool(
     name: String,
     docs: &Docs,
     settings: &Settings,
-    patterns: &mut Patterns,
+    allowance: &mut Allowance,
 ) -> Result<(Function, Arc<Declared>), String> {
     if found.name.starts_with('[') {
         return Err("it belongs to a resource".to_owned());
@@ -184,7 +184,7 @@ fn tool(
         meta: None,
     };
     let declared =
-        describe::declare_one(description, settings, patterns).map_err(|refusal| refusal.to_string())?;
+        describe::declare_one(description, settings, allowance).map_err(|refusal| refusal.to_string())?;
     Ok((function, declared))
 }
 

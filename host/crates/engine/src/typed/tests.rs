@@ -8,7 +8,7 @@ use super::{Function, argument, read, schema, write};
 use crate::bindings::toolyard::plugin::types::Content;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolyard_schema::{Bounds, Budget, Patterns, Schema, Verdict};
+use toolyard_schema::{Allowance, Bounds, Budget, Schema, Verdict};
 use toolyard_task::ArgumentValue;
 use toolyard_task::wire::RawJson;
 use wasmtime::component::Val;
@@ -61,7 +61,7 @@ fn checked(shape: &Shape) -> Schema {
     Schema::compile(
         &RawJson::of(&schema),
         Bounds { bytes: 1 << 24, depth: 128 },
-        &mut Patterns::of_component(),
+        &mut Allowance::of_component(),
     )
     .expect("it is a schema")
 }

@@ -1,0 +1,90 @@
+//! Counts what an input costs, and leads the fuzzer to inputs that cost more.
+//!
+//! The compiler calls `__sanitizer_cov_trace_pc_guard` on every edge of the control flow that is
+//! taken, in the code of all crates. The number of calls is the same on every machine and grows as
+//! the number of instructions does. What the standard library does in code that was compiled
+//! before, such as copying bytes, is not counted.
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use toolyard_readers::Reader;
+
+/// Edges taken so far. By its symbol, for the assembly below.
+#[unsafe(export_name = "toolyard_fuzz_edges")]
+static EDGES: AtomicU64 = AtomicU64::new(0);
+
+// In assembly, because a function in Rust would be instrumented and call itself.
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
+    ".globl __wrap___sanitizer_cov_trace_pc_guard",
+    "__wrap___sanitizer_cov_trace_pc_guard:",
+    "inc qword ptr [rip + toolyard_fuzz_edges]",
+    "ret",
+);
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".globl __wrap___sanitizer_cov_trace_pc_guard",
+    "__wrap___sanitizer_cov_trace_pc_guard:",
+    "adrp x0, toolyard_fuzz_edges",
+    "add x0, x0, :lo12:toolyard_fuzz_edges",
+    "ldr x1, [x0]",
+    "add x1, x1, #1",
+    "str x1, [x0]",
+    "ret",
+);
+
+/// Called once for each object; the edges need no numbers.
+#[unsafe(no_mangle)]
+extern "C" fn __wrap___sanitizer_cov_trace_pc_guard_init(_: *mut u32, _: *mut u32) {}
+
+/// One counter for each two percent of a budget. libFuzzer keeps an input that sets one which no
+/// earlier input has set.
+#[unsafe(link_section = "__libfuzzer_extra_counters")]
+static COUNTERS: [AtomicU8; 64] = [const { AtomicU8::new(0) }; 64];
+
+/// The file that the costliest input is written to, as it is found; from the environment.
+static COSTLIEST: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| std::env::var_os("COSTLIEST").map(PathBuf::from));
+
+/// What that input takes of its budget, in thousandths.
+static MOST: AtomicU64 = AtomicU64::new(0);
+
+/// The most edges that reading an input may take: so many, and so many more for each byte.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// For an empty input.
+    pub fixed: u64,
+    /// For each byte.
+    pub per_byte: u64,
+}
+
+/// Has the host read an input.
+///
+/// # Panics
+/// If that costs more than the budget: the input is slow.
+pub fn within(budget: Budget, reader: Reader, data: &[u8]) {
+    reader.prepare();
+    let before = EDGES.load(Ordering::Relaxed);
+    reader.read(data);
+    let edges = EDGES.load(Ordering::Relaxed) - before;
+    let allowed = budget.fixed + budget.per_byte * data.len() as u64;
+    let share = usize::try_from(edges * 50 / allowed).unwrap_or(usize::MAX);
+    COUNTERS[share.min(COUNTERS.len() - 1)].store(1, Ordering::Relaxed);
+    if let Some(file) = &*COSTLIEST
+        && MOST.fetch_max(edges * 1_000 / allowed, Ordering::Relaxed) < edges * 1_000 / allowed
+    {
+        std::fs::write(file, data).expect("COSTLIEST names a file that can be written");
+        eprintln!(
+            "COSTLIEST {edges} edges for {} bytes, {} % of the budget",
+            data.len(),
+            edges * 100 / allowed
+        );
+    }
+    assert!(
+        edges <= allowed,
+        "a slow input: {} of {} bytes takes {edges} edges, the budget is {allowed}",
+        reader.as_str(),
+        data.len()
+    );
+}

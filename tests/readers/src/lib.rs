@@ -1,0 +1,182 @@
+//! The host's readers of data from outside, each as a function of bytes. The cost of each is to grow
+//! with its input and no faster, whoever has written it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::sync::LazyLock;
+use std::time::Duration;
+use toolyard_dispatch::authority::{Authority, Object, RuleSpec};
+use toolyard_dispatch::{Principal, Subject, Timestamp, open_cursor};
+use toolyard_manifest::{Limits, Manifest};
+use toolyard_protocol::initialize::InitializeParams;
+use toolyard_protocol::message::{Incoming, Message, decode};
+use toolyard_protocol::stateless::envelope::Claimed;
+use toolyard_protocol::tools::CallParams;
+use toolyard_protocol::{RawJson, response};
+use toolyard_schema::{Allowance, Bounds, Budget, Halt, Schema};
+use toolyard_task::keys::Key;
+use toolyard_transport::auth::{Address, Algorithm, IssuerSettings, KeySet, KeySource, Rules};
+
+/// A reader of data from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// Messages of clients, and their params.
+    Decode,
+    /// Schemas of components, and values that are checked against them.
+    Schema,
+    /// Arguments of calls, by rules that look at them.
+    Rules,
+    /// Tokens.
+    Token,
+    /// Cursors of lists.
+    Cursor,
+    /// Manifests.
+    Manifest,
+}
+
+impl Reader {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Decode, Self::Schema, Self::Rules, Self::Token, Self::Cursor, Self::Manifest];
+
+    /// Its name: that of its fuzz target.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Decode => "decode",
+            Self::Schema => "schema",
+            Self::Rules => "rules",
+            Self::Token => "jwt",
+            Self::Cursor => "cursor",
+            Self::Manifest => "manifest",
+        }
+    }
+
+    /// Makes what the host makes when it starts.
+    pub fn prepare(self) {
+        match self {
+            Self::Token => _ = LazyLock::force(&TRUSTED),
+            Self::Rules => _ = LazyLock::force(&AUTHORITY),
+            Self::Decode | Self::Schema | Self::Cursor | Self::Manifest => {}
+        }
+    }
+
+    /// Reads an input as the host does.
+    pub fn read(self, data: &[u8]) {
+        match self {
+            Self::Decode => message(data),
+            Self::Schema => schema(data),
+            Self::Rules => rules(data),
+            Self::Token => token(data),
+            Self::Cursor => cursor(data),
+            Self::Manifest => manifest(data),
+        }
+    }
+}
+
+fn message(data: &[u8]) {
+    let text = Bytes::copy_from_slice(data);
+    let message = |message: &Message| {
+        if let Message::Request { method, params, .. } = message {
+            let _ = black_box(CallParams::decode(params.as_ref()));
+            let _ = black_box(InitializeParams::decode(params.as_ref()));
+            let _ = black_box(Claimed::by(method, params.as_ref()).open(params.as_ref()));
+        }
+    };
+    match decode(&text) {
+        Ok(Incoming::One(one)) => message(&one),
+        Ok(Incoming::Batch(members)) => members.iter().flatten().for_each(message),
+        Err(error) => drop(black_box(response::error(error.id.as_ref(), &error.error))),
+    }
+}
+
+/// A schema, and a value for it.
+#[derive(Deserialize)]
+struct Checked<'a> {
+    #[serde(borrow)]
+    schema: &'a RawValue,
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+fn schema(data: &[u8]) {
+    let Ok(Checked { schema, value }) = serde_json::from_slice(data) else { return };
+    let schema = RawJson::trusted(schema.get().to_owned());
+    let bounds = Bounds { bytes: 256 << 10, depth: 32 };
+    // Forms have tighter bounds than components, and are compiled while a client waits.
+    let Ok(schema) = Schema::compile(&schema, bounds, &mut Allowance::of_forms()) else { return };
+    let value = RawJson::trusted(value.get().to_owned());
+    // 16,384 steps, about as many as on a thread that serves clients.
+    let mut look = || Err(Halt::Spent);
+    let _ = black_box(schema.check(&value, &mut Budget::looked_after(&mut look)));
+}
+
+/// Rules as an operator writes them. Only arguments come from outside.
+static AUTHORITY: LazyLock<Authority> = LazyLock::new(|| {
+    let rules = r#"[
+        {"effect": "deny", "tools": ["*"], "arguments": {"/path": "/etc/.*", "/options/0/name": ".*[0-9]+.*x"}},
+        {"effect": "deny", "tools": ["rm"], "arguments": {"/n": "[5-9]"}},
+        {"effect": "allow", "tools": ["*"]}
+    ]"#;
+    let rules: Vec<RuleSpec> = serde_json::from_str(rules).expect("rules");
+    Authority::new(rules).expect("valid rules")
+});
+
+fn rules(data: &[u8]) {
+    let Ok(arguments) = RawJson::parse(Bytes::copy_from_slice(data)) else { return };
+    let principal = Principal::Subject(Subject {
+        issuer: "https://i.example".to_owned(),
+        subject: "s".to_owned(),
+        client: None,
+        scopes: BTreeSet::new(),
+        claims: serde_json::Value::Null,
+        expires_at: None,
+    });
+    let _ = black_box(AUTHORITY.allows(&principal, Object::Tool("rm"), &arguments));
+}
+
+/// A time at which the signed token of the fuzz target is valid.
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+static TRUSTED: LazyLock<(Rules, KeySet)> = LazyLock::new(|| {
+    let settings = IssuerSettings {
+        issuer: Address::parse("https://i.example").expect("an address"),
+        audience: vec!["us".to_owned()],
+        keys: KeySource::File("keys.json".into()),
+        algorithms: Algorithm::ALL.to_vec(),
+    };
+    let keys = KeySet::read(include_bytes!("../../fuzz/targets/jwks.json")).expect("a key set");
+    (Rules::new(&settings, Duration::from_secs(60)), keys)
+});
+
+/// A token as it is; or, after `=`, header, claims and signature on lines, which are encoded here.
+fn token(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let token = match text.strip_prefix('=') {
+        None => text.to_owned(),
+        Some(spelled) => {
+            let mut parts = spelled.splitn(3, '\n');
+            let mut part = || parts.next().unwrap_or_default();
+            let encoded = |part: &str| URL_SAFE_NO_PAD.encode(part);
+            format!("{}.{}.{}", encoded(part()), encoded(part()), part())
+        }
+    };
+    let (rules, keys) = &*TRUSTED;
+    let _ = black_box(rules.verify(&token, keys, NOW));
+}
+
+fn cursor(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let keys = [1, 2].map(|id| Key { id, secret: [7; 32], created_at: Timestamp(0) });
+    let _ = black_box(open_cursor(&keys, "tasks:x", text));
+}
+
+fn manifest(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let _ = black_box(Manifest::parse("plugin.toml", text, &Limits::default()));
+}
