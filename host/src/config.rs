@@ -7,6 +7,7 @@ pub mod http;
 pub mod limits;
 pub mod value;
 
+use crate::{protect, read};
 use anyhow::{Context as _, bail};
 use auth::Auth;
 use clap::Args;
@@ -174,6 +175,8 @@ pub struct Trace {
 
 /// The file of this name is read if no other is named.
 const DEFAULT_FILE: &str = "toolyard.toml";
+/// The largest configuration file, in bytes.
+const MAX_BYTES: u64 = 4 << 20;
 
 /// The keys that are not limits.
 const PLAIN_KEYS: [&str; 17] = [
@@ -208,13 +211,18 @@ impl Config {
         let mut written = Written::default();
         let file = flags.config.clone().or_else(|| {
             let default = PathBuf::from(DEFAULT_FILE);
-            default.is_file().then_some(default)
+            default.exists().then_some(default)
         });
         written.file = file.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
         let mut base = PathBuf::new();
         if let Some(file) = &file {
-            let text = std::fs::read_to_string(file)
-                .with_context(|| format!("the configuration file {} cannot be read", file.display()))?;
+            let cannot = || format!("the configuration file {} cannot be read", file.display());
+            let opened = read::open(file).with_context(cannot)?;
+            if flags.config.is_none() {
+                let found = opened.metadata().with_context(cannot)?;
+                protect::configuration(file, &found)?;
+            }
+            let text = read::text_of(opened, MAX_BYTES).with_context(cannot)?;
             written.take_file(&text).with_context(|| format!("in {}", file.display()))?;
             base = file.parent().map(Path::to_path_buf).unwrap_or_default();
         }

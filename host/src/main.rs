@@ -12,6 +12,7 @@ mod log;
 mod output;
 mod project;
 mod protect;
+mod read;
 mod replace;
 mod signals;
 mod system;

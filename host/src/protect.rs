@@ -71,6 +71,24 @@ pub fn audit_file(config: &Config) -> Option<PathBuf> {
     }
 }
 
+/// Checks the configuration file of the current folder, which no flag names: whoever wrote it decides
+/// which files this host writes, and what runs. Members of its group are taken for friends, since
+/// many systems give new files to the group of their user.
+///
+/// # Errors
+/// If another user than this one or root could have written it.
+pub fn configuration(file: &Path, found: &Metadata) -> anyhow::Result<()> {
+    match outsiders_of(found) {
+        None | Some(Outsiders::Group(_)) => Ok(()),
+        Some(outsiders) => bail!(
+            "the configuration file {}: {outsiders}, and could have this program write and run anything; {}, or \
+             name the file by --config if it is meant",
+            file.display(),
+            remedy(outsiders)
+        ),
+    }
+}
+
 /// Checks the plugin folder: a user who can write to it decides what runs here and what is granted
 /// to it.
 pub fn plugin_folder(config: &Config) -> anyhow::Result<()> {

@@ -100,6 +100,11 @@ impl LogFile {
         let fresh = !folder.holds(&name)?;
         let access = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
         let mut file = folder.file(&name, access, self.shared)?;
+        if !begins_with_an_entry(&mut file)? {
+            let path = folder.path.join(&name);
+            let what = "is not an audit log: it does not begin with an entry; `audit.file` names another";
+            return Err(io::Error::other(format!("{} {what}", path.display())));
+        }
         let length = mend(&mut file)?;
         Ok((file, length, fresh))
     }
@@ -178,6 +183,16 @@ fn refuse_outsiders(path: &Path, found: &Metadata) -> io::Result<()> {
     )))
 }
 
+/// Whether it is empty or begins as an entry does. Another file would lose its end to [`mend`], and in
+/// time all of it to the rotation.
+fn begins_with_an_entry(file: &mut File) -> io::Result<bool> {
+    let mut first = [b'{'];
+    file.seek(SeekFrom::Start(0))?;
+    // Of an empty file nothing is read.
+    let _ = file.read(&mut first)?;
+    Ok(first == [b'{'])
+}
+
 /// Cuts off the half line that a crash, or a full disk, left at the end: its entry
 /// was never marked as exported, and comes again. Gives the length.
 fn mend(file: &mut File) -> io::Result<u64> {
@@ -199,7 +214,7 @@ fn mend(file: &mut File) -> io::Result<u64> {
             file.set_len(0)?;
             Ok(0)
         }
-        // Nothing that we have written.
+        // No entry is so long. It is left as it is, and later entries stand on lines of their own.
         None => file.write_all(b"\n").map(|()| length + 1),
     }
 }
@@ -226,12 +241,12 @@ mod tests {
     fn t_43_a_file_is_put_aside_before_it_is_too_long_and_the_oldest_goes() {
         let folder = tempfile::tempdir().expect("a folder");
         let log = log(folder.path(), 10, 2);
-        for text in ["1234\n", "abcd\n", "5678\n", "a line that is longer than all\n", "9\n"] {
+        for text in ["{34}\n", "{cd}\n", "{78}\n", "{ line that is longer than all\n", "{\n"] {
             log.append(text).expect("writes");
         }
-        assert_eq!(read(folder.path(), "audit.jsonl"), "9\n");
-        assert_eq!(read(folder.path(), "audit.jsonl.1"), "a line that is longer than all\n");
-        assert_eq!(read(folder.path(), "audit.jsonl.2"), "5678\n");
+        assert_eq!(read(folder.path(), "audit.jsonl"), "{\n");
+        assert_eq!(read(folder.path(), "audit.jsonl.1"), "{ line that is longer than all\n");
+        assert_eq!(read(folder.path(), "audit.jsonl.2"), "{78}\n");
         assert_eq!(fs::read_dir(folder.path()).expect("lists").count(), 3);
         for entry in fs::read_dir(folder.path()).expect("lists") {
             let mode = entry.expect("an entry").metadata().expect("its mode").permissions().mode();
@@ -245,16 +260,16 @@ mod tests {
         let file = folder.path().join("audit.jsonl");
         let log = log(folder.path(), 1 << 20, 2);
         for (before, after) in
-            [("", "new\n"), ("whole\n", "whole\nnew\n"), ("whole\nhal", "whole\nnew\n"), ("hal", "new\n")]
+            [("", "{ew\n"), ("{hole\n", "{hole\n{ew\n"), ("{hole\n{al", "{hole\n{ew\n"), ("{al", "{ew\n")]
         {
             fs::write(&file, before).expect("writes");
-            log.append("new\n").expect("appends");
+            log.append("{ew\n").expect("appends");
             assert_eq!(read(folder.path(), "audit.jsonl"), after, "{before:?}");
         }
-        let foreign = "x".repeat(100_000);
+        let foreign = format!("{{{}", "x".repeat(100_000));
         fs::write(&file, &foreign).expect("writes");
-        log.append("new\n").expect("appends");
-        assert_eq!(read(folder.path(), "audit.jsonl"), foreign + "\nnew\n");
+        log.append("{ew\n").expect("appends");
+        assert_eq!(read(folder.path(), "audit.jsonl"), foreign + "\n{ew\n");
     }
 
     #[test]
@@ -262,7 +277,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("audit.jsonl");
         let refused = || {
-            let error = log(folder.path(), 10, 2).append("x\n").expect_err("is no file").to_string();
+            let error = log(folder.path(), 10, 2).append("{x\n").expect_err("is no file").to_string();
             assert!(error.contains("audit.jsonl is no regular file"), "{error}");
             log(folder.path(), 10, 2).check().expect_err("is no file");
         };
@@ -285,17 +300,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_not_a_log_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for other in ["127.0.0.1 localhost\n", "a key without an end of line"] {
+            fs::write(folder.path().join("audit.jsonl"), other).expect("writes");
+            let error = log(folder.path(), 10, 1).append("{}\n").expect_err("not a log").to_string();
+            assert!(error.contains("is not an audit log"), "{error}");
+            assert_eq!(read(folder.path(), "audit.jsonl"), other);
+        }
+    }
+
+    #[test]
     fn a_log_that_others_can_change_is_not_written_unless_that_is_meant() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("audit.jsonl");
         let set =
             |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("sets");
         let open = log(folder.path(), 10, 2);
-        open.append("1234\n").expect("ours alone");
+        open.append("{34}\n").expect("ours alone");
         for (path, kept, modes) in [(&*file, 0o600, [0o660, 0o602]), (folder.path(), 0o700, [0o770, 0o777])] {
             for mode in modes {
                 set(path, mode);
-                for error in [open.append("abcd\n").expect_err("others"), open.check().expect_err("others")] {
+                for error in [open.append("{cd}\n").expect_err("others"), open.check().expect_err("others")] {
                     let error = error.to_string();
                     assert!(error.contains("chmod go-w") && error.contains(protect::OVERRIDE), "{error}");
                 }
@@ -303,9 +329,9 @@ mod tests {
             }
             set(path, kept);
         }
-        assert_eq!(read(folder.path(), "audit.jsonl"), "1234\n");
+        assert_eq!(read(folder.path(), "audit.jsonl"), "{34}\n");
         // The check covers rotated files as well.
-        open.append("a line that is longer\n").expect("ours again");
+        open.append("{ line that is longer\n").expect("ours again");
         set(&folder.path().join("audit.jsonl.1"), 0o666);
         open.check().expect_err("others may change it");
     }
@@ -314,14 +340,14 @@ mod tests {
     fn rotation_moves_a_link_and_never_follows_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let log = log(folder.path(), 10, 3);
-        for text in ["1234\n", "a line that is longer\n"] {
+        for text in ["{34}\n", "{ line that is longer\n"] {
             log.append(text).expect("writes");
         }
         fs::write(folder.path().join("other"), "before\n").expect("writes");
         fs::remove_file(folder.path().join("audit.jsonl.1")).expect("removes");
         std::os::unix::fs::symlink("other", folder.path().join("audit.jsonl.1")).expect("links");
-        log.append("a line that is longer too\n").expect("writes");
-        assert_eq!(read(folder.path(), "audit.jsonl.1"), "a line that is longer\n");
+        log.append("{ line that is longer too\n").expect("writes");
+        assert_eq!(read(folder.path(), "audit.jsonl.1"), "{ line that is longer\n");
         assert_eq!(read(folder.path(), "other"), "before\n");
     }
 }

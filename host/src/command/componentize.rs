@@ -2,14 +2,11 @@
 
 use super::WrongUsage;
 use crate::output::tell;
+use crate::read;
 use crate::replace::{readable, replace};
 use anyhow::Context as _;
 use clap::Args;
-use rustix::fs::OFlags;
-use std::fs::File;
-use std::io::Read as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_engine::componentize;
 
@@ -37,7 +34,8 @@ pub struct Options {
 /// Makes the component.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let shown = options.module.display();
-    let module = read(&options.module).map_err(|why| WrongUsage(format!("{shown} cannot be read: {why}")))?;
+    let module = read::bytes(&options.module, MAX_BYTES)
+        .map_err(|why| WrongUsage(format!("{shown} cannot be read: {why}")))?;
     let world = options.wit.as_deref().map(|wit| (wit, options.world.as_deref()));
     let component = componentize(&module, world).map_err(|why| anyhow::anyhow!("{shown}: {why}"))?;
     let output = options.output.as_ref().unwrap_or(&options.module);
@@ -45,22 +43,4 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("{} cannot be written", output.display()))?;
     tell!("{}: a component of {} bytes", output.display(), component.len());
     Ok(ExitCode::SUCCESS)
-}
-
-/// Reads a file, and neither waits for a pipe nor takes all that a device gives.
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
-    let file = file.map_err(|error| error.to_string())?;
-    let found = file.metadata().map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    let too_large = || format!("it is larger than {} MiB", MAX_BYTES >> 20);
-    if found.len() > MAX_BYTES {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MAX_BYTES { Err(too_large()) } else { Ok(bytes) }
 }

@@ -2,6 +2,7 @@
 
 use super::WrongUsage;
 use crate::project::compare::{Mismatch, compare_value, text_of};
+use crate::read;
 use serde_json::Value;
 use std::path::Path;
 use toolyard_dispatch::RawJson;
@@ -16,6 +17,9 @@ pub enum Expected {
     Error(String),
 }
 
+/// The largest file of `--expect`.
+const MAX_BYTES: u64 = 16 << 20;
+
 impl Expected {
     /// Reads what was said: the name of a file, or JSON.
     ///
@@ -24,7 +28,7 @@ impl Expected {
     pub fn read(said: &str) -> Result<Self, WrongUsage> {
         let file = Path::new(said);
         if file.is_file() {
-            let text = std::fs::read_to_string(file)
+            let text = read::text(file, MAX_BYTES)
                 .map_err(|error| WrongUsage(format!("--expect: {said} cannot be read: {error}")))?;
             return Ok(Self::of_text(&text).unwrap_or(Self::Text(text)));
         }

@@ -3,6 +3,8 @@
 use super::WrongUsage;
 use crate::output::say;
 use crate::project::contract::{self, WIT, WORLD};
+use crate::read;
+use crate::replace::{readable, replace};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -42,9 +44,13 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut new = Vec::new();
     for (name, bytes) in files {
         let path = options.dir.join(name);
-        match std::fs::read(&path) {
-            Ok(there) if there == bytes => {}
-            Ok(_) if !options.force => {
+        // A link counts as another file, wherever it leads: the host replaces it, and writes through none.
+        let there = path.symlink_metadata().ok();
+        match there.map(|there| {
+            there.is_file() && read::bytes(&path, bytes.len() as u64).is_ok_and(|there| there == bytes)
+        }) {
+            Some(true) => {}
+            Some(false) if !options.force => {
                 return Err(WrongUsage(format!(
                     "{} is there already, and another one; nothing was written (--force writes over it)",
                     path.display()
@@ -57,7 +63,8 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let shown = options.dir.display();
     std::fs::create_dir_all(&options.dir).with_context(|| format!("{shown} cannot be made"))?;
     for (path, bytes) in new {
-        std::fs::write(&path, bytes).with_context(|| format!("{} cannot be written", path.display()))?;
+        replace(&path, &bytes, readable())
+            .with_context(|| format!("{} cannot be written", path.display()))?;
         say!("{}", path.display());
     }
     Ok(ExitCode::SUCCESS)

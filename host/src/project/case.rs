@@ -4,6 +4,7 @@
 use super::answers::Answers;
 use super::fields::Fields;
 use super::toml_json;
+use crate::read;
 use serde_json::{Map, Value};
 use std::path::Path;
 use toolyard_dispatch::RawJson;
@@ -177,12 +178,7 @@ impl ExpectedError {
 /// # Errors
 /// Why it cannot be read.
 pub fn text_of(path: &Path) -> Result<String, String> {
-    let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
-    let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
-    if bytes > MOST_BYTES {
-        return Err(format!("it has {bytes} bytes; {MOST_BYTES} are the most"));
-    }
-    std::fs::read_to_string(path).map_err(unreadable)
+    read::text(path, MOST_BYTES).map_err(|error| format!("it cannot be read: {error}"))
 }
 
 /// JSON, as the host itself would take it from a client.

@@ -5,6 +5,7 @@
 //! as before, does not start another.
 
 use super::file::{FILE, Project};
+use crate::read;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -99,7 +100,7 @@ impl Sources {
         for (path, (bytes, time)) in look {
             hash.update(path.as_os_str().as_encoded_bytes());
             hash.update(bytes.to_le_bytes());
-            match (*bytes <= READ_BYTES).then(|| std::fs::read(path)) {
+            match (*bytes <= READ_BYTES).then(|| read::bytes(path, READ_BYTES)) {
                 Some(Ok(content)) => hash.update(Sha256::digest(content)),
                 _ => hash.update(format!("{time:?}")),
             }

@@ -93,6 +93,11 @@ pub fn write(folder: &Path, files: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
     use anyhow::Context as _;
     for (name, _) in files {
         let path = folder.join(name);
+        // A link in the folder could lead out of it.
+        let above = path.ancestors().skip(1).take_while(|above| *above != folder);
+        if let Some(above) = above.filter(|above| above.is_symlink()).last() {
+            anyhow::bail!("{} is a symbolic link; nothing was written", above.display());
+        }
         if path.symlink_metadata().is_ok() {
             anyhow::bail!("{} is there already; nothing was written", path.display());
         }

@@ -13,6 +13,9 @@ use toolyard_protocol::tools::TaskSupport;
 use toolyard_protocol::{RawJson, Revision};
 use toolyard_task::{Catalog, Rate};
 
+/// The most bytes of a page. A page may have one entry that is larger.
+const MAX_PAGE_BYTES: usize = 1 << 20;
+
 /// A catalog and its listing entries, with and without the mention of tasks.
 #[derive(Default)]
 pub(crate) struct Offer {
@@ -84,6 +87,24 @@ impl Offer {
     }
 }
 
+/// The next page: so many entries, or fewer where they are large, but one at least; and whether more
+/// follow.
+pub(crate) fn page_of<T>(
+    entries: &mut impl Iterator<Item = T>,
+    most: u32,
+    bytes: impl Fn(&T) -> usize,
+) -> (Vec<T>, bool) {
+    let (mut page, mut taken) = (Vec::new(), 0);
+    for entry in entries {
+        taken += bytes(&entry);
+        if !page.is_empty() && (page.len() >= most as usize || taken > MAX_PAGE_BYTES) {
+            return (page, true);
+        }
+        page.push(entry);
+    }
+    (page, false)
+}
+
 impl Dispatch {
     /// The parameters of this tool that HTTP clients repeat in headers (26XH-2); none
     /// of one that there is not, that the caller is not to know of, or that is refused
@@ -123,9 +144,10 @@ impl Dispatch {
         let start = after.map_or(0, |after| offer.entries.partition_point(|entry| entry.name <= after));
         let mut visible =
             offer.entries[start..].iter().filter(|entry| self.shows(caller, Object::Tool(&entry.name)));
-        let shown: Vec<&Entry> = visible.by_ref().take(self.settings.page as usize).collect();
+        let (shown, more) =
+            page_of(&mut visible, self.settings.page, |entry| entry.with_tasks.as_bytes().len());
         let next = match shown.last() {
-            Some(last) if visible.next().is_some() => Some(self.seal_cursor(SCOPE, &last.name).await?),
+            Some(last) if more => Some(self.seal_cursor(SCOPE, &last.name).await?),
             _ => None,
         };
         let tasks = match whom {

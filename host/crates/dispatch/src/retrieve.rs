@@ -5,6 +5,7 @@
 use crate::admit::{Claim, Full};
 use crate::authority::Object;
 use crate::call::client;
+use crate::listing::page_of;
 use crate::outlet::Outlet;
 use crate::permit::Permit;
 use crate::query::Caller;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::completion::{CompleteParams, Reference, has_variable};
 use toolyard_protocol::page::page;
-use toolyard_protocol::prompts::{GetParams, PromptDescription};
+use toolyard_protocol::prompts::GetParams;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Provider;
@@ -128,22 +129,21 @@ impl Dispatch {
         };
         let (prompts, more) = self.prompts_after(caller, after.as_deref());
         let next = match prompts.last() {
-            Some(last) if more => Some(self.seal_cursor(SCOPE, &last.name).await?),
+            Some((last, _)) if more => Some(self.seal_cursor(SCOPE, last).await?),
             _ => None,
         };
-        let entries: Vec<RawJson> = prompts.iter().map(RawJson::of).collect();
-        Ok(page("prompts", entries.iter(), next.as_deref()))
+        Ok(page("prompts", prompts.iter().map(|(_, entry)| entry), next.as_deref()))
     }
 
-    /// A page of the caller's prompts, and whether more follow.
-    fn prompts_after(&self, caller: &Caller, after: Option<&str>) -> (Vec<PromptDescription>, bool) {
+    /// A page of the caller's prompts, each with its name, and whether more follow.
+    fn prompts_after(&self, caller: &Caller, after: Option<&str>) -> (Vec<(String, RawJson)>, bool) {
         let catalog = self.catalog();
         let mut prompts = catalog
             .prompts()
             .filter(|prompt| after.is_none_or(|after| prompt.name.as_str() > after))
-            .filter(|prompt| self.shows(caller, Object::Prompt(&prompt.name)));
-        let page = prompts.by_ref().take(self.settings.page as usize).cloned().collect();
-        (page, prompts.next().is_some())
+            .filter(|prompt| self.shows(caller, Object::Prompt(&prompt.name)))
+            .map(|prompt| (prompt.name.clone(), RawJson::of(prompt)));
+        page_of(&mut prompts, self.settings.page, |(_, entry)| entry.as_bytes().len())
     }
 
     /// The result of `prompts/get` (PR-3).

@@ -5,7 +5,13 @@
 use crate::typed::Skipped;
 use std::time::Duration;
 use toolyard_manifest::ManifestError;
+use toolyard_task::wire::error::clip;
 use toolyard_task::wire::visible;
+
+/// The most characters of a refusal that are shown.
+const MAX_SHOWN_CHARS: usize = 4_000;
+/// The most characters of a name in one.
+const MAX_NAME_CHARS: usize = 200;
 
 /// Why the engine does not start.
 #[derive(Debug, thiserror::Error)]
@@ -208,7 +214,8 @@ pub enum Refusal {
 /// A refusal quotes a component, and the quoted text could steer the terminal that shows it. A
 /// manifest is the operator's own, and its errors have several lines.
 fn shown(why: &Refusal) -> String {
-    let text = why.to_string();
+    // The names in a component can be as long as it is, and the log says this at each change.
+    let text = clip(&why.to_string(), MAX_SHOWN_CHARS);
     match why {
         Refusal::Manifest(_) => visible::text(&text).into_owned(),
         _ => visible::line(&text).into_owned(),
@@ -218,8 +225,11 @@ fn shown(why: &Refusal) -> String {
 /// "`a`, `b` and `c`"; long lists are cut.
 fn reasons(skipped: &[Skipped]) -> String {
     const MOST: usize = 5;
-    let mut shown: Vec<String> =
-        skipped.iter().take(MOST).map(|skipped| format!("`{}`: {}", skipped.function, skipped.why)).collect();
+    let mut shown: Vec<String> = skipped
+        .iter()
+        .take(MOST)
+        .map(|skipped| format!("`{}`: {}", clip(&skipped.function, MAX_NAME_CHARS), skipped.why))
+        .collect();
     if skipped.len() > MOST {
         shown.push(format!("and {} more", skipped.len() - MOST));
     }
@@ -228,7 +238,8 @@ fn reasons(skipped: &[Skipped]) -> String {
 
 fn listed(names: &[String]) -> String {
     const MOST: usize = 12;
-    let mut shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+    let mut shown: Vec<String> =
+        names.iter().take(MOST).map(|name| format!("`{}`", clip(name, MAX_NAME_CHARS))).collect();
     if names.len() > MOST {
         shown.push(format!("{} more", names.len() - MOST));
     }

@@ -1,7 +1,7 @@
 //! The ordinary functions of a component, each as a tool or with the reason why not.
 
 use super::docs::{Docs, Said};
-use super::shape::{Field, Reading, write_fields};
+use super::shape::{Field, Reading, Shape, write_fields};
 use super::{Function, Skipped, schema};
 use crate::describe::{self, Declared};
 use crate::error::Refusal;
@@ -17,6 +17,8 @@ use wasmtime::component::{Component, ComponentExportIndex};
 
 /// The most functions that are looked at.
 const MOST: usize = 2_000;
+/// Of how many parts the types of all functions of a component may be made.
+const MAX_PARTS: usize = 50_000;
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -51,6 +53,7 @@ impl Functions {
         let docs = Docs::of(bytes);
         let mut declared = Vec::new();
         let mut allowance = Allowance::of_component();
+        let mut parts_left = MAX_PARTS;
         let mut paths: HashMap<String, Vec<String>> = HashMap::new();
         for found in &found {
             paths.entry(tool_name(found)).or_default().push(found.path.clone());
@@ -59,7 +62,7 @@ impl Functions {
             let name = tool_name(&found);
             let twin = paths[&name].iter().find(|path| **path != found.path);
             let tool = match twin {
-                None => tool(&found, name, &docs, settings, &mut allowance),
+                None => tool(&found, name, &docs, settings, (&mut allowance, &mut parts_left)),
                 Some(twin) => Err(format!("its tool would be called `{name}`, as that of {twin}")),
             };
             match tool {
@@ -147,7 +150,7 @@ fn tool(
     name: String,
     docs: &Docs,
     settings: &Settings,
-    allowance: &mut Allowance,
+    (allowance, parts_left): (&mut Allowance, &mut usize),
 ) -> Result<(Function, Arc<Declared>), String> {
     if found.name.starts_with('[') {
         return Err("it belongs to a resource".to_owned());
@@ -161,10 +164,16 @@ fn tool(
             toolyard_task::wire::error::clip(&name, 140)
         ));
     }
+    if *parts_left == 0 {
+        return Err(format!(
+            "the types of the component's functions have more than {MAX_PARTS} parts together"
+        ));
+    }
     let mut reading = Reading::default();
-    let param = |(name, of): (&str, _)| Ok(Field { name: reading.name(name)?, shape: reading.shape(&of)? });
-    let params = found.func.params().map(param).collect::<Result<Vec<_>, String>>()?;
-    let result = found.func.results().next().map(|of| reading.shape(&of)).transpose()?;
+    let read = read_types(found, &mut reading);
+    // Also for one that is refused: reading it took as long.
+    *parts_left = parts_left.saturating_sub(reading.parts());
+    let (params, result) = read?;
     let function = Function { index: found.index, params, result };
     let Said { title, description, task_support, annotations } =
         docs.function(found.interface.as_deref(), &found.name);
@@ -186,6 +195,17 @@ fn tool(
     let declared =
         describe::declare_one(description, settings, allowance).map_err(|refusal| refusal.to_string())?;
     Ok((function, declared))
+}
+
+/// The parameters and the result of a function.
+///
+/// # Errors
+/// Why a value of them cannot be JSON.
+fn read_types(found: &Found, reading: &mut Reading) -> Result<(Vec<Field>, Option<Shape>), String> {
+    let param = |(name, of): (&str, _)| Ok(Field { name: reading.name(name)?, shape: reading.shape(&of)? });
+    let params = found.func.params().map(param).collect::<Result<Vec<_>, String>>()?;
+    let result = found.func.results().next().map(|of| reading.shape(&of)).transpose()?;
+    Ok((params, result))
 }
 
 /// What stands for a description where there is none: the function in WIT.

@@ -123,6 +123,11 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// How many parts the types have so far.
+    pub const fn parts(&self) -> usize {
+        self.parts
+    }
+
     /// The shape of a type.
     ///
     /// # Errors
