@@ -158,3 +158,22 @@ impl Dispatch {
         Ok(page("tools", entries, next.as_deref()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client may not read its answer for long, and thousands of clients may do so.
+    #[test]
+    fn n_1_pages_end_before_they_are_large() {
+        let page = |sizes: &[usize], most| {
+            let (page, more) = page_of(&mut sizes.iter().copied(), most, |size| *size);
+            (page.len(), more)
+        };
+        assert_eq!(page(&[1; 10], 3), (3, true));
+        assert_eq!(page(&[1; 3], 3), (3, false));
+        assert_eq!(page(&[400 << 10; 10], 100), (2, true));
+        assert_eq!(page(&[MAX_PAGE_BYTES + 1, 1], 100), (1, true), "one is always there");
+        assert_eq!(page(&[], 100), (0, false));
+    }
+}

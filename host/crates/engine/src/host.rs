@@ -13,7 +13,7 @@ use crate::inputs;
 use crate::limiter::Limiter;
 use crate::logging;
 use crate::outgoing::{Network, Outgoing};
-use crate::sockets::{self, Lookups};
+use crate::sockets;
 use crate::stdio::{self, GuestOutput};
 use crate::traffic::Traffic;
 use std::sync::{Arc, OnceLock};
@@ -42,7 +42,6 @@ pub(crate) struct Run {
     /// Made when the guest first reaches for the network.
     traffic: OnceLock<Arc<Traffic>>,
     outgoing: Option<Box<Outgoing>>,
-    pub lookups: Lookups,
 }
 
 /// What the run is of.
@@ -78,7 +77,6 @@ impl Run {
             table: ResourceTable::new(),
             traffic: OnceLock::new(),
             outgoing: None,
-            lookups: Lookups::new(),
         };
         run.table.set_max_capacity(run.about.limits.handles as usize);
         Ok(run)

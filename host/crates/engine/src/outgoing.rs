@@ -1,7 +1,7 @@
 //! Outgoing HTTP: what a guest sends by `wasi:http`, through a sender of our own.
 //!
 //! The manifest says which hosts it grants, `permission` decides on one request,
-//! `resolve` finds addresses, `address` tells the public ones from others, `connect`
+//! `name_lookup` finds addresses, `address` tells the public ones from others, `connect`
 //! opens the connection, `send` is the exchange, `body` counts what passes, `inject`
 //! adds headers with secrets.
 //!
@@ -17,8 +17,8 @@ pub(crate) mod address;
 mod body;
 mod connect;
 mod inject;
+pub(crate) mod name_lookup;
 mod permission;
-pub(crate) mod resolve;
 mod send;
 
 pub(crate) use connect::Roots;
@@ -28,7 +28,7 @@ use crate::traffic::Traffic;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
-use resolve::{Resolver, SystemResolver};
+use name_lookup::{NameLookups, SystemResolver};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolyard_manifest::{Rule, is_forbidden};
@@ -50,14 +50,14 @@ pub(crate) struct HttpGrant {
 
 /// What the runs of all plugins share.
 pub(crate) struct Network {
-    pub resolver: Box<dyn Resolver>,
+    pub lookups: NameLookups,
     pub roots: Roots,
 }
 
 impl Network {
     /// The resolver and the certificates of this machine.
     pub fn of_system() -> Self {
-        Self { resolver: Box::new(SystemResolver), roots: Roots::default() }
+        Self { lookups: NameLookups::new(Arc::new(SystemResolver)), roots: Roots::default() }
     }
 }
 

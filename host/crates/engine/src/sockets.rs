@@ -4,16 +4,20 @@
 use crate::host::Run;
 use crate::outgoing::address::{self, Kind};
 use crate::traffic::Traffic;
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use ipnet::IpNet;
-use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::time::timeout;
 use toolyard_manifest::{Host, Hosts, Peer, Protocol, SocketGrant, SocketRule};
 use wasmtime::component::Resource;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{Host as Lookup, HostResolveAddressStream};
 use wasmtime_wasi::p2::bindings::sockets::network::{self, ErrorCode, IpAddress, Network};
-use wasmtime_wasi::p2::{DynPollable, SocketError};
+use wasmtime_wasi::p2::{DynPollable, Pollable, SocketError, subscribe};
+use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
 use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsView as _};
 
 /// The type of a look-up under way, which wasmtime does not name.
@@ -127,10 +131,49 @@ fn may_use(traffic: &Traffic, address: SocketAddr, used: SocketAddrUse) -> bool 
     may
 }
 
-/// The names of the look-ups that are under way, by their handles.
-pub(crate) type Lookups = HashMap<u32, Arc<str>>;
+/// A look-up of a guest, which it reads address by address.
+pub(crate) struct NameLookup {
+    name: Option<Arc<str>>,
+    state: LookupState,
+}
 
-/// The look-up of wasmtime, for the names that are granted and no others.
+enum LookupState {
+    UnderWay(AbortOnDropJoinHandle<Option<Arc<[IpAddr]>>>),
+    Found(std::vec::IntoIter<IpAddr>),
+    NotFound,
+}
+
+#[async_trait]
+impl Pollable for NameLookup {
+    async fn ready(&mut self) {
+        if let LookupState::UnderWay(found) = &mut self.state {
+            self.state = match found.await {
+                Some(found) => LookupState::Found(found.to_vec().into_iter()),
+                None => LookupState::NotFound,
+            };
+        }
+    }
+}
+
+impl NameLookup {
+    /// The next address, as far as the look-up is.
+    fn next(&mut self) -> Result<Option<IpAddr>, ErrorCode> {
+        // What is ready becomes so by being polled.
+        let _ = self.ready().now_or_never();
+        match &mut self.state {
+            LookupState::UnderWay(_) => Err(ErrorCode::WouldBlock),
+            LookupState::Found(addresses) => Ok(addresses.next()),
+            LookupState::NotFound => Err(ErrorCode::NameUnresolvable),
+        }
+    }
+}
+
+/// The handle of ours that stands behind one of WASI's.
+fn ours(stream: &Resource<Stream>) -> Resource<NameLookup> {
+    Resource::new_borrow(stream.rep())
+}
+
+/// Look-ups on threads that are counted, in place of wasmtime's, and only of names that are granted.
 impl Lookup for Run {
     fn resolve_addresses(
         &mut self,
@@ -138,38 +181,48 @@ impl Lookup for Run {
         name: String,
     ) -> Result<Resource<Stream>, SocketError> {
         let traffic = self.traffic().clone();
-        let is_address = name.parse::<IpAddr>().is_ok();
-        let name = if is_address {
-            name
-        } else {
-            toolyard_manifest::host_name(&name).map_err(|_| ErrorCode::InvalidArgument)?
+        // The network stands for the right to use it.
+        self.table.get(&network)?;
+        let lookup = match Host::parse(&in_uri(name)) {
+            Ok(Host::Address(address)) => {
+                NameLookup { name: None, state: LookupState::Found(vec![address].into_iter()) }
+            }
+            Ok(Host::Name(name)) if traffic.grants.sockets.names(&name) => {
+                let name: Arc<str> = name.into();
+                let (asked, traffic) = (name.clone(), traffic.clone());
+                let time = traffic.limits.http_time;
+                let found = async move { timeout(time, traffic.addresses(&asked)).await.ok().flatten() };
+                NameLookup { name: Some(name), state: LookupState::UnderWay(spawn(found)) }
+            }
+            Ok(Host::Name(name)) => {
+                let manifest = traffic.manifest();
+                traffic.refused(format!(
+                    "the name {name} is not looked up; an entry of `sockets` of {manifest} would have to name it"
+                ));
+                return Err(ErrorCode::AccessDenied.into());
+            }
+            Err(_) => return Err(ErrorCode::InvalidArgument.into()),
         };
-        if !is_address && !traffic.grants.sockets.names(&name) {
-            let manifest = traffic.manifest();
-            traffic.refused(format!(
-                "the name {name} is not looked up; an entry of `sockets` of {manifest} would have to name it"
-            ));
-            return Err(ErrorCode::AccessDenied.into());
-        }
-        let stream = self.sockets().resolve_addresses(network, name.clone())?;
-        if !is_address {
-            self.lookups.insert(stream.rep(), name.into());
-        }
-        Ok(stream)
+        let lookup = self.table.push(lookup)?;
+        Ok(Resource::new_own(lookup.rep()))
     }
+}
+
+/// A host as it stands in a URI: an IPv6 address in brackets.
+fn in_uri(name: String) -> String {
+    if name.parse::<Ipv6Addr>().is_ok() { format!("[{name}]") } else { name }
 }
 
 impl HostResolveAddressStream for Run {
     fn resolve_next_address(&mut self, stream: Resource<Stream>) -> Result<Option<IpAddress>, SocketError> {
-        let name = self.lookups.get(&stream.rep()).cloned();
-        let rep = stream.rep();
         loop {
-            let next = self.sockets().resolve_next_address(Resource::new_borrow(rep))?;
-            let (Some(address), Some(name)) = (next, &name) else { return Ok(next) };
+            let lookup = self.table.get_mut(&ours(&stream))?;
+            let Some(address) = lookup.next()? else { return Ok(None) };
+            let Some(name) = lookup.name.clone() else { return Ok(Some(address.into())) };
             let traffic = self.traffic();
-            let ip = plain(address).to_canonical();
-            if traffic.given.note(&traffic.grants.sockets, name, ip) {
-                return Ok(Some(address));
+            let ip = address.to_canonical();
+            if traffic.given.note(&traffic.grants.sockets, &name, ip) {
+                return Ok(Some(address.into()));
             }
             let (word, manifest) = (address::kind(ip).word(), traffic.manifest());
             traffic.refused(format!(
@@ -180,12 +233,12 @@ impl HostResolveAddressStream for Run {
     }
 
     fn subscribe(&mut self, stream: Resource<Stream>) -> wasmtime::Result<Resource<DynPollable>> {
-        self.sockets().subscribe(stream)
+        subscribe(&mut self.table, ours(&stream))
     }
 
     fn drop(&mut self, stream: Resource<Stream>) -> wasmtime::Result<()> {
-        self.lookups.remove(&stream.rep());
-        HostResolveAddressStream::drop(&mut self.sockets(), stream)
+        self.table.delete(Resource::<NameLookup>::new_own(stream.rep()))?;
+        Ok(())
     }
 }
 
@@ -206,13 +259,6 @@ impl network::Host for Run {
 impl network::HostNetwork for Run {
     fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
         network::HostNetwork::drop(&mut self.sockets(), network)
-    }
-}
-
-fn plain(address: IpAddress) -> IpAddr {
-    match address {
-        IpAddress::Ipv4((a, b, c, d)) => IpAddr::from([a, b, c, d]),
-        IpAddress::Ipv6((a, b, c, d, e, f, g, h)) => IpAddr::from([a, b, c, d, e, f, g, h]),
     }
 }
 

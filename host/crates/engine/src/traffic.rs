@@ -10,6 +10,7 @@ use crate::host::About;
 use crate::outgoing::HttpGrant;
 use crate::outgoing::Network;
 use crate::sockets::Given;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use toolyard_manifest::Limits;
 use toolyard_task::RunContext;
@@ -58,6 +59,12 @@ impl Traffic {
             given: Given::default(),
             refusals: Mutex::default(),
         }
+    }
+
+    /// The addresses of a name, looked up on the account of the run's caller; nothing if it could not
+    /// be resolved.
+    pub async fn addresses(&self, name: &str) -> Option<Arc<[IpAddr]>> {
+        self.network.lookups.find(name, &self.context.share().account).await
     }
 
     /// The manifest that would have to grant more.

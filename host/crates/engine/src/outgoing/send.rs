@@ -230,10 +230,10 @@ async fn addresses(traffic: &Traffic, target: &Target) -> Result<Vec<IpAddr>, Er
     let unknown = |rcode: &str| Error::DnsError { rcode: Some(rcode.to_owned()), info_code: None };
     match &target.host {
         Host::Address(address) => Ok(vec![*address]),
-        Host::Name(name) => match traffic.network.resolver.resolve(name).await {
-            Ok(found) if found.is_empty() => Err(unknown("the name has no address")),
-            Ok(found) => Ok(found),
-            Err(_) => Err(unknown("the name could not be resolved")),
+        Host::Name(name) => match traffic.addresses(name).await {
+            Some(found) if found.is_empty() => Err(unknown("the name has no address")),
+            Some(found) => Ok(found.to_vec()),
+            None => Err(unknown("the name could not be resolved")),
         },
     }
 }

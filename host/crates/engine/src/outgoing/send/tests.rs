@@ -1,6 +1,6 @@
 use super::*;
 use crate::invoke::Nobody;
-use crate::outgoing::resolve::Resolver;
+use crate::outgoing::name_lookup::{NameLookups, Resolver};
 use crate::outgoing::{HttpGrant, Network, Outgoing, Roots};
 use async_trait::async_trait;
 use http_body_util::{Empty, Full};
@@ -22,9 +22,8 @@ struct Fickle {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-#[async_trait]
 impl Resolver for Fickle {
-    async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         self.asked.lock().expect("free").push(name.to_owned());
         let mut answers = self.answers.lock().expect("free");
         Ok(if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() })
@@ -76,7 +75,7 @@ impl Run {
         let parse = |texts: &&[&str]| texts.iter().map(|text| text.parse().expect("an address")).collect();
         let answers = Mutex::new(answers.iter().map(parse).collect());
         let resolver = Fickle { answers, asked: asked.clone() };
-        let network = Network { resolver: Box::new(resolver), roots: Roots::default() };
+        let network = Network { lookups: NameLookups::new(Arc::new(resolver)), roots: Roots::default() };
         let traffic = Arc::new(Traffic::of(grant, limits, network, context));
         Self { outgoing: Outgoing::new(traffic.clone()), traffic, asked }
     }

@@ -148,3 +148,30 @@ fn values_of_random_types_come_back_from_real_components() {
         }
     }
 }
+
+/// Each function has a type that is allowed; the schemas of all of them would take many times the
+/// memory of the component.
+#[test]
+fn the_functions_of_a_component_are_bounded_together() {
+    const FUNCTIONS: usize = 40;
+    let engine = wasmtime::Engine::new(&crate::engine::config()).expect("starts");
+    let dir = tempfile::tempdir().expect("made");
+    let fields: String = (0..3_000).map(|field| format!("a{field}: bool, ")).collect();
+    let functions: String = (0..FUNCTIONS).map(|number| format!("f{number}: func(v: r);\n")).collect();
+    let wit = format!(
+        "package a:b;\ninterface many {{\nrecord r {{ {fields} }}\n{functions}}}\nworld w {{ export many; }}\n"
+    );
+    std::fs::write(dir.path().join("w.wit"), wit).expect("written");
+    let exports: String =
+        (0..FUNCTIONS).map(|number| format!("(func (export \"a:b/many#f{number}\") (param i32))")).collect();
+    let core =
+        CORE.replace("(func (export \"a:b/echo#echo\") (param i32) (result i32) local.get 0)", &exports);
+    let core = wat::parse_str(core).expect("parses");
+    let bytes = componentize(&core, Some((dir.path(), None))).expect("a component");
+    let component = Component::new(&engine, &bytes).expect("compiles");
+    let (functions, declared) =
+        Functions::of(&engine, &component, &bytes, &Settings::default()).expect("some are tools");
+    assert!((10..20).contains(&declared.len()), "{}", declared.len());
+    let why: Vec<&str> = functions.skipped.iter().map(|skipped| skipped.why.as_str()).collect();
+    assert!(why.len() == FUNCTIONS - declared.len() && why[0].contains("50000 parts together"), "{why:?}");
+}

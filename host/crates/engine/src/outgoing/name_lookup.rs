@@ -1,0 +1,218 @@
+//! From a name to addresses, by the resolver of this machine, for outgoing requests and raw sockets.
+//!
+//! That resolver blocks its thread until the name server answers, ten seconds and more where it does
+//! not, and cannot be stopped. So look-ups have threads of their own, a bounded number in all and for
+//! each account. A look-up whose run has ended still counts until it ends: otherwise a client that
+//! cancels could start any number. Those who ask for the same name wait for the same look-up.
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// How many look-ups there are at once, each with a thread.
+const MAX_LOOKUPS: usize = 64;
+/// How many of them an account has.
+const MAX_LOOKUPS_OF_ACCOUNT: usize = 8;
+/// Accounts are forgotten when there are twice as many as at the last time, but not before.
+const ACCOUNTS_KEPT: usize = 64;
+
+/// Finds the addresses of a name, and blocks until it has. A test has one that changes its mind.
+pub(crate) trait Resolver: Send + Sync {
+    /// # Errors
+    /// If there are none, or no name server answers.
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// The resolver of this machine.
+pub(crate) struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let found = (name, 0).to_socket_addrs()?;
+        Ok(found.map(|address| address.ip().to_canonical()).collect())
+    }
+}
+
+/// The addresses of a name; nothing if it could not be resolved.
+type Found = Option<Arc<[IpAddr]>>;
+type UnderWay = Shared<BoxFuture<'static, Found>>;
+
+/// The look-ups of all runs.
+pub(crate) struct NameLookups {
+    resolver: Arc<dyn Resolver>,
+    all: Arc<Semaphore>,
+    accounts: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
+    under_way: Arc<Mutex<HashMap<Arc<str>, UnderWay>>>,
+}
+
+/// What a look-up holds while it lasts. Its name is free for another one when it ends, also by a panic.
+struct Place {
+    name: Arc<str>,
+    under_way: Arc<Mutex<HashMap<Arc<str>, UnderWay>>>,
+    _permits: [OwnedSemaphorePermit; 2],
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
+}
+
+impl NameLookups {
+    pub fn new(resolver: Arc<dyn Resolver>) -> Self {
+        Self {
+            resolver,
+            all: Arc::new(Semaphore::new(MAX_LOOKUPS)),
+            accounts: Mutex::default(),
+            under_way: Arc::default(),
+        }
+    }
+
+    /// The addresses of a name; nothing if it could not be resolved. Waits for a free place, and the
+    /// caller bounds the time.
+    pub async fn find(&self, name: &str, account: &Arc<str>) -> Found {
+        if let Some(found) = self.joined(name) {
+            return found.await;
+        }
+        // Neither is ever closed.
+        let own = self.account(account).acquire_owned().await.ok()?;
+        let place = self.all.clone().acquire_owned().await.ok()?;
+        self.begin(name.into(), [own, place]).await
+    }
+
+    /// The look-up of this name that is under way, if one is.
+    fn joined(&self, name: &str) -> Option<UnderWay> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn begin(&self, name: Arc<str>, permits: [OwnedSemaphorePermit; 2]) -> UnderWay {
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another may have begun it while this one waited for a place.
+        if let Some(found) = under_way.get(&name) {
+            return found.clone();
+        }
+        let place = Place { name: name.clone(), under_way: self.under_way.clone(), _permits: permits };
+        let (done, found) = oneshot::channel();
+        let found = async move { found.await.ok().flatten() }.boxed().shared();
+        under_way.insert(name.clone(), found.clone());
+        drop(under_way);
+        let resolver = self.resolver.clone();
+        let look_up = move || {
+            let found = resolver.resolve(&place.name).ok().map(Arc::from);
+            drop(place);
+            // Those who asked may be gone.
+            let _ = done.send(found);
+        };
+        // Not joined: the resolver cannot be stopped, and the host does not wait for it when it ends.
+        if let Err(error) = std::thread::Builder::new().name("name look-up".to_owned()).spawn(look_up) {
+            tracing::warn!(%error, "a thread for the look-up of a name cannot be started");
+        }
+        found
+    }
+
+    fn account(&self, account: &Arc<str>) -> Arc<Semaphore> {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if accounts.len() >= ACCOUNTS_KEPT && accounts.len() == accounts.capacity() {
+            accounts.retain(|_, account| account.strong_count() > 0);
+        }
+        if let Some(known) = accounts.get(account).and_then(Weak::upgrade) {
+            return known;
+        }
+        let new = Arc::new(Semaphore::new(MAX_LOOKUPS_OF_ACCOUNT));
+        accounts.insert(account.clone(), Arc::downgrade(&new));
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Condvar, MutexGuard};
+    use std::time::Duration;
+    use tokio::time::timeout;
+
+    /// Answers names that begin with `slow` only once it is released.
+    #[derive(Default)]
+    struct Slow {
+        asked: AtomicUsize,
+        released: Mutex<bool>,
+        change: Condvar,
+    }
+
+    impl Slow {
+        fn release(&self) {
+            *self.lock() = true;
+            self.change.notify_all();
+        }
+
+        fn lock(&self) -> MutexGuard<'_, bool> {
+            self.released.lock().expect("free")
+        }
+    }
+
+    impl Resolver for Slow {
+        fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            if name.starts_with("slow") {
+                drop(self.change.wait_while(self.lock(), |released| !*released).expect("free"));
+            }
+            if name == "panics" {
+                panic!("a fault of the resolver");
+            }
+            Ok(vec![IpAddr::from([192, 0, 2, 1])])
+        }
+    }
+
+    async fn soon(lookups: &NameLookups, name: &str, account: &Arc<str>) -> Option<Found> {
+        timeout(Duration::from_millis(500), lookups.find(name, account)).await.ok()
+    }
+
+    #[tokio::test]
+    async fn names_without_an_answer_take_their_accounts_places_and_no_others() {
+        let slow = Arc::new(Slow::default());
+        let lookups = NameLookups::new(slow.clone());
+        let (hostile, honest): (Arc<str>, Arc<str>) = ("hostile".into(), "honest".into());
+        // Each is given up, as by a client that cancels, and goes on nevertheless.
+        for number in 0..20 {
+            let name = format!("slow{number}");
+            let given_up = timeout(Duration::from_millis(5), lookups.find(&name, &hostile)).await;
+            assert!(given_up.is_err());
+        }
+        assert_eq!(slow.asked.load(Ordering::SeqCst), MAX_LOOKUPS_OF_ACCOUNT);
+        assert!(soon(&lookups, "quick", &hostile).await.is_none(), "it has no place left");
+        assert!(soon(&lookups, "quick", &honest).await.expect("served").is_some());
+        slow.release();
+        assert!(soon(&lookups, "quick", &hostile).await.expect("served again").is_some());
+    }
+
+    #[tokio::test]
+    async fn those_who_ask_for_one_name_share_one_look_up() {
+        let slow = Arc::new(Slow::default());
+        let lookups = NameLookups::new(slow.clone());
+        let accounts: Vec<Arc<str>> = (0..50).map(|number| format!("{number}").into()).collect();
+        let all = futures_util::future::join_all(accounts.iter().map(|one| lookups.find("slow", one)));
+        let release = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            slow.release();
+        };
+        let (found, ()) = tokio::join!(all, release);
+        assert!(found.iter().all(Option::is_some));
+        assert_eq!(slow.asked.load(Ordering::SeqCst), 1);
+        assert!(lookups.find("slow", &accounts[0]).await.is_some());
+        assert_eq!(slow.asked.load(Ordering::SeqCst), 2, "an answer is not kept");
+    }
+
+    #[tokio::test]
+    async fn a_look_up_that_panics_gives_its_place_back() {
+        let lookups = NameLookups::new(Arc::new(Slow::default()));
+        let account: Arc<str> = "one".into();
+        for _ in 0..=MAX_LOOKUPS_OF_ACCOUNT {
+            assert_eq!(soon(&lookups, "panics", &account).await, Some(None));
+        }
+    }
+}
