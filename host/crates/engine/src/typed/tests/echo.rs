@@ -157,13 +157,13 @@ fn the_functions_of_a_component_are_bounded_together() {
     let engine = wasmtime::Engine::new(&crate::engine::config()).expect("starts");
     let dir = tempfile::tempdir().expect("made");
     let fields: String = (0..3_000).map(|field| format!("a{field}: bool, ")).collect();
-    let functions: String = (0..FUNCTIONS).map(|number| format!("f{number}: func(v: r);\n")).collect();
+    let functions: String = (0..FUNCTIONS).map(|number| format!("g{number}: func(v: r);\n")).collect();
     let wit = format!(
         "package a:b;\ninterface many {{\nrecord r {{ {fields} }}\n{functions}}}\nworld w {{ export many; }}\n"
     );
     std::fs::write(dir.path().join("w.wit"), wit).expect("written");
     let exports: String =
-        (0..FUNCTIONS).map(|number| format!("(func (export \"a:b/many#f{number}\") (param i32))")).collect();
+        (0..FUNCTIONS).map(|number| format!("(func (export \"a:b/many#g{number}\") (param i32))")).collect();
     let core =
         CORE.replace("(func (export \"a:b/echo#echo\") (param i32) (result i32) local.get 0)", &exports);
     let core = wat::parse_str(core).expect("parses");
