@@ -148,7 +148,7 @@ impl Pollable for NameLookup {
     async fn ready(&mut self) {
         if let LookupState::UnderWay(found) = &mut self.state {
             self.state = match found.await {
-                Some(found) => LookupState::Found(found.to_vec().into_iter()),
+                Some(found) => LookupState::Found(Vec::from(&*found).into_iter()),
                 None => LookupState::NotFound,
             };
         }
