@@ -591,9 +591,8 @@ fn connections(wanted: u32) -> usize {
 
 /// A quarter of the descriptors at most are for components: each that is loaded keeps one.
 fn plugin_files(wanted: u32) -> usize {
-    let wanted = wanted as usize;
-    let quarter = crate::system::descriptor_limit().and_then(|most| usize::try_from(most / 4).ok());
-    wanted.min(quarter.unwrap_or(wanted))
+    let quarter = crate::system::descriptor_limit().map_or(u64::MAX, |most| most / 4);
+    quarter.min(wanted.into()) as usize
 }
 
 fn milliseconds(duration: Duration) -> u64 {
