@@ -60,12 +60,24 @@ pub trait Onlooker: Observer {
     fn loaded(&self, plugins: &[PluginReport]);
 }
 
+/// How the parts are started.
+#[derive(Default)]
+struct Start {
+    /// Whether tasks that a host left are taken over.
+    adopts: bool,
+    /// How long components that are being compiled are waited for; until the end, if absent.
+    wait: Option<Duration>,
+    onlooker: Option<Arc<dyn Onlooker>>,
+}
+
 /// The parts, put together.
 pub struct Assembled {
     /// What the transports serve.
     pub server: Arc<Server>,
     /// What was found in the plugin folder at the start.
     pub plugins: Vec<PluginReport>,
+    /// The files that were still being loaded then.
+    pub loading: Vec<String>,
     /// What is counted, to be shown by whoever can.
     pub registry: Registry,
     traces: Option<Arc<Otlp>>,
@@ -82,7 +94,18 @@ impl Assembled {
     /// turns true or [`Assembled::shut_down`] is called, which must be called in
     /// any case.
     pub async fn start(config: &Config, guests: Handle, stop: watch::Receiver<bool>) -> anyhow::Result<Self> {
-        Self::start_as(config, guests, stop, None, true).await
+        Self::start_as(config, guests, stop, Start { adopts: true, ..Start::default() }).await
+    }
+
+    /// The same, but components that take long to compile are waited for no longer than
+    /// `plugins.start-wait` says, and served when they are ready.
+    pub async fn start_promptly(
+        config: &Config,
+        guests: Handle,
+        stop: watch::Receiver<bool>,
+    ) -> anyhow::Result<Self> {
+        let start = Start { adopts: true, wait: Some(config.limits.plugin_wait), onlooker: None };
+        Self::start_as(config, guests, stop, start).await
     }
 
     /// The same, as the relay before a background host: tasks that a host left are taken
@@ -92,7 +115,7 @@ impl Assembled {
         guests: Handle,
         stop: watch::Receiver<bool>,
     ) -> anyhow::Result<Self> {
-        Self::start_as(config, guests, stop, None, false).await
+        Self::start_as(config, guests, stop, Start::default()).await
     }
 
     /// The same, before somebody who looks on.
@@ -102,15 +125,14 @@ impl Assembled {
         stop: watch::Receiver<bool>,
         onlooker: Option<Arc<dyn Onlooker>>,
     ) -> anyhow::Result<Self> {
-        Self::start_as(config, guests, stop, onlooker, true).await
+        Self::start_as(config, guests, stop, Start { adopts: true, wait: None, onlooker }).await
     }
 
     async fn start_as(
         config: &Config,
         guests: Handle,
         stop: watch::Receiver<bool>,
-        onlooker: Option<Arc<dyn Onlooker>>,
-        adopts: bool,
+        Start { adopts, wait, onlooker }: Start,
     ) -> anyhow::Result<Self> {
         let engine = start_engine(config)?;
         let capacity = engine.capacity();
@@ -141,10 +163,12 @@ impl Assembled {
         let mut interrupted = stop.clone();
         let snapshot = tokio::select! {
             biased;
-            snapshot = patiently(plugins.load(), config) => snapshot,
-            _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => {
-                anyhow::bail!("stopped while the tools were being loaded")
-            }
+            snapshot = patiently(load(&mut plugins, wait), config) => Some(snapshot),
+            _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => None,
+        };
+        let Some(snapshot) = snapshot else {
+            plugins.end().await;
+            anyhow::bail!("stopped while the tools were being loaded")
         };
         dispatch.publish(snapshot.catalog.clone());
         if let Some(onlooker) = &onlooker {
@@ -193,8 +217,19 @@ impl Assembled {
             presented: toolyard_transport::Presented::default(),
         });
         server.metrics.register(&mut registry);
-        let plugins = snapshot.plugins;
-        Ok(Self { server, plugins, registry, traces, services, exporter, stop_services, store, capacity })
+        let Snapshot { plugins, loading, .. } = snapshot;
+        Ok(Self {
+            server,
+            plugins,
+            loading,
+            registry,
+            traces,
+            services,
+            exporter,
+            stop_services,
+            store,
+            capacity,
+        })
     }
 
     /// Takes no more calls, lets runs go on for `grace`, and ends what is left or hands
@@ -259,7 +294,11 @@ impl Assembled {
                 out.push_str(&format!("  not loaded  {}: {why}\n", report.file));
             }
         }
-        if names.is_empty() && catalog.providers().is_empty() {
+        if !self.loading.is_empty() {
+            let files: Vec<&str> = self.loading.iter().map(String::as_str).collect();
+            out.push_str(&format!("  compiling   {}; served when that is done\n", listed(&files)));
+        }
+        if names.is_empty() && catalog.providers().is_empty() && self.loading.is_empty() {
             out.push_str(&format!(
                 "  no tools yet in {folder}\n  \
                  next      copy a tool component there (NAME.wasm); it is served at once, without a restart\n            \
@@ -293,6 +332,13 @@ impl Assembled {
             ));
         }
         out
+    }
+}
+
+async fn load(plugins: &mut Plugins, wait: Option<Duration>) -> Snapshot {
+    match wait {
+        Some(wait) => plugins.load_within(wait).await,
+        None => plugins.load().await,
     }
 }
 
@@ -357,6 +403,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         compile_time: limits.compile_time,
         compile_memory: limits.compile_memory.as_u64(),
         max_component_bytes: limits.component.as_u64(),
+        max_files: plugin_files(limits.max_files),
         rescan: limits.rescan,
         ..toolyard_engine::Settings::default()
     };
@@ -540,6 +587,12 @@ fn connections(wanted: u32) -> usize {
         );
     }
     wanted.min(most)
+}
+
+/// A quarter of the descriptors at most are for components: each that is loaded keeps one.
+fn plugin_files(wanted: u32) -> usize {
+    let quarter = crate::system::descriptor_limit().map_or(u64::MAX, |most| most / 4);
+    quarter.min(wanted.into()) as usize
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -15,9 +15,7 @@ use toolyard_transport::auth::KeySource;
 /// The setting that allows others to change these files.
 pub const OVERRIDE: &str = "`data.others-may-write = true`";
 
-/// The bits of a mode that let the group or everybody write.
-const OTHERS_WRITE: u32 = 0o022;
-/// Those that let them do anything.
+/// The bits of a mode that let others do anything.
 const OTHERS: u32 = 0o077;
 
 /// The file of the store and those that SQLite keeps beside it.
@@ -181,16 +179,7 @@ fn look(path: &Path) -> anyhow::Result<Option<Metadata>> {
 
 /// The users besides this one and root who may change it.
 pub fn outsiders_of(found: &Metadata) -> Option<Outsiders> {
-    let (mode, owner) = (found.mode() & OTHERS_WRITE, found.uid());
-    if mode & 0o002 != 0 {
-        Some(Outsiders::Everybody)
-    } else if mode != 0 {
-        Some(Outsiders::Group(found.gid()))
-    } else if owner != 0 && owner != geteuid().as_raw() {
-        Some(Outsiders::Owner(owner))
-    } else {
-        None
-    }
+    Outsiders::of(found.mode(), found.uid(), found.gid())
 }
 
 /// The advice to the operator about them.

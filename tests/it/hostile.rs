@@ -16,6 +16,7 @@ macro_rules! attacks {
 mod crashes;
 mod database;
 mod files;
+mod folder;
 mod grants;
 mod keeping;
 mod listing;

@@ -39,7 +39,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         if let Some(admin) = &admin {
             tell!("toolyard: http://{} has /healthz, /readyz and /metrics", admin.address);
         }
-        let mut assembled = Assembled::start(&config, guests, stop.clone()).await?;
+        let mut assembled = Assembled::start_promptly(&config, guests, stop.clone()).await?;
         if let Some(admin) = &admin {
             admin.loaded(&mut assembled);
         }

@@ -175,8 +175,12 @@ limits! {
         "How much memory the compilation of one component may take.";
     component: ByteSize = "plugins.component", "64MiB",
         "The largest component file that is loaded.";
+    max_files: u32 = "plugins.max-files", "2000",
+        "How many components of the plugin folder are loaded; a quarter of the descriptors that the process may have, if that is less. Those that are loaded already come first, then those that have a name of a tool or prompt, then the others by name.";
+    plugin_wait: Duration = "plugins.start-wait", "10s",
+        "How long `toolyard serve` waits at its start for components that are being compiled; then it serves what is ready, and the others as they are ready.";
     others_may_write: bool = "plugins.others-may-write", "false",
-        "Whether a plugin folder, a component or a manifest may be used that everybody on this machine can change.";
+        "Whether a plugin folder may be used that everybody on this machine can write to, and a component or a manifest that everybody can change or that belongs to another user than root and the host's.";
     data_others_may_write: bool = "data.others-may-write", "false",
         "Whether the data folder, what is in it and the folder of the audit log may be used though others can write there, or they belong to another user than root and the host's; these can then change tasks and keys.";
     rescan: Duration = "plugins.rescan", "2s",

@@ -133,7 +133,7 @@ fn wat(text: &str) -> Vec<u8> {
 }
 
 /// A component that looks like a plugin until its functions are looked at.
-fn plugin(core: &str, instances: usize) -> Vec<u8> {
+pub fn plugin(core: &str, instances: usize) -> Vec<u8> {
     let more = "(core instance (instantiate $m))".repeat(instances - 1);
     wat(&format!(
         "(component (core module $m {core} (func (export \"f\")))

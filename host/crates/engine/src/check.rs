@@ -3,9 +3,9 @@
 use crate::describe;
 use crate::engine::Engine;
 use crate::error::{LoadError, Refusal};
+use crate::file::File;
 use crate::folder;
 use crate::grant::FolderGrant;
-use crate::plugins::File;
 use crate::reach::{self, Reach};
 use crate::typed::Skipped;
 use cap_std::ambient_authority;

@@ -12,12 +12,13 @@ use crate::componentize::componentize;
 use crate::engine::{Engine, config};
 use crate::error::Refusal;
 use crate::settings::Compiler;
+use crate::turn::Turn;
 use rustix::process::{Resource, Rlimit, Signal};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -39,7 +40,12 @@ pub(crate) enum Source {
 
 /// The code of a component, from the cache or compiled. Blocks for as long as
 /// that takes.
-pub(crate) fn code(engine: &Engine, bytes: &[u8], key: &str) -> Result<(Kept, Source), Refusal> {
+pub(crate) fn code(
+    engine: &Engine,
+    turn: &mut Turn,
+    bytes: &[u8],
+    key: &str,
+) -> Result<(Kept, Source), Refusal> {
     if let Some(kept) = engine.cache.load(&engine.wasm, key) {
         return Ok((kept, Source::Cache));
     }
@@ -48,19 +54,24 @@ pub(crate) fn code(engine: &Engine, bytes: &[u8], key: &str) -> Result<(Kept, So
     match &engine.settings.compiler {
         Compiler::InProcess => {
             let code = engine.wasm.precompile_component(bytes).map_err(|error| invalid(&error))?;
-            output.write(&code).map_err(|error| Refusal::Compile(error.to_string()))?;
+            output.write(&code).map_err(|error| Refusal::NoCompiler(error.to_string()))?;
         }
         Compiler::Child { program, args } => {
-            in_child(engine, program, args, bytes, &output)?.map_err(Refusal::Compile)?
+            in_child(engine, turn, (program, args), bytes, &output)?.map_err(Refusal::Compile)?
         }
     }
-    let component = engine.cache.keep(&engine.wasm, key, &output).map_err(Refusal::Compile)?;
+    let component = engine.cache.keep(&engine.wasm, key, &output).map_err(Refusal::NoCompiler)?;
     Ok((Kept { component, offer: None }, Source::Compiled(began.elapsed())))
 }
 
 /// The component that a core module becomes, from the cache or made now. Blocks for
 /// as long as that takes.
-pub(crate) fn component(engine: &Engine, module: &[u8], key: &str) -> Result<Vec<u8>, Refusal> {
+pub(crate) fn component(
+    engine: &Engine,
+    turn: &mut Turn,
+    module: &[u8],
+    key: &str,
+) -> Result<Vec<u8>, Refusal> {
     if let Some(component) = engine.cache.load_component(key) {
         return Ok(component);
     }
@@ -68,8 +79,8 @@ pub(crate) fn component(engine: &Engine, module: &[u8], key: &str) -> Result<Vec
         Compiler::InProcess => componentize(module, None).map_err(Refusal::Componentize)?,
         Compiler::Child { program, args } => {
             let output = engine.cache.scratch("wasm");
-            in_child(engine, program, args, module, &output)?.map_err(Refusal::Componentize)?;
-            output.read().map_err(Refusal::Componentize)?
+            in_child(engine, turn, (program, args), module, &output)?.map_err(Refusal::Componentize)?;
+            output.read().map_err(Refusal::NoCompiler)?
         }
     };
     engine.cache.keep_component(key, &component);
@@ -80,15 +91,15 @@ fn invalid(error: &wasmtime::Error) -> Refusal {
     Refusal::Compile(format!("{error:#}"))
 }
 
-/// The inner error is the child's complaint.
+/// The inner error is the child's complaint. The child is killed when the turn is over.
 fn in_child(
     engine: &Engine,
-    program: &Path,
-    args: &[String],
+    turn: &mut Turn,
+    (program, args): (&Path, &[String]),
     bytes: &[u8],
     output: &Scratch<'_>,
 ) -> Result<Result<(), String>, Refusal> {
-    let failed = |error: std::io::Error| Refusal::Compile(format!("the compiler does not start: {error}"));
+    let failed = |error: std::io::Error| Refusal::NoCompiler(format!("the compiler does not start: {error}"));
     let settings = &engine.settings;
     let input = engine.cache.scratch("wasm");
     input.write(bytes).map_err(failed)?;
@@ -119,11 +130,16 @@ fn in_child(
         if let Some(status) = child.try_wait().map_err(failed)? {
             break status;
         }
-        if Instant::now() >= deadline {
+        let is_late = Instant::now() >= deadline;
+        if is_late || turn.is_over() {
             // It may have ended in this moment; it is over in any case.
             let _ = child.kill();
             child.wait().map_err(failed)?;
-            return Err(Refusal::CompileTime(settings.compile_time));
+            return Err(if is_late {
+                Refusal::CompileTime(settings.compile_time)
+            } else {
+                Refusal::Interrupted
+            });
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
@@ -137,6 +153,12 @@ fn in_child(
         let _ = stderr.take(COMPLAINT_BYTES).read_to_string(&mut complaint);
     }
     let complaint = complaint.trim();
+    if status.signal() == Some(Signal::KILL.as_raw()) {
+        // Not for a limit of its own: the kernel does so to any process when memory runs out.
+        return Err(Refusal::NoCompiler(
+            "the compiler was killed by another process or the kernel".to_owned(),
+        ));
+    }
     Ok(Err(if status.code() == Some(1) && !complaint.is_empty() {
         complaint.to_owned()
     } else {

@@ -63,6 +63,23 @@ pub enum Refusal {
          (`chmod o-w`), or set `plugins.others-may-write` if it is meant"
     )]
     Writable,
+    /// Another user owns it.
+    #[error(
+        "belongs to the user {0}, who could grant themselves anything; give it to root or to the user of this host \
+         (`chown`), or set `plugins.others-may-write` if it is meant"
+    )]
+    ForeignOwner(u32),
+    /// The folder has more components than may be loaded.
+    #[error(
+        "is one of {excess} components beyond the {limit} that this host loads from a folder; take some away, or raise \
+         `plugins.max-files`"
+    )]
+    TooManyFiles {
+        /// The limit.
+        limit: usize,
+        /// How many there are beyond it.
+        excess: usize,
+    },
     /// The operator requires digests, and this is none of them.
     #[error("has the digest {0}, which is not among those that `plugins.require-digest` lists")]
     Unlisted(String),
@@ -132,6 +149,9 @@ pub enum Refusal {
     /// It could not be compiled.
     #[error("could not be compiled: {0}")]
     Compile(String),
+    /// It could not be compiled for a reason outside of it, which may pass.
+    #[error("could not be compiled: {0}")]
+    NoCompiler(String),
     /// It took too long to compile.
     #[error("took longer than {0:?} to compile (`plugins.compile-time`)")]
     CompileTime(Duration),
@@ -206,9 +226,41 @@ pub enum Refusal {
         /// The file that wants it too.
         second: String,
     },
+    /// The load was called off before its end.
+    #[error("was not loaded to the end, because the load was called off")]
+    Interrupted,
     /// The engine failed; this is a fault of ours.
     #[error("the engine failed while loading it: {0}")]
     Internal(String),
+}
+
+impl Refusal {
+    /// Whether another try may succeed with the same file.
+    pub(crate) const fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreadable(_) | Self::NoCompiler(_) | Self::Interrupted)
+    }
+
+    /// Whether every file with the same bytes is refused for this, and it is small enough to be
+    /// remembered: finding it out again may take a compilation.
+    pub(crate) const fn is_lasting(&self) -> bool {
+        matches!(
+            self,
+            Self::Compile(_)
+                | Self::CompileTime(_)
+                | Self::Componentize(_)
+                | Self::Contract(_)
+                | Self::Resources(_)
+                | Self::List { .. }
+                | Self::ListTime { .. }
+                | Self::Toolless
+                | Self::TooManyTools(_)
+                | Self::DuplicateTool(_)
+                | Self::Tool { .. }
+                | Self::TooManyPrompts(_)
+                | Self::DuplicatePrompt(_)
+                | Self::Prompt { .. }
+        )
+    }
 }
 
 /// A refusal quotes a component, and the quoted text could steer the terminal that shows it. A

@@ -19,6 +19,7 @@ use crate::prompt;
 use crate::provider::GuestProvider;
 use crate::rooms::Share;
 use crate::tool::{Callee, GuestTool};
+use crate::turn::Turn;
 use crate::typed::Functions;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -75,10 +76,11 @@ pub(crate) fn digest(bytes: &[u8]) -> Digest {
 
 impl Code {
     /// Makes a component ready. Blocks while it compiles and while it is asked
-    /// what it offers; `runtime` drives the latter.
+    /// what it offers; `runtime` drives the latter. [`Refusal::Interrupted`] means that the
+    /// turn was over before that.
     pub fn load(
         engine: &Engine,
-        runtime: &Handle,
+        (runtime, turn): (&Handle, &mut Turn),
         file: &str,
         bytes: &[u8],
         digest: Digest,
@@ -87,11 +89,11 @@ impl Code {
         let key = engine.cache.key(&engine.wasm, &digest.0);
         let made = match kind {
             Kind::Component => None,
-            Kind::TypedModule => Some(compile::component(engine, bytes, &key)?),
+            Kind::TypedModule => Some(compile::component(engine, turn, bytes, &key)?),
         };
         let binary = made.as_deref().unwrap_or(bytes);
         let surface = component::inspect(binary)?;
-        let (kept, source) = compile::code(engine, binary, &key)?;
+        let (kept, source) = compile::code(engine, turn, binary, &key)?;
         let component = kept.component;
         let needs = resources(&component)?;
         let exports = Exports::of(&component)?;
@@ -102,7 +104,13 @@ impl Code {
         let (offer, is_new) = match kept.offer {
             Some(offer) => (offer, false),
             None => {
-                let listed = runtime.block_on(invoke::list(engine, &pre, &exports, &file.into()))?;
+                let file = file.into();
+                let listed = runtime.block_on(async {
+                    tokio::select! {
+                        listed = invoke::list(engine, &pre, &exports, &file) => listed,
+                        () = turn.cancelled() => Err(Refusal::Interrupted),
+                    }
+                })?;
                 let tools = describe::describe(listed.tools.0)?;
                 (Offer { tools, prompts: prompt::describe(listed.prompts.0)? }, true)
             }

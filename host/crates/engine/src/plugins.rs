@@ -3,24 +3,24 @@
 
 use crate::engine::Engine;
 use crate::error::{LoadError, Refusal};
-use crate::folder::{self, Scan, Seen, manifest_name};
-use crate::grant::{self, Pins};
+use crate::file::{File, Held};
+use crate::folder::{Excess, Folder, Precedence, Scan, ScanError};
+use crate::grant;
+use crate::loads::Loads;
 use crate::metrics::Metrics;
 use crate::name_file::{NameFile, Turn};
 use crate::names::{self, Candidate, Kind, Name, Owners};
-use crate::plugin::{self, Code, Plugin};
+use crate::outsiders::Outsiders;
+use crate::plugin::Plugin;
 use crate::provider::GuestProvider;
 use crate::snapshot::{PluginReport, PluginState, Snapshot};
 use crate::tool::GuestTool;
-use cap_std::fs::Dir;
 use prometheus_client::registry::Registry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use toolyard_manifest::{self as manifest, Manifest, ManifestError};
 use toolyard_task::provider::ProviderSpec;
 use toolyard_task::{Catalog, Provider, Tool};
 
@@ -28,30 +28,23 @@ use toolyard_task::{Catalog, Provider, Tool};
 pub struct Plugins {
     pub(crate) engine: Arc<Engine>,
     pub(crate) dir: PathBuf,
+    folder: Arc<Mutex<Folder>>,
     pub(crate) files: BTreeMap<String, Arc<Held>>,
+    pub(crate) loads: Loads,
+    /// Since when files are different from what the catalog was built of.
+    pub(crate) unsettled: Option<Instant>,
+    excess: Excess,
     serving: Serving,
     /// The file that records which plugin has which name.
     names: Option<NameFile>,
     owners: Owners,
     /// Files that were removed since the start.
     gone: BTreeSet<String>,
+    /// Why the folder could not be looked at the last time.
+    fault: Option<String>,
+    outsiders: Option<Outsiders>,
     snapshot: Snapshot,
     metrics: Metrics,
-}
-
-/// What is known of one file.
-pub(crate) struct Held {
-    pub seen: Seen,
-    manifest_text: Option<String>,
-    manifest: Result<Arc<Manifest>, Refusal>,
-    /// The folders that the manifest was found to grant.
-    pins: Pins,
-    /// The last component under this name that was good.
-    code: Option<Arc<Code>>,
-    /// Why the component in the folder is not that one.
-    fault: Option<Refusal>,
-    /// The two together.
-    built: Result<Arc<Plugin>, Refusal>,
 }
 
 impl Plugins {
@@ -62,15 +55,22 @@ impl Plugins {
         let dir = dir.into();
         let settings = &engine.settings;
         let names = settings.names.as_ref().map(|at| NameFile::new(at, &dir, settings.deals_names));
+        let folder = Folder::new(&dir, settings.max_files, settings.others_may_write);
         Self {
             engine,
             dir,
+            folder: Arc::new(Mutex::new(folder)),
             files: BTreeMap::new(),
+            loads: Loads::new(Engine::loads_at_once()),
+            unsettled: None,
+            excess: Excess::default(),
             serving: Serving::new(),
             names,
             owners: Owners::new(),
             gone: BTreeSet::new(),
-            snapshot: Snapshot { catalog: Arc::default(), plugins: Vec::new() },
+            fault: None,
+            outsiders: None,
+            snapshot: Snapshot { catalog: Arc::default(), plugins: Vec::new(), loading: Vec::new() },
             metrics: Metrics::default(),
         }
     }
@@ -83,16 +83,54 @@ impl Plugins {
     /// Loads what has changed since the last time, in parallel and off the async
     /// threads, and says what is on offer.
     pub async fn load(&mut self) -> Snapshot {
+        self.load_for(None).await
+    }
+
+    /// The same for a while: the loads that take longer go on, and [`watch`](Self::watch) publishes
+    /// their plugins.
+    pub async fn load_within(&mut self, wait: Duration) -> Snapshot {
+        self.load_for(Some(wait)).await
+    }
+
+    async fn load_for(&mut self, wait: Option<Duration>) -> Snapshot {
+        let until = wait.map(|wait| Instant::now() + wait);
+        // Files that have a name come first, also where there are too many.
+        drop(self.recall().await);
         let Some(scan) = self.scan().await else {
             return self.snapshot();
         };
-        let changed = |(name, seen): (&String, &Seen)| {
-            (self.files.get(name).map(|held| held.seen) != Some(*seen)).then(|| name.clone())
+        for (name, seen) in &scan.files {
+            if self.files.get(name).map(|held| held.seen) != Some(*seen) {
+                self.start(&scan, name);
+            }
+        }
+        let gone: Vec<_> =
+            self.files.keys().filter(|name| !scan.files.contains_key(*name)).cloned().collect();
+        gone.iter().for_each(|name| self.remove(name));
+        let late = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until.into()).await,
+                None => std::future::pending().await,
+            }
         };
-        let ready = scan.files.iter().filter_map(changed).collect();
-        let gone = self.files.keys().filter(|name| !scan.files.contains_key(*name)).cloned().collect();
-        self.update(&scan, ready, gone).await;
+        tokio::pin!(late);
+        loop {
+            tokio::select! {
+                biased;
+                loaded = self.loads.next() => match loaded {
+                    Some((name, held)) => self.take(name, held),
+                    None => break,
+                },
+                () = &mut late => break,
+            }
+        }
+        self.settle().await;
         self.snapshot()
+    }
+
+    /// Ends the loads that are under way. Nothing else is left to end.
+    pub async fn end(&mut self) {
+        self.loads.end().await;
     }
 
     /// What is on offer.
@@ -103,81 +141,97 @@ impl Plugins {
 
     /// Looks at the folder; `None` if it cannot be looked at, which may pass and
     /// changes nothing.
-    pub(crate) async fn scan(&self) -> Option<Scan> {
-        let path = self.dir.clone();
-        let scan = tokio::task::spawn_blocking(move || folder::scan(&path)).await;
-        match scan.map_err(std::io::Error::other).flatten() {
-            Ok(scan) => Some(scan),
+    pub(crate) async fn scan(&mut self) -> Option<Scan> {
+        let folder = self.folder.clone();
+        let first = Precedence {
+            loaded: self.files.keys().chain(self.loads.names()).cloned().collect(),
+            owners: self.owners.values().map(|owner| owner.file.clone()).collect(),
+        };
+        let look = move || folder.lock().unwrap_or_else(PoisonError::into_inner).scan(&first);
+        let scan = tokio::task::spawn_blocking(look).await;
+        let dir = self.dir.clone();
+        let path = dir.display();
+        match scan.map_err(|error| ScanError::Io(std::io::Error::other(error))).flatten() {
+            Ok(scan) => {
+                if self.fault.take().is_some() {
+                    tracing::info!(%path, "the plugin folder can be looked at again");
+                }
+                // The one who starts the host has looked at the first.
+                if let Some(outsiders) = scan.outsiders
+                    && scan.outsiders != self.outsiders
+                    && !self.files.is_empty()
+                {
+                    tracing::warn!(%path, "the plugin folder: {outsiders}, who can add tools and grant them anything");
+                }
+                self.outsiders = scan.outsiders;
+                if self.excess != scan.excess {
+                    self.change();
+                    self.excess = scan.excess.clone();
+                    let (count, limit) = (self.excess.count, self.engine.settings.max_files);
+                    if count > 0 {
+                        tracing::warn!(%path, count, limit, "components beyond `plugins.max-files` are not loaded");
+                    }
+                }
+                Some(scan)
+            }
             Err(error) => {
-                tracing::warn!(path = %self.dir.display(), "the plugin folder cannot be looked at: {error}");
+                let fault = error.to_string();
+                if self.fault.as_ref() != Some(&fault) {
+                    tracing::warn!(%path, "the plugin folder {fault}; what was loaded before goes on");
+                    self.fault = Some(fault);
+                }
                 None
             }
         }
     }
 
-    /// Loads the files of `ready`, forgets those of `gone`, and builds the
-    /// catalog anew. Says whether anything is different now.
-    pub(crate) async fn update(
-        &mut self,
-        scan: &Scan,
-        ready: BTreeSet<String>,
-        gone: BTreeSet<String>,
-    ) -> bool {
-        let loaded = match &scan.dir {
-            Some(dir) => self.load_files(dir, scan, ready).await,
-            None => Vec::new(),
-        };
-        for name in gone {
-            tracing::info!(plugin = name, "removed");
-            self.files.remove(&name);
-            self.gone.insert(name);
-        }
-        for (name, held) in loaded {
-            self.files.insert(name, Arc::new(held));
-        }
-        self.assemble().await
+    /// Starts to load a file.
+    pub(crate) fn start(&mut self, scan: &Scan, name: &str) {
+        let (Some(dir), Some(seen)) = (&scan.dir, scan.files.get(name)) else { return };
+        self.loads.start(File {
+            engine: self.engine.clone(),
+            runtime: Handle::current(),
+            dir: dir.clone(),
+            place: self.dir.clone(),
+            former: self.files.get(name).cloned(),
+            codes: self.loads.codes.clone(),
+            name: name.to_owned(),
+            seen: *seen,
+        });
     }
 
-    async fn load_files(&self, dir: &Arc<Dir>, scan: &Scan, ready: BTreeSet<String>) -> Vec<(String, Held)> {
-        let turns = Arc::new(Semaphore::new(Engine::loads_at_once()));
-        // A file that was renamed is not compiled again.
-        let codes: HashMap<String, Arc<Code>> = self
-            .files
-            .values()
-            .filter_map(|held| held.code.clone())
-            .map(|code| (code.digest.0.clone(), code))
-            .collect();
-        let codes = Arc::new(codes);
-        let mut loading = JoinSet::new();
-        for name in ready {
-            let Some(seen) = scan.files.get(&name).copied() else { continue };
-            let file = File {
-                engine: self.engine.clone(),
-                runtime: Handle::current(),
-                dir: dir.clone(),
-                place: self.dir.clone(),
-                former: self.files.get(&name).cloned(),
-                codes: codes.clone(),
-                name,
-                seen,
-            };
-            let turns = turns.clone();
-            loading.spawn(async move {
-                let _turn = turns.acquire_owned().await;
-                let name = file.name.clone();
-                let former = file.former.clone();
-                let held = tokio::task::spawn_blocking(move || file.load()).await;
-                let held = held.unwrap_or_else(|error| Held::after_panic(seen, former, &error));
-                (name, held)
-            });
+    /// Takes the outcome of a load, which the next [`settle`](Self::settle) puts into effect.
+    pub(crate) fn take(&mut self, name: String, held: Option<Arc<Held>>) {
+        if let Some(held) = held {
+            self.change();
+            self.files.insert(name, held);
         }
-        loading.join_all().await
+    }
+
+    /// Forgets a file that is gone.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.loads.cancel(name);
+        if self.files.remove(name).is_some() {
+            tracing::info!(plugin = name, "removed");
+            self.gone.insert(name.to_owned());
+            self.change();
+        }
+    }
+
+    fn change(&mut self) {
+        self.unsettled.get_or_insert_with(Instant::now);
     }
 
     /// Decides who serves which name, and builds the catalog if that is different.
-    async fn assemble(&mut self) -> bool {
+    pub(crate) async fn settle(&mut self) -> bool {
+        self.unsettled = None;
         let turn = self.recall().await;
-        let (serving, reports, owners) = decide(&self.files, &self.serving, (&self.owners, &self.gone));
+        let loading: Vec<String> =
+            self.loads.names().filter(|name| !self.files.contains_key(*name)).cloned().collect();
+        let (serving, mut reports, owners) =
+            decide((&self.files, &loading), &self.serving, (&self.owners, &self.gone));
+        self.snapshot.loading = loading;
+        self.report_excess(&mut reports);
         if owners != self.owners {
             self.owners = owners;
             self.remember(turn).await;
@@ -186,8 +240,10 @@ impl Plugins {
         if same_plugins && reports == self.snapshot.plugins {
             return false;
         }
+        let former: BTreeMap<&str, &PluginReport> =
+            self.snapshot.plugins.iter().map(|report| (report.file.as_str(), report)).collect();
         for report in &reports {
-            if !self.snapshot.plugins.contains(report) {
+            if former.get(report.file.as_str()).is_none_or(|former| *former != report) {
                 log(report);
                 self.metrics.loaded(report);
             }
@@ -207,6 +263,18 @@ impl Plugins {
         }
         self.snapshot.plugins = reports;
         true
+    }
+
+    /// Adds the files that are not loaded because there are too many.
+    fn report_excess(&self, reports: &mut Vec<PluginReport>) {
+        let (limit, excess) = (self.engine.settings.max_files, self.excess.count);
+        for file in &self.excess.named {
+            let why = LoadError { file: file.clone(), why: Refusal::TooManyFiles { limit, excess } };
+            reports.push(report(file, None, Vec::new(), PluginState::Refused { why: why.to_string() }));
+        }
+        if !self.excess.named.is_empty() {
+            reports.sort_by(|one, other| one.file.cmp(&other.file));
+        }
     }
 
     /// Reads who has which name, as far as it is kept. Another process of the same data
@@ -296,9 +364,10 @@ impl Served {
 
 type Serving = BTreeMap<String, Arc<Served>>;
 
-/// Decides which plugin serves which name.
+/// Decides which plugin serves which name. A file that is being loaded for the first time keeps the
+/// names that it had before a restart.
 fn decide(
-    files: &BTreeMap<String, Arc<Held>>,
+    (files, loading): (&BTreeMap<String, Arc<Held>>, &[String]),
     before: &Serving,
     (owners, gone): (&Owners, &BTreeSet<String>),
 ) -> (Serving, Vec<PluginReport>, Owners) {
@@ -320,7 +389,8 @@ fn decide(
         let former = former(file, held).filter(|_| listed.is_some()).map(|former| former.offer());
         (file.clone(), Candidate { listed, former })
     };
-    let candidates: BTreeMap<String, Candidate> = files.iter().map(candidate).collect();
+    let mut candidates: BTreeMap<String, Candidate> = files.iter().map(candidate).collect();
+    candidates.extend(loading.iter().map(|file| (file.clone(), Candidate::default())));
     let (mut outcomes, owners) = names::settle(&candidates, owners, gone);
     let mut serving = Serving::new();
     let mut reports = Vec::with_capacity(files.len());
@@ -406,185 +476,5 @@ fn log(report: &PluginReport) {
         PluginState::Former { why } => tracing::warn!(plugin = file, "the former version goes on: {why}"),
         PluginState::Refused { why } => tracing::warn!(plugin = file, "refused: {why}"),
         PluginState::Disabled => tracing::info!(plugin = file, "disabled by its manifest"),
-    }
-}
-
-impl Held {
-    /// Whether it is worth another look though the file seems unchanged.
-    pub fn may_pass(&self) -> bool {
-        // A folder that is granted, or the file of a secret, may be made yet.
-        let lacks_file = matches!(
-            (&self.manifest, &self.built),
-            (Ok(manifest), Err(Refusal::Manifest(_)))
-                if !manifest.folders.is_empty() || !manifest.secrets.is_empty()
-        );
-        // Or one that was granted may have been replaced.
-        let lost_folder = self.built.as_ref().is_ok_and(|plugin| plugin.base.grants.are_stale());
-        lacks_file || lost_folder || matches!(self.fault, Some(Refusal::Unreadable(_)))
-    }
-
-    fn is_disabled(&self) -> bool {
-        self.manifest.as_ref().is_ok_and(|manifest| !manifest.enabled)
-    }
-
-    fn has_manifest_of(&self, plugin: &Plugin) -> bool {
-        self.manifest.as_ref().is_ok_and(|manifest| Arc::ptr_eq(manifest, &plugin.base.manifest))
-    }
-
-    /// Loading it brought down the engine's code; what was there before stays.
-    fn after_panic(seen: Seen, former: Option<Arc<Self>>, error: &tokio::task::JoinError) -> Self {
-        let fault = Refusal::Internal(error.to_string());
-        match former {
-            Some(former) => Self {
-                seen,
-                manifest_text: former.manifest_text.clone(),
-                manifest: former.manifest.clone(),
-                pins: former.pins.clone(),
-                code: former.code.clone(),
-                fault: Some(fault),
-                built: former.built.clone(),
-            },
-            None => Self {
-                seen,
-                manifest_text: None,
-                manifest: Err(fault.clone()),
-                pins: Pins::default(),
-                code: None,
-                fault: None,
-                built: Err(fault),
-            },
-        }
-    }
-}
-
-/// A file that is to be loaded, and what that needs.
-pub(crate) struct File {
-    pub engine: Arc<Engine>,
-    pub runtime: Handle,
-    pub dir: Arc<Dir>,
-    /// Where that is.
-    pub place: PathBuf,
-    pub name: String,
-    pub seen: Seen,
-    pub former: Option<Arc<Held>>,
-    pub codes: Arc<HashMap<String, Arc<Code>>>,
-}
-
-impl File {
-    /// Loads it. Blocks.
-    fn load(self) -> Held {
-        let former = self.former.as_deref();
-        let (manifest_text, manifest) = self.manifest();
-        let mut held = Held {
-            seen: self.seen,
-            code: former.and_then(|former| former.code.clone()),
-            fault: None,
-            built: Err(Refusal::Toolless),
-            pins: former.map(|former| former.pins.clone()).unwrap_or_default(),
-            manifest_text,
-            manifest,
-        };
-        let manifest = match &held.manifest {
-            Ok(manifest) => manifest.clone(),
-            Err(why) => {
-                held.built = Err(why.clone());
-                if held.manifest_text.is_none() {
-                    held.fault = Some(Refusal::Unreadable(why.to_string()));
-                }
-                return held;
-            }
-        };
-        // Only now: a manifest that cannot be read for a moment is no other one.
-        held.pins = held.pins.of_manifest(held.manifest_text.as_deref());
-        if !manifest.enabled {
-            return held;
-        }
-        match self.code() {
-            Ok(code) => held.code = Some(code),
-            Err(fault) => held.fault = Some(fault),
-        }
-        held.built = match (&held.code, &held.fault) {
-            (Some(code), _) => self.build(code, &manifest, &held.pins),
-            (None, Some(fault)) => Err(fault.clone()),
-            (None, None) => Err(Refusal::Toolless),
-        };
-        if let Ok(plugin) = &held.built {
-            held.pins.hold(&plugin.base.grants.folders);
-        }
-        held
-    }
-
-    /// The manifest's text and meaning; the former object if the text is the same,
-    /// unless it was touched so that its secrets are read anew.
-    fn manifest(&self) -> (Option<String>, Result<Arc<Manifest>, Refusal>) {
-        let text = match self.manifest_text() {
-            Ok(text) => text,
-            Err(error) => return (None, Err(error.into())),
-        };
-        if let Some(former) = &self.former
-            && former.manifest_text == text
-            && let Ok(manifest) = &former.manifest
-            && (manifest.secrets.is_empty() || former.seen.manifest == self.seen.manifest)
-        {
-            return (text, former.manifest.clone());
-        }
-        let defaults = &self.engine.settings.limits;
-        let manifest = match &text {
-            None => Ok(Manifest::absent(defaults)),
-            Some(text) => Manifest::parse(&manifest_name(&self.name), text, defaults),
-        };
-        (text, manifest.map(Arc::new).map_err(Refusal::from))
-    }
-
-    /// The manifest's text, if there is one.
-    pub fn manifest_text(&self) -> Result<Option<String>, ManifestError> {
-        let Some(seen) = self.seen.manifest else {
-            return Ok(None);
-        };
-        let name = manifest_name(&self.name);
-        let error = |what: String| ManifestError { file: name.clone(), line: None, what };
-        let bytes = folder::read(
-            &self.dir,
-            &name,
-            seen,
-            (manifest::MAX_BYTES, self.engine.settings.others_may_write),
-        )
-        .map_err(|refusal| error(refusal.to_string()))?;
-        String::from_utf8(bytes).map(Some).map_err(|_| error("is not UTF-8".to_owned()))
-    }
-
-    /// The component, from memory if its bytes are known.
-    pub fn code(&self) -> Result<Arc<Code>, Refusal> {
-        let settings = &self.engine.settings;
-        let bounds = (settings.max_component_bytes, settings.others_may_write);
-        let bytes = folder::read(&self.dir, &self.name, self.seen.component, bounds)?;
-        let digest = plugin::digest(&bytes);
-        if settings.require_digest.as_ref().is_some_and(|listed| !listed.contains(&digest.0)) {
-            return Err(Refusal::Unlisted(digest.0));
-        }
-        if let Some(code) = self.codes.get(&digest.0) {
-            return Ok(code.clone());
-        }
-        Code::load(&self.engine, &self.runtime, &self.name, &bytes, digest).map(Arc::new)
-    }
-
-    /// The two together; the former object if neither changed.
-    fn build(&self, code: &Arc<Code>, manifest: &Arc<Manifest>, pins: &Pins) -> Result<Arc<Plugin>, Refusal> {
-        if let Some(Ok(former)) = self.former.as_ref().map(|former| &former.built)
-            && Arc::ptr_eq(&former.base.code, code)
-            && Arc::ptr_eq(&former.base.manifest, manifest)
-            && !former.base.grants.are_stale()
-        {
-            return Ok(former.clone());
-        }
-        let place = (&*self.place, self.name.as_str());
-        Plugin::new(&self.engine, place, code.clone(), manifest.clone(), pins).map(Arc::new)
-    }
-
-    /// Loads it for a report on it alone.
-    pub fn plugin(&self) -> Result<Plugin, Refusal> {
-        let manifest = self.manifest().1?;
-        let place = (&*self.place, self.name.as_str());
-        Plugin::new(&self.engine, place, self.code()?, manifest, &Pins::default())
     }
 }

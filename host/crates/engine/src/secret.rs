@@ -1,9 +1,12 @@
 //! Secrets that a manifest names: read from the host's environment or from a file when
 //! the manifest is, and never shown.
 
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::OpenOptions;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use toolyard_manifest::{ManifestError, NamedSecret, Source};
@@ -107,16 +110,14 @@ fn read(path: &Path) -> Result<String, String> {
         std::io::ErrorKind::NotFound => "is not there".to_owned(),
         kind => format!("cannot be read: {kind}"),
     };
-    // A pipe would be waited for.
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+    // An open that waits would block on a pipe until it has a writer.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
         return Err("is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
-    std::fs::File::open(path)
-        .map_err(unreadable)?
-        .take(MOST_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("is larger than {MOST_BYTES} bytes"));
     }

@@ -80,6 +80,8 @@ pub struct Settings {
     pub compile_memory: u64,
     /// The largest component file, in bytes.
     pub max_component_bytes: u64,
+    /// How many components of a folder are loaded.
+    pub max_files: usize,
     /// The largest JSON Schema of a tool, in bytes.
     pub max_schema_bytes: usize,
     /// How deep such a schema may nest.
@@ -95,8 +97,8 @@ pub struct Settings {
     pub private: Vec<Protected>,
     /// The digests of the components that may be loaded; any may, if absent.
     pub require_digest: Option<BTreeSet<String>>,
-    /// Whether a component or a manifest is loaded that everybody on this machine
-    /// can change.
+    /// Whether a folder is used that everybody on this machine can write to, and a component or a
+    /// manifest that everybody or another owner can change.
     pub others_may_write: bool,
     /// How often the folder is looked at even if nothing was heard of it.
     pub rescan: Duration,
@@ -117,6 +119,7 @@ impl Default for Settings {
             compile_time: Duration::from_secs(60),
             compile_memory: 2 * GIB,
             max_component_bytes: 64 * MIB,
+            max_files: 2_000,
             max_schema_bytes: 256 * KIB as usize,
             max_schema_depth: 32,
             list_time: Duration::from_secs(5),

@@ -13,6 +13,8 @@ pub struct Snapshot {
     pub catalog: Arc<Catalog>,
     /// The files, by name.
     pub plugins: Vec<PluginReport>,
+    /// The files that are not known yet, because they are being loaded.
+    pub loading: Vec<String>,
 }
 
 /// How one file of the folder fares.

@@ -7,13 +7,15 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use toolyard_task::wire::TaskSupport;
 use wasmparser::{Parser, Payload};
 
 const SECTION: &str = "package-docs";
-/// A larger section is not read.
-const MOST_BYTES: usize = 4 << 20;
+/// A larger section is not read. That of all of WASI has a tenth of this.
+const MAX_BYTES: usize = 1 << 20;
+/// How many worlds and interfaces a section may have, those within worlds included.
+const MAX_SCOPES: usize = 4_000;
 
 /// What is said of one function.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -25,30 +27,31 @@ pub(crate) struct Said {
     pub annotations: Map<String, Value>,
 }
 
-/// What is said of all functions.
+/// The comments of all functions, by the name of the interface, if there is one, and of the function.
 #[derive(Debug, Default)]
-pub(crate) struct Docs(Package);
+pub(crate) struct Docs(HashMap<Option<String>, HashMap<String, String>>);
 
+/// Sorted, so that of several worlds it is always the same one that says what a function does.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Package {
-    worlds: HashMap<String, World>,
-    interfaces: HashMap<String, Interface>,
+    worlds: BTreeMap<String, World>,
+    interfaces: BTreeMap<String, Interface>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct World {
-    interfaces: HashMap<String, Interface>,
-    interface_exports: HashMap<String, Interface>,
-    funcs: HashMap<String, Documented>,
-    func_exports: HashMap<String, Documented>,
+    interfaces: BTreeMap<String, Interface>,
+    interface_exports: BTreeMap<String, Interface>,
+    funcs: BTreeMap<String, Documented>,
+    func_exports: BTreeMap<String, Documented>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Interface {
-    funcs: HashMap<String, Documented>,
+    funcs: BTreeMap<String, Documented>,
 }
 
 /// Version 0 had the text alone.
@@ -78,32 +81,50 @@ impl Docs {
 
     fn read(data: &[u8]) -> Self {
         let json = match data {
-            [0 | 1, json @ ..] if json.len() <= MOST_BYTES => json,
+            [0 | 1, json @ ..] if json.len() <= MAX_BYTES => json,
             _ => return Self::default(),
         };
-        Self(serde_json::from_slice(json).unwrap_or_default())
+        serde_json::from_slice(json).map(Self::index).unwrap_or_default()
+    }
+
+    /// Finds each function once, however many worlds there are and however many functions are asked
+    /// about.
+    fn index(Package { worlds, interfaces }: Package) -> Self {
+        let within = |world: &World| world.interfaces.len() + world.interface_exports.len();
+        let scopes: usize = worlds.len() + interfaces.len() + worlds.values().map(within).sum::<usize>();
+        let mut docs = Self::default();
+        if scopes > MAX_SCOPES {
+            return docs;
+        }
+        interfaces.into_iter().for_each(|(name, of)| docs.add(Some(name), of.funcs));
+        for world in worlds.into_values() {
+            let interfaces = world.interface_exports.into_iter().chain(world.interfaces);
+            interfaces.for_each(|(name, of)| docs.add(Some(name), of.funcs));
+            docs.add(None, world.func_exports);
+            docs.add(None, world.funcs);
+        }
+        docs
+    }
+
+    /// Adds what is not known yet.
+    fn add(&mut self, interface: Option<String>, functions: BTreeMap<String, Documented>) {
+        let known = self.0.entry(interface).or_default();
+        for (name, documented) in functions {
+            if let Documented::Text(text) | Documented::Item { docs: Some(text) } = documented {
+                known.entry(name).or_insert(text);
+            }
+        }
     }
 
     /// What is said of a function of an interface, by the interface's own name, or of a
     /// function of a world.
     pub fn function(&self, interface: Option<&str>, function: &str) -> Said {
-        let Package { worlds, interfaces } = &self.0;
-        let found = match interface {
-            Some(interface) => interfaces
-                .get(interface)
-                .into_iter()
-                .chain(worlds.values().flat_map(|world| {
-                    world.interface_exports.get(interface).into_iter().chain(world.interfaces.get(interface))
-                }))
-                .find_map(|interface| interface.funcs.get(function)),
-            None => worlds
-                .values()
-                .find_map(|world| world.func_exports.get(function).or_else(|| world.funcs.get(function))),
-        };
-        match found {
-            Some(Documented::Text(text) | Documented::Item { docs: Some(text) }) => said(text),
-            _ => Said::default(),
-        }
+        let interface = interface.map(str::to_owned);
+        self.0
+            .get(&interface)
+            .and_then(|known| known.get(function))
+            .map(|text| said(text))
+            .unwrap_or_default()
     }
 }
 
@@ -186,6 +207,26 @@ mod tests {
         let old = br#"{"interfaces":{"math":{"funcs":{"sub":"Subtracts."}}}}"#;
         let docs = Docs::read(&[&[0], &old[..]].concat());
         assert_eq!(docs.function(Some("math"), "sub").description.as_deref(), Some("Subtracts."));
+    }
+
+    /// With a look at each world for each function this would take minutes.
+    #[test]
+    fn a_section_of_many_worlds_costs_no_more_than_its_bytes() {
+        let worlds = |count: usize| {
+            let worlds: Vec<String> =
+                (0..count).map(|n| format!(r#""{n:x}":{{"funcs":{{"f{n}":"Does {n}."}}}}"#)).collect();
+            [b"\x01", format!(r#"{{"worlds":{{{}}}}}"#, worlds.join(",")).as_bytes()].concat()
+        };
+        let docs = Docs::read(&worlds(MAX_SCOPES));
+        let began = std::time::Instant::now();
+        for n in 0..200 * MAX_SCOPES {
+            let expected = (n < MAX_SCOPES).then(|| format!("Does {n}."));
+            assert_eq!(docs.function(None, &format!("f{n}")).description, expected);
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
+        assert_eq!(Docs::read(&worlds(MAX_SCOPES + 1)).function(None, "f1"), Said::default(), "too many");
+        let long = format!("\x01{{\"worlds\":{{}}{}}}", " ".repeat(MAX_BYTES));
+        assert!(Docs::read(long.as_bytes()).0.is_empty(), "too long");
     }
 
     #[test]

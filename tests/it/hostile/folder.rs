@@ -1,0 +1,289 @@
+//! The plugin folder: files in it that stop the host from looking at it, delay the other plugins, or
+//! are there without the operator's will.
+
+use super::stage::Stage;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use toolyard_tests::host::{Setup, install_as, install_bytes};
+use toolyard_tests::{Host, Session, eventually, guests};
+
+/// How long a slow component may compile.
+const COMPILE_TIME: &str = "plugins.compile-time=40s";
+/// Much less than slow components take together, and more than an honest one.
+const SOON: Duration = Duration::from_secs(45);
+
+#[tokio::test]
+async fn folder() {
+    let stage = Stage::open(Setup::new()).await;
+    attacks!(stage;
+        replace_a_file_by_a_pipe_while_it_is_loaded,
+        hold_up_the_other_plugins,
+        fill_the_folder_with_copies,
+        leave_no_descriptor_for_the_folder,
+        write_into_an_open_folder,
+        have_a_missing_folder_looked_for,
+    );
+    stage.at_rest().await;
+}
+
+/// The component `add` with a comment, which makes it another one.
+fn variant(comment: &[u8]) -> Vec<u8> {
+    commented(std::fs::read(guests::fixture("add")).expect("built"), comment)
+}
+
+/// Appends a section that means nothing.
+fn commented(mut component: Vec<u8>, comment: &[u8]) -> Vec<u8> {
+    let length = |mut bytes: usize| {
+        let mut out = Vec::new();
+        while bytes >= 0x80 {
+            out.push((bytes & 0x7f) as u8 | 0x80);
+            bytes >>= 7;
+        }
+        out.push(bytes as u8);
+        out
+    };
+    component.push(0);
+    component.extend(length(comment.len() + 2));
+    component.extend(b"\x01x");
+    component.extend(comment);
+    component
+}
+
+/// The names of all tools.
+async fn tools(host: &Host) -> BTreeSet<String> {
+    let session = Session::open(host.port()).await;
+    let listed = session.result("tools/list", json!({})).await;
+    let tools = listed["tools"].as_array().expect("tools").iter();
+    tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+async fn until_served(host: &Host, tool: &str) {
+    eventually(tool, || async { tools(host).await.contains(tool).then_some(()) }).await;
+}
+
+async fn until_gone(host: &Host, tool: &str) {
+    eventually(tool, || async { (!tools(host).await.contains(tool)).then_some(()) }).await;
+}
+
+async fn until_logged(host: &Host, says: &str) {
+    let what = format!("the log to say {says}");
+    eventually(&what, || async { host.log().contains(says).then_some(()) }).await;
+}
+
+fn replace_by_a_pipe(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let pipe = path.with_extension("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("makes a pipe");
+    std::fs::rename(pipe, path).expect("a rename");
+}
+
+/// Whether a compiler is at work: it reads a file of a hidden name.
+fn is_compiling(data: &Path) -> bool {
+    let listed = std::fs::read_dir(data.join("compiled")).into_iter().flatten().flatten();
+    listed.map(|entry| entry.file_name()).any(|name| name.to_string_lossy().starts_with('.'))
+}
+
+async fn replace_a_file_by_a_pipe_while_it_is_loaded(_: &Stage) {
+    let mut host = Host::with_probe().await;
+    // So many that the last ones are seen long before their turn.
+    let salt = host.port().to_le_bytes();
+    for number in 0..40_u8 {
+        let name = format!("m{number:02}");
+        install_bytes(host.plugins(), &format!("{name}.toml"), format!("prefix = \"{name}\"").as_bytes());
+        install_bytes(host.plugins(), &format!("{name}.wasm"), &variant(&[&[number], &salt[..]].concat()));
+    }
+    eventually("a compiler", || async { is_compiling(&host.data()).then_some(()) }).await;
+    replace_by_a_pipe(&host.plugins().join("m38.wasm"));
+    replace_by_a_pipe(&host.plugins().join("m39.toml"));
+    until_logged(&host, "refused: m38.wasm: is not a regular file").await;
+    until_logged(&host, "the manifest m39.toml: is not a regular file").await;
+    install_as(&guests::fixture("versioned_v1"), &host.plugins(), "later.wasm");
+    until_served(&host, "version").await;
+    let begun = Instant::now();
+    host.signal(rustix::process::Signal::TERM);
+    host.ended().await;
+    assert!(begun.elapsed() < Duration::from_secs(4), "nothing waits for a writer: {:?}", begun.elapsed());
+}
+
+/// A component that takes minutes to compile, and little memory: a loop with many ways back to its
+/// start, each of which carries many values.
+fn slow(comment: &[u8]) -> Vec<u8> {
+    const WAYS: usize = 1_000;
+    const VALUES: usize = 800;
+    let targets: String = (0..WAYS).map(|way| format!("{way} ")).collect();
+    let add = |way: usize| {
+        let (one, other) = (way % VALUES, (way * 7 + 1) % VALUES);
+        format!("end local.get {one} local.get {other} i64.add local.set {one} br $again ")
+    };
+    let ways: String = (0..WAYS).map(add).collect();
+    let function = format!(
+        "(func (result i64) (local {}) loop $again {} i32.const 0 i32.load br_table {targets} {ways} end i64.const 0)",
+        "i64 ".repeat(VALUES),
+        "block ".repeat(WAYS),
+    );
+    commented(super::loading::plugin(&format!("(memory 1){}", function.repeat(500)), 1), comment)
+}
+
+async fn hold_up_the_other_plugins(_: &Stage) {
+    let wait = ["--set", COMPILE_TIME, "--set", "plugins.start-wait=2s"];
+    let mut host = Setup::new().with(&[guests::plugin("probe")]).args(&wait).start().await;
+    // More than all places for compilers.
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let bytes = slow(&host.port().to_le_bytes());
+    for number in 0..cores.min(8) * 2 + 1 {
+        install_bytes(
+            host.plugins(),
+            &format!("a-slow-{number}.wasm"),
+            &commented(bytes.clone(), &[number as u8]),
+        );
+    }
+    eventually("a compiler", || async { is_compiling(&host.data()).then_some(()) }).await;
+    let begun = Instant::now();
+    install_as(&guests::fixture("versioned_v1"), &host.plugins(), "honest.wasm");
+    until_served(&host, "version").await;
+    assert!(begun.elapsed() < SOON, "served after {:?}", begun.elapsed());
+    eprintln!("served after {:?}", begun.elapsed());
+    // A copy of one that is being compiled is not compiled as well, and does not hold up anything.
+    install_bytes(host.plugins(), "b-copy.wasm", &commented(bytes.clone(), &[0]));
+    install_bytes(host.plugins(), "c-honest.wasm", &variant(&host.port().to_le_bytes()));
+    until_served(&host, "add").await;
+    assert!(begun.elapsed() < SOON * 2, "served after {:?}", begun.elapsed());
+    // One that is taken away while it compiles is forgotten at once.
+    for number in 1..cores.min(8) * 2 + 1 {
+        std::fs::remove_file(host.plugins().join(format!("a-slow-{number}.wasm"))).expect("a removal");
+    }
+    // The start does not wait for it, and has all that was ready before.
+    host.kill().await;
+    let begun = Instant::now();
+    let mut host = host.another().await;
+    assert!(begun.elapsed() < Duration::from_secs(15), "started after {:?}", begun.elapsed());
+    let served = tools(&host).await;
+    for tool in ["echo", "version", "add"] {
+        assert!(served.contains(tool), "{tool} is ready: {served:?}");
+    }
+    assert!(host.log().contains("a-slow-0.wasm"), "the start says what it does not wait for: {}", host.log());
+    // It is refused in the end, and its copy with it, without a second compilation.
+    until_logged(&host, "refused: a-slow-0.wasm: took longer than 40s to compile").await;
+    until_logged(&host, "refused: b-copy.wasm: took longer than 40s to compile").await;
+    install_bytes(host.plugins(), "d-slow.wasm", &commented(bytes, &[0]));
+    let begun = Instant::now();
+    until_logged(&host, "refused: d-slow.wasm: took longer than 40s to compile").await;
+    assert!(begun.elapsed() < SOON, "the refusal is remembered");
+    host.signal(rustix::process::Signal::TERM);
+    host.ended().await;
+}
+
+fn descriptors(host: &Host) -> usize {
+    let process = PathBuf::from(format!("/proc/{}/fd", host.pid().as_raw_nonzero()));
+    std::fs::read_dir(process).expect("ours").count()
+}
+
+async fn fill_the_folder_with_copies(_: &Stage) {
+    let host = Setup::new().with(&[guests::plugin("probe")]).set("plugins.max-files", "200").start().await;
+    install_as(&guests::fixture("add"), &host.plugins(), "own.wasm");
+    until_served(&host, "add").await;
+    let before = descriptors(&host);
+    let bytes = variant(b"copy");
+    for number in 0..1_000 {
+        std::fs::write(host.plugins().join(format!("a{number:04}.wasm")), &bytes).expect("a write");
+    }
+    until_logged(&host, "components beyond `plugins.max-files` are not loaded").await;
+    until_logged(&host, "refused: a0198.wasm: is one of 802 components beyond the 200 that this host loads")
+        .await;
+    until_logged(&host, "refused: a0197.wasm: the tool `add` is offered by both own.wasm and a0197.wasm")
+        .await;
+    let more = descriptors(&host).saturating_sub(before);
+    assert!(more < 20, "all copies are one component: {more} more descriptors");
+    // Those that served before still do, and so after a restart, though others come first by name.
+    let restarted = host.another().await;
+    for host in [&host, &restarted] {
+        let served = tools(host).await;
+        assert!(served.contains("echo") && served.contains("add"), "{served:?}");
+    }
+    assert!(
+        !restarted.log().contains("refused: probe.wasm") && !restarted.log().contains("refused: own.wasm")
+    );
+    for number in 0..1_000 {
+        std::fs::remove_file(host.plugins().join(format!("a{number:04}.wasm"))).expect("a removal");
+    }
+    install_as(&guests::fixture("versioned_v1"), &host.plugins(), "later.wasm");
+    until_served(&host, "version").await;
+}
+
+async fn leave_no_descriptor_for_the_folder(_: &Stage) {
+    use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+    let host = Setup::new().with(&[guests::plugin("probe"), guests::fixture("add")]).start().await;
+    until_served(&host, "add").await;
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit { current: Some(3), maximum };
+    let former = prlimit(Some(host.pid()), Resource::Nofile, limit).expect("ours");
+    install_as(&guests::fixture("versioned_v1"), &host.plugins(), "later.wasm");
+    std::fs::remove_file(host.plugins().join("add.wasm")).expect("a removal");
+    until_logged(&host, "removed plugin=\"add.wasm\"").await;
+    prlimit(Some(host.pid()), Resource::Nofile, former).expect("ours");
+    until_served(&host, "version").await;
+    until_gone(&host, "add").await;
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("changes the mode");
+}
+
+async fn write_into_an_open_folder(_: &Stage) {
+    let host = Host::with_probe().await;
+    let folder = host.plugins();
+    set_mode(&folder, 0o777);
+    install_as(&guests::fixture("versioned_v1"), &folder, "version.wasm");
+    until_logged(&host, "is not looked at: everybody on this machine can write to it").await;
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root {
+        install_as(&guests::fixture("add"), &folder, "add.wasm");
+        std::fs::write(folder.join("version.toml"), "[fs]\n\"/r\" = { path = \"/root\", mode = \"write\" }")
+            .expect("a write");
+        for name in ["add.wasm", "version.toml"] {
+            chown(folder.join(name), Some(65534), None).expect("root may");
+        }
+    }
+    assert!(tools(&host).await.contains("echo"), "what was loaded before goes on");
+    set_mode(&folder, 0o755);
+    until_logged(&host, "the plugin folder can be looked at again").await;
+    if !is_root {
+        return until_served(&host, "version").await;
+    }
+    for host in [&host, &host.another().await] {
+        until_logged(host, "refused: add.wasm: belongs to the user 65534").await;
+        until_logged(host, "the manifest version.toml: belongs to the user 65534").await;
+        let served = tools(host).await;
+        assert!(!served.contains("add") && !served.contains("version"), "{served:?}");
+    }
+    chown(folder.join("add.wasm"), Some(0), None).expect("root may");
+    std::fs::remove_file(folder.join("version.toml")).expect("a removal");
+    until_served(&host, "add").await;
+    until_served(&host, "version").await;
+}
+
+/// Bytes that the host has read so far.
+fn bytes_read(host: &Host) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{}/io", host.pid().as_raw_nonzero())).expect("ours");
+    let line = io.lines().find_map(|line| line.strip_prefix("rchar: ")).expect("the kernel says it");
+    line.trim().parse().expect("a number")
+}
+
+async fn have_a_missing_folder_looked_for(_: &Stage) {
+    const SIZE: usize = 20 << 20;
+    let host = Setup::new().with(&[guests::plugin("probe")]).set("plugins.rescan", "50ms").start().await;
+    install_bytes(host.plugins(), "add.toml", b"[fs]\n\"/data\" = { path = \"./later\", mode = \"read\" }");
+    install_bytes(host.plugins(), "add.wasm", &variant(&vec![0; SIZE]));
+    until_logged(&host, "refused: add.wasm: the manifest add.toml line 2").await;
+    let before = bytes_read(&host);
+    let begun = Instant::now();
+    eventually("many looks", || async { (begun.elapsed() > Duration::from_secs(2)).then_some(()) }).await;
+    let read = bytes_read(&host) - before;
+    assert!(read < SIZE as u64, "the component was read again: {read} bytes");
+    std::fs::create_dir(host.plugins().join("later")).expect("makes");
+    until_served(&host, "add").await;
+}
