@@ -1,7 +1,8 @@
 //! Tasks outside a store: one JSON object a line.
 
+use crate::stamps::SKEW_MS;
 use serde::{Deserialize, Serialize};
-use toolyard_task::wire::RawJson;
+use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Incarnation, Outcome, Task};
 
 /// The format of the lines that this release writes, and the latest that it reads.
@@ -23,6 +24,16 @@ pub enum LineError {
     /// No store can have had it.
     #[error("{0}")]
     Impossible(&'static str),
+    /// It happened later than it is.
+    #[error("`{field}` ({at}) is ahead of the store's clock ({now}); check the clock of this machine")]
+    Ahead {
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        at: Timestamp,
+        /// What the clock says.
+        now: Timestamp,
+    },
 }
 
 #[derive(Serialize)]
@@ -72,6 +83,26 @@ pub fn read_line(text: &str) -> Result<Task, LineError> {
     let task = Task { arguments, outcome, ..task };
     check(&task).map_err(LineError::Impossible)?;
     Ok(task)
+}
+
+/// How many milliseconds a store has to wait until every time of this task has come.
+///
+/// # Errors
+/// [`LineError::Ahead`], if that is more than the clocks of two machines differ by.
+pub fn ahead(task: &Task, now: Timestamp) -> Result<u64, LineError> {
+    let times = [
+        ("created_at", Some(task.created_at)),
+        ("updated_at", Some(task.updated_at)),
+        ("started_at", task.started_at),
+    ];
+    let mut longest = 0;
+    for (field, at) in times.into_iter().filter_map(|(field, at)| Some((field, at?))) {
+        longest = longest.max(at.since(now));
+        if longest > SKEW_MS {
+            return Err(LineError::Ahead { field, at, now });
+        }
+    }
+    Ok(longest)
 }
 
 fn check(task: &Task) -> Result<(), &'static str> {
@@ -133,6 +164,24 @@ mod tests {
         let back = read_line(&text).expect("decodes");
         assert_eq!(back, expected);
         assert_eq!(line(&back).expect("encodes"), text);
+    }
+
+    #[test]
+    fn a_time_ahead_of_the_clock_is_named_unless_clocks_may_differ_by_it() {
+        let task = Task { started_at: Some(Timestamp(1_000)), ..task() };
+        assert_eq!(ahead(&task, Timestamp(2_000)).expect("is over"), 0);
+        assert_eq!(ahead(&task, Timestamp(900)).expect("a little"), 101);
+        let later = Timestamp(1_001 + 60_001);
+        for (field, task) in [
+            ("`created_at`", Task { created_at: later, ..task.clone() }),
+            ("`updated_at`", Task { updated_at: later, ..task.clone() }),
+            ("`started_at`", Task { started_at: Some(later), ..task.clone() }),
+            ("`started_at`", Task { started_at: Some(Timestamp(i64::MAX)), ..task.clone() }),
+        ] {
+            let error = ahead(&task, Timestamp(1_001)).expect_err(field).to_string();
+            assert!(error.contains(field) && error.contains("ahead of the store's clock"), "{error}");
+            assert!(ahead(&task, later).is_ok() || field == "`started_at`");
+        }
     }
 
     #[test]

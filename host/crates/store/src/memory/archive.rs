@@ -38,6 +38,10 @@ impl Archive for MemoryStore {
         taken.iter().for_each(|id| self.changed(*id));
         Ok(u32::try_from(taken.len()).unwrap_or(u32::MAX))
     }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.shared.stamps.now())
+    }
 }
 
 impl super::State {

@@ -4,6 +4,7 @@ use super::PostgresStore;
 use super::error::{corrupt, failed, unreadable};
 use super::tasks::{New, number, spanned, task};
 use super::writer::Writing;
+use crate::Refused;
 use crate::seal::Sealing;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use tokio_postgres::Error;
 use toolyard_task::archive::{Archive, Export, Unreadable};
 use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task, TaskId};
 use uuid::Uuid;
 
@@ -57,6 +59,12 @@ impl Archive for PostgresStore {
             Box::pin(async move { import(writing, &all.0, &all.1).await })
         });
         taken.await?
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let rows = self.readers.rows("SELECT store_time($1)", &[&self.beside.floor.get()]).await?;
+        let row = rows.first().ok_or_else(|| StoreError::Unavailable(Refused::Closed.into()))?;
+        Ok(self.beside.floor.saw(row.try_get(0).map_err(unreadable)?))
     }
 }
 

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use toolyard_task::archive::{Archive, Export, Unreadable};
 use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task, TaskId};
 
 /// Tasks that are read in one go, at most, and the bytes after which there are enough
@@ -49,6 +50,10 @@ impl Archive for SqliteStore {
         let all = tasks.into_iter().map(new).collect::<Result<Vec<_>, _>>()?;
         let folder = self.nodes.clone();
         self.writer.write(move |writing| import(writing, &all, &folder)).await?
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.beside.stamps.now())
     }
 }
 
