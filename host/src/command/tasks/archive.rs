@@ -144,6 +144,14 @@ struct Counts {
     skipped: u64,
 }
 
+impl Counts {
+    /// Of so many tasks the store took so many.
+    fn add(&mut self, tasks: usize, taken: u32) {
+        self.imported += u64::from(taken);
+        self.skipped += tasks as u64 - u64::from(taken);
+    }
+}
+
 async fn read(store: &dyn Backend, mut input: Input, counts: &mut Counts) -> anyhow::Result<()> {
     let bar = progress("importing");
     let mut number = 0;
@@ -160,10 +168,7 @@ async fn read(store: &dyn Backend, mut input: Input, counts: &mut Counts) -> any
         // not there before its time is.
         tokio::time::sleep(Duration::from_millis(batch.ahead)).await;
         // What stands before a line that cannot be read is taken in all the same.
-        let count = batch.tasks.len() as u64;
-        let taken = store.import(batch.tasks).await.with_context(|| format!("before line {number}"))?;
-        counts.imported += u64::from(taken);
-        counts.skipped += count - u64::from(taken);
+        take(store, batch.tasks, &batch.numbers, counts).await?;
         bar.set_position(counts.imported + counts.skipped);
         if !batch.end? {
             continue;
@@ -171,6 +176,25 @@ async fn read(store: &dyn Backend, mut input: Input, counts: &mut Counts) -> any
         bar.finish_and_clear();
         return Ok(());
     }
+}
+
+/// Takes tasks in. The store takes all of them or none; if it refuses them together, they are
+/// taken one by one, up to the one that it refuses.
+async fn take(
+    store: &dyn Backend,
+    tasks: Vec<Task>,
+    numbers: &[u64],
+    counts: &mut Counts,
+) -> anyhow::Result<()> {
+    if let Ok(taken) = store.import(tasks.clone()).await {
+        counts.add(tasks.len(), taken);
+        return Ok(());
+    }
+    for (task, number) in tasks.into_iter().zip(numbers) {
+        let taken = store.import(vec![task]).await.with_context(|| format!("line {number}"))?;
+        counts.add(1, taken);
+    }
+    Ok(())
 }
 
 /// A few tasks, and whether that was the end.

@@ -2,6 +2,7 @@
 
 use super::MemoryStore;
 use super::hosts::Life;
+use crate::lines::MAX_COUNTER;
 use async_trait::async_trait;
 use toolyard_task::archive::{Archive, Export, Unreadable};
 use toolyard_task::store::StoreError;
@@ -45,10 +46,10 @@ impl Archive for MemoryStore {
 }
 
 impl super::State {
-    /// The number of a host that is dead here: this one, unless the host that has it
-    /// lives.
+    /// The number of a host that is dead here: this one, unless the host that has it lives
+    /// or the numbers of later hosts, which follow it, would leave the bounds of a line.
     fn dead_host(&mut self, former: Incarnation, now: Timestamp) -> Incarnation {
-        let dead = match former.0 > 0 && !self.lives(former, now) {
+        let dead = match (1..=MAX_COUNTER).contains(&former.0) && !self.lives(former, now) {
             true => former,
             false => Incarnation(self.incarnations + 1),
         };

@@ -5,6 +5,7 @@ use super::error::{corrupt, failed, unreadable};
 use super::tasks::{New, number, spanned, task};
 use super::writer::Writing;
 use crate::Refused;
+use crate::lines::MAX_COUNTER;
 use crate::seal::Sealing;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
@@ -122,10 +123,11 @@ async fn import(
     Ok(Ok(taken))
 }
 
-/// The number of a host that is dead here: this one, unless the host that has it lives.
+/// The number of a host that is dead here: this one, unless the host that has it lives or
+/// the numbers of later hosts, which follow it, would leave the bounds of a line.
 async fn dead_host(writing: &Writing<'_>, former: Incarnation) -> Result<Incarnation, Error> {
     let known = number(former.0);
-    if former.0 > 0 && writing.rows(LIVES, &[&known]).await?.is_empty() {
+    if (1..=MAX_COUNTER).contains(&former.0) && writing.rows(LIVES, &[&known]).await?.is_empty() {
         writing.execute(KNOWN_DEAD, &[&known]).await?;
         writing.execute("UPDATE node SET dead = true WHERE incarnation = $1", &[&known]).await?;
         writing.rows(PASSED, &[&known]).await?;

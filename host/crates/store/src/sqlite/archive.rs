@@ -6,6 +6,7 @@ use super::tasks::{New, id, number, task};
 use super::writer::Writing;
 use super::{SqliteStore, schema};
 use crate::Refused;
+use crate::lines::MAX_COUNTER;
 use crate::seal::Sealing;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
@@ -152,11 +153,11 @@ fn exists(on: &Connection, id: TaskId) -> rusqlite::Result<bool> {
     on.prepare_cached("SELECT 1 FROM task WHERE id = ?1")?.exists(params![id.0.as_bytes()])
 }
 
-/// The number of a host that is dead here: this one, unless the host that has it
-/// lives. While this transaction is open no host can take a number.
+/// The number of a host that is dead here: this one, unless the host that has it lives or
+/// the numbers of later hosts, which follow it, would leave the bounds of a line. While this transaction is open no host can take a number.
 fn dead_host(writing: &Writing<'_>, folder: &Path, former: Incarnation) -> rusqlite::Result<Incarnation> {
     let now = writing.stamps.now().0;
-    if former.0 > 0 && !nodes::lives(&lock_file(folder, former)) {
+    if (1..=MAX_COUNTER).contains(&former.0) && !nodes::lives(&lock_file(folder, former)) {
         writing.on.prepare_cached(KNOWN_DEAD)?.execute(params![number(former.0), now])?;
         return Ok(former);
     }
