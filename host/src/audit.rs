@@ -4,6 +4,7 @@
 //! with the same ids.
 
 mod file;
+mod lock;
 
 pub use file::LogFile;
 
@@ -32,7 +33,8 @@ const TELL_AGAIN: Duration = Duration::from_secs(60);
 const LAST: Duration = Duration::from_secs(3);
 /// Batches that are read at a time.
 const BATCHES: u32 = 256;
-/// Taken in turn by the processes that share a data folder.
+/// Taken in turn by the processes that share a data folder, so that no entry of its store
+/// is exported by two of them. The file has a lock of its own.
 const TURN: &str = "audit.lock";
 
 /// Where entries go.

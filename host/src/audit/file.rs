@@ -1,9 +1,10 @@
 //! The file that audit entries go to, and its rotation. It is opened anew for each
-//! write, since another process on the same data folder may have rotated it; who
-//! writes holds the lock of the exporter, so there is one writer at a time.
+//! write, since another process may have rotated it. Each write holds the lock beside
+//! the file, so there is one writer at a time.
 
+use super::lock;
 use crate::protect;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -53,6 +54,9 @@ impl LogFile {
                 folder.file(&name, OFlags::WRONLY | OFlags::APPEND, self.shared)?;
             }
         }
+        if folder.holds(&self.lock_name()?)? {
+            folder.file(&self.lock_name()?, OFlags::RDWR, self.shared)?;
+        }
         Ok(())
     }
 
@@ -64,6 +68,7 @@ impl LogFile {
     pub fn append(&self, text: &str) -> io::Result<()> {
         // Held while it is written: all names below are looked for in this very folder.
         let folder = self.folder()?;
+        let _lock = lock::take(&folder, &self.lock_name()?, self.shared)?;
         let (mut file, mut length, mut fresh) = self.open(&folder)?;
         if length > 0 && length + text.len() as u64 > self.rotate_at {
             drop(file);
@@ -115,12 +120,22 @@ impl LogFile {
         while free < self.keep && folder.holds(&self.aside(free)?)? {
             free += 1;
         }
+        // The oldest goes by its own name: no rename may replace a file.
+        let oldest = self.aside(free)?;
+        if folder.holds(&oldest)? {
+            let removed = rustix::fs::unlinkat(&folder.handle, &oldest, AtFlags::empty());
+            removed.map_err(|error| folder.named(&oldest, error.into()))?;
+        }
         for number in (0..free).rev() {
-            let (from, to) = (self.aside(number)?, self.aside(number + 1)?);
-            let renamed = rustix::fs::renameat(&folder.handle, &from, &folder.handle, &to);
-            renamed.map_err(|error| named(&folder.path.join(&from), error.into()))?;
+            folder.rename(&self.aside(number)?, &self.aside(number + 1)?)?;
         }
         Ok(())
+    }
+
+    fn lock_name(&self) -> io::Result<OsString> {
+        let mut name = self.aside(0)?;
+        name.push(".lock");
+        Ok(name)
     }
 
     /// The name of the file itself, or of a rotated one.
@@ -135,24 +150,48 @@ impl LogFile {
 }
 
 /// The folder of the log, held open.
-struct Folder {
+pub(super) struct Folder {
     handle: File,
     path: PathBuf,
 }
 
 impl Folder {
+    pub(super) const fn handle(&self) -> &File {
+        &self.handle
+    }
+
+    /// An error that names a file of the folder.
+    pub(super) fn named(&self, name: &OsStr, error: io::Error) -> io::Error {
+        named(&self.path.join(name), error)
+    }
+
+    /// Renames a file, unless there is one of the new name.
+    fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        let never_over = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&self.handle, from, &self.handle, to, never_over) {
+            Ok(()) => Ok(()),
+            // Some file systems know no such flag. The lock keeps other hosts away, at least.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if !self.holds(to)? => {
+                let renamed = rustix::fs::renameat(&self.handle, from, &self.handle, to);
+                renamed.map_err(|error| self.named(from, error.into()))
+            }
+            Err(Errno::EXIST) => Err(self.named(to, Errno::EXIST.into())),
+            Err(error) => Err(self.named(from, error.into())),
+        }
+    }
+
     /// Whether there is anything of this name, a link included.
     fn holds(&self, name: &OsStr) -> io::Result<bool> {
         match rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
-            Err(error) => Err(named(&self.path.join(name), error.into())),
+            Err(error) => Err(self.named(name, error.into())),
         }
     }
 
     /// Opens a file. A link is not followed: entries would be appended to whatever file
     /// its maker has chosen. A pipe is not waited for.
-    fn file(&self, name: &OsStr, access: OFlags, shared: bool) -> io::Result<File> {
+    pub(super) fn file(&self, name: &OsStr, access: OFlags, shared: bool) -> io::Result<File> {
         let path = self.path.join(name);
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let not_regular = || io::Error::other(format!("{} is no regular file", path.display()));
@@ -247,7 +286,8 @@ mod tests {
         assert_eq!(read(folder.path(), "audit.jsonl"), "{\n");
         assert_eq!(read(folder.path(), "audit.jsonl.1"), "{ line that is longer than all\n");
         assert_eq!(read(folder.path(), "audit.jsonl.2"), "{78}\n");
-        assert_eq!(fs::read_dir(folder.path()).expect("lists").count(), 3);
+        // The three, and the lock.
+        assert_eq!(fs::read_dir(folder.path()).expect("lists").count(), 4);
         for entry in fs::read_dir(folder.path()).expect("lists") {
             let mode = entry.expect("an entry").metadata().expect("its mode").permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
@@ -334,6 +374,24 @@ mod tests {
         open.append("{ line that is longer\n").expect("ours again");
         set(&folder.path().join("audit.jsonl.1"), 0o666);
         open.check().expect_err("others may change it");
+    }
+
+    #[test]
+    fn a_rename_replaces_no_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = log(folder.path(), 10, 3);
+        for (name, text) in [("from", "new\n"), ("to", "old\n")] {
+            fs::write(folder.path().join(name), text).expect("writes");
+        }
+        let held = log.folder().expect("opens");
+        let error = held.rename("from".as_ref(), "to".as_ref()).expect_err("is there").to_string();
+        assert!(error.contains("/to: "), "{error}");
+        assert_eq!(
+            (read(folder.path(), "from"), read(folder.path(), "to")),
+            ("new\n".into(), "old\n".into())
+        );
+        held.rename("from".as_ref(), "free".as_ref()).expect("renames");
+        assert_eq!(read(folder.path(), "free"), "new\n");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWriteExt as _;
 use toolyard_tests::{Host, Session, eventually, guests};
 
@@ -113,6 +114,64 @@ async fn a_live_task_is_imported_as_one_whose_host_died_and_no_host_that_lives_g
     assert_eq!(session.task(&live).await["status"], "working", "and the original");
 }
 
+/// The line with this time of it 23 hours from now.
+fn in_the_future(line: &str, field: &str) -> String {
+    let mut task: Value = serde_json::from_str(line).expect("JSON");
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
+    task["task"][field] = json!(u64::try_from(since).expect("fits") + 23 * 3_600_000);
+    task.to_string()
+}
+
+/// The database refuses the whole transaction, and what stands before the line is kept.
+#[tokio::test]
+async fn a_line_that_the_database_refuses_is_named_and_what_stands_before_it_is_kept() {
+    let (host, ..) = host_with_tasks().await;
+    let text = out(&host.command(&["tasks", "export"]).await);
+    let good: Vec<&str> = text.lines().collect();
+    let elsewhere = host.folder().join("elsewhere");
+    let none = command(&elsewhere, &["tasks", "import"], "").await;
+    assert_eq!(none.status.code(), Some(0), "{}", err(&none));
+    let id = lines(&text)[2]["task"]["id"].as_str().expect("an id").replace('-', "");
+    let trigger = format!(
+        "CREATE TRIGGER refuse BEFORE INSERT ON task WHEN hex(NEW.id) = upper('{id}')
+         BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+    );
+    let on = rusqlite::Connection::open(elsewhere.join(super::FILE)).expect("opens");
+    on.execute_batch(&trigger).expect("makes");
+    drop(on);
+    let imported = command(&elsewhere, &["tasks", "import"], &text).await;
+    assert_eq!(imported.status.code(), Some(1), "{}", err(&imported));
+    assert!(
+        err(&imported).contains("line 3") && err(&imported).contains("not this one"),
+        "{}",
+        err(&imported)
+    );
+    assert!(out(&imported).contains("imported 2 tasks"), "{}", out(&imported));
+    let kept = out(&command(&elsewhere, &["tasks", "export"], "").await);
+    assert_eq!(kept.lines().collect::<Vec<_>>(), good[..2]);
+}
+
+/// A line is read up to a bound, which the operator can raise.
+#[tokio::test]
+async fn a_line_without_end_is_refused_at_the_bound() {
+    let (host, ..) = host_with_tasks().await;
+    let text = out(&host.command(&["tasks", "export"]).await);
+    let elsewhere = host.folder().join("elsewhere");
+    let first = text.lines().next().expect("a line");
+    let longer = format!("{first}\n{first}{}\n", " ".repeat(10_000));
+    for (most, taken) in [("9KiB", 1), ("1MiB", 0)] {
+        let imported = command(&elsewhere, &["tasks", "import", "--max-line", most], &longer).await;
+        assert!(out(&imported).contains(&format!("imported {taken} task")), "{}", out(&imported));
+        if most == "9KiB" {
+            assert_eq!(imported.status.code(), Some(1));
+            let said = err(&imported);
+            assert!(said.contains("line 2: longer than 9.0 KiB") && said.contains("--max-line"), "{said}");
+        } else {
+            assert_eq!(imported.status.code(), Some(0), "{}", err(&imported));
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_line_that_cannot_be_read_is_named_and_what_stands_before_it_is_kept() {
     let (host, ..) = host_with_tasks().await;
@@ -124,6 +183,10 @@ async fn a_line_that_cannot_be_read_is_named_and_what_stands_before_it_is_kept()
         ("later", &good[2].replacen("\"format\":1", "\"format\":9", 1), "format 9 is not known here"),
         ("odd", &good[2].replacen("\"attempt\":1", "\"attempt\":0", 1), "`fence.attempt` counts from 1"),
         ("no text", "\u{0}", "not a task of format 1"),
+        ("nul", &good[2].replacen("\"digest\":\"", "\"digest\":\"\\u0000", 1), "`digest`"),
+        ("future", &in_the_future(good[2], "updated_at"), "`updated_at`"),
+        ("begun in the future", &in_the_future(good[2], "started_at"), "`started_at`"),
+        ("format", &good[2].replacen("\"format\":1", "\"format\":0", 1), "`format` counts from 1"),
     ] {
         let elsewhere = host.folder().join(name);
         let bad = [good[0], good[1], third, good[3], good[4]].join("\n");

@@ -274,6 +274,7 @@ macro_rules! contract_tests {
             archive::what_is_exported_is_of_one_moment,
             archive::what_is_there_stands,
             archive::live_tasks_come_in_as_those_of_a_dead_host,
+            archive::an_import_leaves_room_for_the_numbers_of_later_hosts,
             archive::no_living_host_gets_tasks_that_are_not_its_own,
             clocks::times_and_places_hold_whatever_the_clock_does,
             clocks::a_clock_that_was_far_ahead_is_not_followed_for_ever,

@@ -1,7 +1,8 @@
 //! Tasks outside a store: one JSON object a line.
 
+use crate::stamps::SKEW_MS;
 use serde::{Deserialize, Serialize};
-use toolyard_task::wire::RawJson;
+use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Incarnation, Outcome, Task};
 
 /// The format of the lines that this release writes, and the latest that it reads.
@@ -10,6 +11,11 @@ pub const FORMAT: u32 = 1;
 /// Counters and times beyond this are of nobody's making, and would leave no room
 /// for those that come after them.
 const MOST: u64 = 1 << 53;
+
+/// A store counts on from the version of a live task and from the number of its host, so a
+/// line must not bring them near [`MOST`], where no line can be read any more. No host
+/// gets there: it would have to change one task a thousand times a second for 35 years.
+pub(crate) const MAX_COUNTER: u64 = 1 << 40;
 
 /// Why a line is no task.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +29,24 @@ pub enum LineError {
     /// No store can have had it.
     #[error("{0}")]
     Impossible(&'static str),
+    /// Longer than any store writes it, or with a character that PostgreSQL has no place for.
+    #[error("`{field}` is longer than {most} bytes or holds a NUL character")]
+    Text {
+        /// The field.
+        field: &'static str,
+        /// The most bytes that it may have.
+        most: usize,
+    },
+    /// It happened later than it is.
+    #[error("`{field}` ({at}) is ahead of the store's clock ({now}); check the clock of this machine")]
+    Ahead {
+        /// The field.
+        field: &'static str,
+        /// What it says.
+        at: Timestamp,
+        /// What the clock says.
+        now: Timestamp,
+    },
 }
 
 #[derive(Serialize)]
@@ -65,25 +89,71 @@ pub fn line(task: &Task) -> Result<String, serde_json::Error> {
 /// [`LineError`], if it is not what [`line`] writes.
 pub fn read_line(text: &str) -> Result<Task, LineError> {
     let Format { format } = serde_json::from_str(text)?;
+    if format == 0 {
+        return Err(LineError::Impossible("`format` counts from 1"));
+    }
     if format > FORMAT {
         return Err(LineError::Newer(format));
     }
     let Read { task, arguments, outcome, .. } = serde_json::from_str(text)?;
     let task = Task { arguments, outcome, ..task };
     check(&task).map_err(LineError::Impossible)?;
+    check_texts(&task)?;
     Ok(task)
+}
+
+/// Every store keeps these in columns of their own, most of them indexed. PostgreSQL has
+/// entries of at most 2,704 bytes in an index and no NUL in a text. Hosts write far less: a
+/// subject has at most 255 bytes, an id of a session or a digest 64.
+fn check_texts(task: &Task) -> Result<(), LineError> {
+    let (owner, session) = (task.owner.key(), task.session.as_ref().map_or("", |id| &id.0));
+    for (field, text, most) in [
+        ("owner", &*owner, 2_048),
+        ("session", session, 256),
+        ("digest", &task.digest.0, 256),
+        ("tool", &task.tool, 2_048),
+    ] {
+        if text.len() > most || text.contains('\0') {
+            return Err(LineError::Text { field, most });
+        }
+    }
+    Ok(())
+}
+
+/// How many milliseconds a store has to wait until every time of this task has come.
+///
+/// # Errors
+/// [`LineError::Ahead`], if that is more than the clocks of two machines differ by.
+pub fn ahead(task: &Task, now: Timestamp) -> Result<u64, LineError> {
+    let times = [
+        ("created_at", Some(task.created_at)),
+        ("updated_at", Some(task.updated_at)),
+        ("started_at", task.started_at),
+    ];
+    let mut longest = 0;
+    for (field, at) in times.into_iter().filter_map(|(field, at)| Some((field, at?))) {
+        longest = longest.max(at.since(now));
+        if longest > SKEW_MS {
+            return Err(LineError::Ahead { field, at, now });
+        }
+    }
+    Ok(longest)
 }
 
 fn check(task: &Task) -> Result<(), &'static str> {
     let time = |ms: i64| ms.unsigned_abs() < MOST;
+    let started = task.started_at.map_or(0, |at| at.0);
     let Incarnation(incarnation) = task.fence.incarnation;
     match () {
         () if !task.arguments.is_object() => Err("`arguments` is not an object"),
         () if !(1..MOST).contains(&task.version) => Err("`version` counts from 1"),
+        () if task.is_live() && task.version > MAX_COUNTER => Err("`version` is out of bounds"),
         () if incarnation >= MOST => Err("`fence.incarnation` is out of bounds"),
         () if task.fence.attempt == 0 => Err("`fence.attempt` counts from 1"),
         () if task.ttl_ms >= MOST => Err("`ttl_ms` is out of bounds"),
-        () if !time(task.created_at.0) || !time(task.updated_at.0) => Err("a time is out of bounds"),
+        () if !time(task.created_at.0) || !time(task.updated_at.0) || !time(started) => {
+            Err("a time is out of bounds")
+        }
         () if task.updated_at < task.created_at => Err("`updated_at` is before `created_at`"),
         () => Ok(()),
     }
@@ -94,7 +164,7 @@ mod tests {
     use super::*;
     use toolyard_task::task::{Era, Fence};
     use toolyard_task::wire::{RequestedTtl, RpcError, Timestamp};
-    use toolyard_task::{Digest, Owner, TaskId};
+    use toolyard_task::{Digest, Owner, SessionId, TaskId};
     use uuid::Uuid;
 
     fn task() -> Task {
@@ -136,10 +206,49 @@ mod tests {
     }
 
     #[test]
+    fn a_time_ahead_of_the_clock_is_named_unless_clocks_may_differ_by_it() {
+        let task = Task { started_at: Some(Timestamp(1_000)), ..task() };
+        assert_eq!(ahead(&task, Timestamp(2_000)).expect("is over"), 0);
+        assert_eq!(ahead(&task, Timestamp(900)).expect("a little"), 101);
+        let later = Timestamp(1_001 + 60_001);
+        for (field, task) in [
+            ("`created_at`", Task { created_at: later, ..task.clone() }),
+            ("`updated_at`", Task { updated_at: later, ..task.clone() }),
+            ("`started_at`", Task { started_at: Some(later), ..task.clone() }),
+            ("`started_at`", Task { started_at: Some(Timestamp(i64::MAX)), ..task.clone() }),
+        ] {
+            let error = ahead(&task, Timestamp(1_001)).expect_err(field).to_string();
+            assert!(error.contains(field) && error.contains("ahead of the store's clock"), "{error}");
+            assert!(ahead(&task, later).is_ok() || field == "`started_at`");
+        }
+    }
+
+    #[test]
+    fn texts_that_not_every_store_can_keep_are_refused_by_name() {
+        let long = "x".repeat(3_000);
+        for bad in ["a\0b", &*long] {
+            let session = || Some(SessionId(bad.into()));
+            let subject = Owner::Subject { issuer: "i".into(), subject: bad.into() };
+            for (field, task) in [
+                ("`owner`", Task { owner: Owner::Session(SessionId(bad.into())), ..task() }),
+                ("`owner`", Task { owner: subject, ..task() }),
+                ("`session`", Task { session: session(), ..task() }),
+                ("`digest`", Task { digest: Digest(bad.into()), ..task() }),
+                ("`tool`", Task { tool: bad.into(), ..task() }),
+            ] {
+                let text = line(&task).expect("encodes");
+                let error = read_line(&text).expect_err(field).to_string();
+                assert!(error.contains(field), "{error}");
+            }
+        }
+    }
+
+    #[test]
     fn what_no_store_can_have_had_is_refused_in_words() {
         let text = line(&task()).expect("encodes");
         for (from, to, says) in [
             ("\"format\":1", "\"format\":2", "format 2 is not known here"),
+            ("\"format\":1", "\"format\":0", "`format` counts from 1"),
             ("\"format\":1", "\"form\":1", "not a task of format 1"),
             ("\"version\":2", "\"version\":0", "`version`"),
             ("\"attempt\":1", "\"attempt\":0", "`fence.attempt`"),
@@ -152,6 +261,12 @@ mod tests {
             assert_ne!(changed, text, "{from}");
             let error = read_line(&changed).expect_err(&changed);
             assert!(error.to_string().contains(says), "{error}");
+        }
+        let live = line(&Task { outcome: None, ..task() }).expect("encodes");
+        for (version, taken) in [(MAX_COUNTER, true), (MAX_COUNTER + 1, false), (MOST - 1, false)] {
+            let of = |text: &str| text.replacen("\"version\":2", &format!("\"version\":{version}"), 1);
+            assert_eq!(read_line(&of(&live)).is_ok(), taken, "{version}");
+            read_line(&of(&text)).expect("an ended task changes no more, so its version stays readable");
         }
         let times = text.replacen("\"updated_at\":1001", "\"updated_at\":1", 1);
         assert_ne!(times, text);

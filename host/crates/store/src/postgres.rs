@@ -33,6 +33,7 @@ pub use error::OpenError;
 use crate::metrics::Metrics;
 use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
+use crate::stamps::tell_if_ahead;
 use crate::touches::Touches;
 use audit::Log;
 use connections::Readers;
@@ -45,6 +46,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use toolyard_task::Incarnation;
 use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
 use writer::{Beside, Pace, Writer};
 
 /// Says what writers did that are long gone; nobody asks about it a day later.
@@ -139,10 +141,12 @@ impl PostgresStore {
         let secret = schema::prepare(&mut on, &place, &sealing, options.start_wait).await?;
         let begin = "
             SELECT nextval('audit_writer'), (SELECT id FROM audit_log), (SELECT longest FROM span),
-                   greatest((SELECT max(created) FROM task), (SELECT max(seen) FROM session), 0)";
+                   greatest((SELECT max(created) FROM task), (SELECT max(seen) FROM session), 0),
+                   engine_time()";
         let row = on.query_one(begin, &[]).await.map_err(fault)?;
         let (writer, log, longest, latest): (i64, String, i64, i64) =
             (row.get(0), row.get(1), row.get(2), row.get(3));
+        tell_if_ahead(Timestamp(latest), Timestamp(row.get(4)));
         on.execute(LEFT, &[]).await.map_err(fault)?;
         drop(on);
         // It ends when its client is gone.

@@ -10,6 +10,25 @@ use toolyard_task::wire::Timestamp;
 /// and no ttl would pass meanwhile.
 const BELIEVABLE_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// Clocks of two machines differ by less. A store whose time is further ahead than this
+/// is worth a line in the log.
+pub(crate) const SKEW_MS: u64 = 60 * 1000;
+
+/// Says in the log, if it is so, that a time of the store is ahead of its clock.
+pub(crate) fn tell_if_ahead(stored: Timestamp, now: Timestamp) {
+    let ahead = stored.since(now);
+    if ahead > BELIEVABLE_MS {
+        tracing::warn!(%stored, %now, "the store holds times far in the future; they are not followed");
+    } else if ahead > SKEW_MS {
+        tracing::warn!(
+            %stored,
+            %now,
+            "the store is ahead of its clock: until the clock has caught up, its time stands still and no \
+             task expires; check the clock"
+        );
+    }
+}
+
 /// Gives times that never decrease, so that a step back of the wall clock does
 /// not put a new task before one that was listed already.
 pub(crate) struct Stamps {
@@ -24,10 +43,10 @@ impl Stamps {
 
     /// Goes on from a time that was given in an earlier life of the store.
     pub(crate) fn resume(&self, from: Timestamp) {
-        if from.since(self.clock.now()) <= BELIEVABLE_MS {
+        let now = self.clock.now();
+        tell_if_ahead(from, now);
+        if from.since(now) <= BELIEVABLE_MS {
             self.latest.fetch_max(from.0, Ordering::Relaxed);
-        } else {
-            tracing::warn!(stored = %from, "the store holds times far in the future; they are not followed");
         }
     }
 

@@ -4,6 +4,7 @@ use crate::id::TaskId;
 use crate::store::StoreError;
 use crate::task::Task;
 use async_trait::async_trait;
+use toolyard_protocol::Timestamp;
 
 /// All tasks of a store.
 #[async_trait]
@@ -20,7 +21,13 @@ pub trait Archive: Send + Sync + 'static {
     /// No host has a live one of them, so they come with the incarnation of a dead
     /// host: their own, unless a host that lives here goes by it. Whoever looks
     /// after dead hosts finds them.
+    ///
+    /// No time of theirs may be later than [`Archive::now`]: the store takes the latest
+    /// creation for a time that it has given, and would stand still until then.
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError>;
+
+    /// The store's time.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
 }
 
 /// The tasks of one moment.

@@ -10,8 +10,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 use tempfile::NamedTempFile;
-use toolyard_dispatch::{Action, By, Entry, Task};
+use toolyard_dispatch::{Action, By, Entry, Task, Timestamp};
 use toolyard_store::{Backend, lines};
 
 /// Tasks that are taken in by one transaction, at most, and the bytes of lines after
@@ -143,6 +144,14 @@ struct Counts {
     skipped: u64,
 }
 
+impl Counts {
+    /// Of so many tasks the store took so many.
+    fn add(&mut self, tasks: usize, taken: u32) {
+        self.imported += u64::from(taken);
+        self.skipped += tasks as u64 - u64::from(taken);
+    }
+}
+
 async fn read(store: &dyn Backend, mut input: Input, counts: &mut Counts) -> anyhow::Result<()> {
     let bar = progress("importing");
     let mut number = 0;
@@ -154,11 +163,12 @@ async fn read(store: &dyn Backend, mut input: Input, counts: &mut Counts) -> any
         });
         let batch;
         (input, number, batch) = read.await.context("reading panicked")?;
+        let batch = batch.without_those_ahead(store.now().await?);
+        // The store takes the times of its tasks for those that it has given. So a task is
+        // not there before its time is.
+        tokio::time::sleep(Duration::from_millis(batch.ahead)).await;
         // What stands before a line that cannot be read is taken in all the same.
-        let count = batch.tasks.len() as u64;
-        let taken = store.import(batch.tasks).await.with_context(|| format!("before line {number}"))?;
-        counts.imported += u64::from(taken);
-        counts.skipped += count - u64::from(taken);
+        take(store, batch.tasks, &batch.numbers, counts).await?;
         bar.set_position(counts.imported + counts.skipped);
         if !batch.end? {
             continue;
@@ -168,34 +178,76 @@ async fn read(store: &dyn Backend, mut input: Input, counts: &mut Counts) -> any
     }
 }
 
+/// Takes tasks in. The store takes all of them or none; if it refuses them together, they are
+/// taken one by one, up to the one that it refuses.
+async fn take(
+    store: &dyn Backend,
+    tasks: Vec<Task>,
+    numbers: &[u64],
+    counts: &mut Counts,
+) -> anyhow::Result<()> {
+    if let Ok(taken) = store.import(tasks.clone()).await {
+        counts.add(tasks.len(), taken);
+        return Ok(());
+    }
+    for (task, number) in tasks.into_iter().zip(numbers) {
+        let taken = store.import(vec![task]).await.with_context(|| format!("line {number}"))?;
+        counts.add(1, taken);
+    }
+    Ok(())
+}
+
 /// A few tasks, and whether that was the end.
 struct Batch {
     tasks: Vec<Task>,
+    /// The numbers of their lines.
+    numbers: Vec<u64>,
     end: anyhow::Result<bool>,
+    /// How many milliseconds their latest time is ahead of the store's clock.
+    ahead: u64,
 }
 
 impl Batch {
     /// Reads on after so many lines.
     fn read(input: &mut Input, number: &mut u64) -> Self {
-        let (mut tasks, mut bytes, mut line) = (Vec::new(), 0, String::new());
-        while tasks.len() < ROWS && bytes < ENOUGH {
+        let mut batch = Self { tasks: Vec::new(), numbers: Vec::new(), end: Ok(false), ahead: 0 };
+        let (mut bytes, mut line) = (0, String::new());
+        while batch.tasks.len() < ROWS && bytes < ENOUGH {
             *number += 1;
             line.clear();
             let at = || format!("line {number}");
             match next(input, &mut line).with_context(at) {
                 Ok(true) => {}
-                end => return Self { tasks, end: end.map(|_| true) },
+                end => return Self { end: end.map(|_| true), ..batch },
             }
             bytes += line.len();
             if line.trim().is_empty() {
                 continue;
             }
             match lines::read_line(&line).with_context(at) {
-                Ok(task) => tasks.push(task),
-                Err(error) => return Self { tasks, end: Err(error) },
+                Ok(task) => {
+                    batch.tasks.push(task);
+                    batch.numbers.push(*number);
+                }
+                Err(error) => return Self { end: Err(error), ..batch },
             }
         }
-        Self { tasks, end: Ok(false) }
+        batch
+    }
+
+    /// The same up to the first task with a time that has not come yet by the store's clock.
+    fn without_those_ahead(mut self, now: Timestamp) -> Self {
+        for (place, (task, number)) in self.tasks.iter().zip(&self.numbers).enumerate() {
+            match lines::ahead(task, now) {
+                Ok(ahead) => self.ahead = self.ahead.max(ahead),
+                Err(error) => {
+                    self.end = Err(error).with_context(|| format!("line {number}"));
+                    self.tasks.truncate(place);
+                    break;
+                }
+            }
+        }
+        self
     }
 }
 

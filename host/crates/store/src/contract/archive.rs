@@ -179,6 +179,22 @@ pub async fn live_tasks_come_in_as_those_of_a_dead_host(fixture: Fixture) {
     assert!(me(&*store).await > Incarnation(70));
 }
 
+/// A number near the bound of lines is not taken over: those of later hosts would be beyond it,
+/// and what they leave could not be imported anywhere.
+pub async fn an_import_leaves_room_for_the_numbers_of_later_hosts(fixture: Fixture) {
+    let store = fixture.store();
+    assert_eq!(store.now().await.expect("answers"), Timestamp(START));
+    for number in [lines::MAX_COUNTER, lines::MAX_COUNTER + 1, (1 << 53) - 1] {
+        let fence = Fence { incarnation: Incarnation(number), attempt: 1 };
+        store.import(vec![Task { fence, ..task(&owner("a")) }]).await.expect("imports");
+        let next = me(&*store).await;
+        assert!(next.0 < 2 * lines::MAX_COUNTER, "{number} was followed by {next}");
+        created(&*store, Task { fence: Fence { incarnation: next, attempt: 1 }, ..task(&owner("a")) }).await;
+    }
+    let all = exported(&*store).await;
+    assert_eq!(read(&all).len(), 6);
+}
+
 /// A host that lives keeps its own, whatever numbers an import brings.
 pub async fn no_living_host_gets_tasks_that_are_not_its_own(fixture: Fixture) {
     let here = fixture.store();

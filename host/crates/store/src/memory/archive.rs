@@ -2,6 +2,7 @@
 
 use super::MemoryStore;
 use super::hosts::Life;
+use crate::lines::MAX_COUNTER;
 use async_trait::async_trait;
 use toolyard_task::archive::{Archive, Export, Unreadable};
 use toolyard_task::store::StoreError;
@@ -38,13 +39,17 @@ impl Archive for MemoryStore {
         taken.iter().for_each(|id| self.changed(*id));
         Ok(u32::try_from(taken.len()).unwrap_or(u32::MAX))
     }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.shared.stamps.now())
+    }
 }
 
 impl super::State {
-    /// The number of a host that is dead here: this one, unless the host that has it
-    /// lives.
+    /// The number of a host that is dead here: this one, unless the host that has it lives
+    /// or the numbers of later hosts, which follow it, would leave the bounds of a line.
     fn dead_host(&mut self, former: Incarnation, now: Timestamp) -> Incarnation {
-        let dead = match former.0 > 0 && !self.lives(former, now) {
+        let dead = match (1..=MAX_COUNTER).contains(&former.0) && !self.lives(former, now) {
             true => former,
             false => Incarnation(self.incarnations + 1),
         };

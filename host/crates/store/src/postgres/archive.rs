@@ -4,6 +4,8 @@ use super::PostgresStore;
 use super::error::{corrupt, failed, unreadable};
 use super::tasks::{New, number, spanned, task};
 use super::writer::Writing;
+use crate::Refused;
+use crate::lines::MAX_COUNTER;
 use crate::seal::Sealing;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use tokio_postgres::Error;
 use toolyard_task::archive::{Archive, Export, Unreadable};
 use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task, TaskId};
 use uuid::Uuid;
 
@@ -57,6 +60,12 @@ impl Archive for PostgresStore {
             Box::pin(async move { import(writing, &all.0, &all.1).await })
         });
         taken.await?
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let rows = self.readers.rows("SELECT store_time($1)", &[&self.beside.floor.get()]).await?;
+        let row = rows.first().ok_or_else(|| StoreError::Unavailable(Refused::Closed.into()))?;
+        Ok(self.beside.floor.saw(row.try_get(0).map_err(unreadable)?))
     }
 }
 
@@ -114,10 +123,11 @@ async fn import(
     Ok(Ok(taken))
 }
 
-/// The number of a host that is dead here: this one, unless the host that has it lives.
+/// The number of a host that is dead here: this one, unless the host that has it lives or
+/// the numbers of later hosts, which follow it, would leave the bounds of a line.
 async fn dead_host(writing: &Writing<'_>, former: Incarnation) -> Result<Incarnation, Error> {
     let known = number(former.0);
-    if former.0 > 0 && writing.rows(LIVES, &[&known]).await?.is_empty() {
+    if (1..=MAX_COUNTER).contains(&former.0) && writing.rows(LIVES, &[&known]).await?.is_empty() {
         writing.execute(KNOWN_DEAD, &[&known]).await?;
         writing.execute("UPDATE node SET dead = true WHERE incarnation = $1", &[&known]).await?;
         writing.rows(PASSED, &[&known]).await?;

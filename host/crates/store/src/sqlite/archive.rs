@@ -6,6 +6,7 @@ use super::tasks::{New, id, number, task};
 use super::writer::Writing;
 use super::{SqliteStore, schema};
 use crate::Refused;
+use crate::lines::MAX_COUNTER;
 use crate::seal::Sealing;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
@@ -13,6 +14,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use toolyard_task::archive::{Archive, Export, Unreadable};
 use toolyard_task::store::StoreError;
+use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Task, TaskId};
 
 /// Tasks that are read in one go, at most, and the bytes after which there are enough
@@ -49,6 +51,10 @@ impl Archive for SqliteStore {
         let all = tasks.into_iter().map(new).collect::<Result<Vec<_>, _>>()?;
         let folder = self.nodes.clone();
         self.writer.write(move |writing| import(writing, &all, &folder)).await?
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.beside.stamps.now())
     }
 }
 
@@ -147,11 +153,11 @@ fn exists(on: &Connection, id: TaskId) -> rusqlite::Result<bool> {
     on.prepare_cached("SELECT 1 FROM task WHERE id = ?1")?.exists(params![id.0.as_bytes()])
 }
 
-/// The number of a host that is dead here: this one, unless the host that has it
-/// lives. While this transaction is open no host can take a number.
+/// The number of a host that is dead here: this one, unless the host that has it lives or
+/// the numbers of later hosts, which follow it, would leave the bounds of a line. While this transaction is open no host can take a number.
 fn dead_host(writing: &Writing<'_>, folder: &Path, former: Incarnation) -> rusqlite::Result<Incarnation> {
     let now = writing.stamps.now().0;
-    if former.0 > 0 && !nodes::lives(&lock_file(folder, former)) {
+    if (1..=MAX_COUNTER).contains(&former.0) && !nodes::lives(&lock_file(folder, former)) {
         writing.on.prepare_cached(KNOWN_DEAD)?.execute(params![number(former.0), now])?;
         return Ok(former);
     }
