@@ -180,7 +180,7 @@ limits! {
     plugin_wait: Duration = "plugins.start-wait", "10s",
         "How long `toolyard serve` waits at its start for components that are being compiled; then it serves what is ready, and the others as they are ready.";
     others_may_write: bool = "plugins.others-may-write", "false",
-        "Whether a plugin folder may be used that everybody on this machine can write to, and a component or a manifest that everybody can change or that belongs to another user than root and the host's.";
+        "Whether a plugin folder may be used that everybody on this machine can write to, and a component or a manifest that everybody can change or that belongs to a user other than root, the host's, and the owner of the folder.";
     data_others_may_write: bool = "data.others-may-write", "false",
         "Whether the data folder, what is in it and the folder of the audit log may be used though others can write there, or they belong to another user than root and the host's; these can then change tasks and keys.";
     rescan: Duration = "plugins.rescan", "2s",

@@ -260,7 +260,12 @@ pub(crate) fn read(
     }
     match Outsiders::of(found.mode(), found.uid(), found.gid()) {
         Some(Outsiders::Everybody) if !trusted => return Err(Refusal::Writable),
-        Some(Outsiders::Owner(owner)) if !trusted => return Err(Refusal::ForeignOwner(owner)),
+        // The owner of the folder can put anything there, and the host has said so.
+        Some(Outsiders::Owner(owner))
+            if !trusted && dir.dir_metadata().map_err(unreadable)?.uid() != owner =>
+        {
+            return Err(Refusal::ForeignOwner(owner));
+        }
         _ => {}
     }
     let mut bytes = Vec::with_capacity(seen.size as usize);
@@ -273,6 +278,25 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
     use std::time::Duration;
+
+    #[test]
+    fn files_belong_to_the_host_to_root_or_to_the_owner_of_the_folder() {
+        let place = tempfile::tempdir().expect("a folder");
+        let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).expect("opens");
+        let file = place.path().join("a.wasm");
+        std::fs::write(&file, "x").expect("writes");
+        if std::os::unix::fs::chown(&file, Some(65_534), None).is_err() {
+            eprintln!("SKIPPED: only root can give files away");
+            return;
+        }
+        let read = || {
+            let seen = look(&dir, "a.wasm").expect("looks").expect("is there");
+            read(&dir, "a.wasm", seen.component, (10, false))
+        };
+        assert_eq!(read(), Err(Refusal::ForeignOwner(65_534)));
+        std::os::unix::fs::chown(place.path(), Some(65_534), None).expect("gives away");
+        assert_eq!(read(), Ok(b"x".to_vec()));
+    }
 
     #[test]
     fn a_file_that_becomes_a_pipe_between_look_and_open_is_refused_at_once() {
