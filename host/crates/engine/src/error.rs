@@ -65,8 +65,8 @@ pub enum Refusal {
     Writable,
     /// Another user owns it.
     #[error(
-        "belongs to the user {0}, who could grant themselves anything; give it to root, the user of this host or the owner of the folder \
-         (`chown`), or set `plugins.others-may-write` if it is meant"
+        "belongs to the user {0}, who could grant themselves anything; give it to root, to the user of this host or to \
+         the owner of the folder (`chown`), or set `plugins.others-may-write` if it is meant"
     )]
     ForeignOwner(u32),
     /// The folder has more components than may be loaded.
