@@ -121,6 +121,11 @@ impl Reach {
         Ok((reach, checked))
     }
 
+    #[cfg(test)]
+    pub fn with(own: Vec<Place>, inner: Vec<Place>) -> Self {
+        Self { own, inner, ..Self::default() }
+    }
+
     fn all(&self) -> impl Iterator<Item = &Place> {
         self.own.iter().chain(&self.inner)
     }

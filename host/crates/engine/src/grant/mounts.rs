@@ -323,3 +323,6 @@ impl Way {
         way
     }
 }
+
+#[cfg(test)]
+mod tests;
