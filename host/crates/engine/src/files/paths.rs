@@ -40,7 +40,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
     types.func_wrap_async(
         "[method]descriptor.readlink-at",
         |mut store: StoreContextMut<'_, Run>, (folder, path): (Handle, String)| {
-            Box::new(async move { given(at_name(store.data_mut(), folder, path, Act::ReadLink).await) })
+            Box::new(async move { given(read_link(store.data_mut(), folder, path).await) })
         },
     )?;
     for (name, act) in [
@@ -209,6 +209,10 @@ pub(super) async fn set_times_of_name(
     (accessed, modified): (NewTimestamp, NewTimestamp),
 ) -> FsResult<()> {
     at_name(run, folder, path, Act::Times(accessed, modified)).await.map(drop)
+}
+
+async fn read_link(run: &mut Run, folder: Handle, path: String) -> FsResult<String> {
+    at_name(run, folder, path, Act::ReadLink).await.map(Option::unwrap_or_default)
 }
 
 async fn at_name(run: &mut Run, folder: Handle, path: String, act: Act) -> FsResult<Option<String>> {

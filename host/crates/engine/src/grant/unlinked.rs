@@ -125,8 +125,9 @@ pub(super) struct Trail {
     pub is_whole: bool,
 }
 
+#[cfg(test)]
 impl Trail {
-    pub fn contains(&self, step: &Identity) -> bool {
+    fn contains(&self, step: &Identity) -> bool {
         self.steps.iter().any(|(_, known)| known == step)
     }
 }
