@@ -362,6 +362,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     };
     protect::plugin_folder(config)?;
     protect::data_folder(config)?;
+    protect::warn_of_links(config);
     Ok(Engine::start(&settings)?)
 }
 
