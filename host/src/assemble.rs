@@ -407,8 +407,7 @@ pub fn start_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
         rescan: limits.rescan,
         ..toolyard_engine::Settings::default()
     };
-    protect::plugin_folder(config)?;
-    protect::data_folder(config)?;
+    protect::check(config)?;
     Ok(Engine::start(&settings)?)
 }
 

@@ -87,9 +87,20 @@ pub fn configuration(file: &Path, found: &Metadata) -> anyhow::Result<()> {
     }
 }
 
+/// Checks the plugin folder and the data folder, and warns of what cannot be checked.
+///
+/// # Errors
+/// If another user decides what runs here, or could have changed what this host keeps.
+pub fn check(config: &Config) -> anyhow::Result<()> {
+    plugin_folder(config)?;
+    data_folder(config)?;
+    warn_of_links(config);
+    Ok(())
+}
+
 /// Checks the plugin folder: a user who can write to it decides what runs here and what is granted
 /// to it.
-pub fn plugin_folder(config: &Config) -> anyhow::Result<()> {
+fn plugin_folder(config: &Config) -> anyhow::Result<()> {
     let folder = config.plugins.display();
     let outsiders = toolyard_engine::outsiders(&config.plugins)
         .with_context(|| format!("the plugin folder {folder} cannot be looked at"))?;
@@ -168,6 +179,28 @@ fn database(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Warns of files with more than one name. A folder is granted or refused by the paths that lead
+/// to these files, and no path leads from a file to its other names: a guest would read it by one
+/// that lies in its folder.
+fn warn_of_links(config: &Config) {
+    let named = withheld(config).into_iter().filter(|protected| protected.scope == Scope::Around);
+    let named = named.map(|protected| (protected.path, protected.what));
+    let database = DATABASE.iter().map(|name| (config.data.join(name), "the database of this host"));
+    for (path, what) in named.chain(database) {
+        if has_other_names(&path) {
+            tracing::warn!(
+                "{} ({what}) has other names, hard links: a guest that is granted a folder with one of them \
+                 reads this file; `find / -xdev -samefile` finds them",
+                path.display()
+            );
+        }
+    }
+}
+
+fn has_other_names(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.nlink() > 1)
+}
+
 /// The file or link of this name.
 fn look(path: &Path) -> anyhow::Result<Option<Metadata>> {
     match std::fs::symlink_metadata(path) {
@@ -193,6 +226,17 @@ pub const fn remedy(outsiders: Outsiders) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_with_another_name_is_warned_of() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, other] = ["file", "other"].map(|name| folder.path().join(name));
+        assert!(!has_other_names(&file) && !has_other_names(folder.path()));
+        std::fs::write(&file, "x").expect("writes");
+        assert!(!has_other_names(&file));
+        std::fs::hard_link(&file, &other).expect("links");
+        assert!(has_other_names(&file) && has_other_names(&other));
+    }
 
     #[test]
     fn a_file_of_the_database_is_its_owners_alone() {

@@ -21,6 +21,7 @@ mod grants;
 mod keeping;
 mod listing;
 mod loading;
+mod mounts;
 mod names;
 mod reports;
 mod resources;

@@ -15,6 +15,7 @@ pub mod host;
 pub mod http;
 pub mod identity_provider;
 pub mod mixed;
+pub mod mounts;
 pub mod postgres;
 pub mod project;
 pub mod pty;

@@ -8,12 +8,18 @@
 //!   opened, without waiting.
 //! - A folder is listed piece by piece, not all at once: its entries are memory of
 //!   the host, and a guest can make as many as it likes.
+//! - No path leads into a mount that was not there, and checked, when the granted folder was
+//!   opened ([`beneath`]).
 //! - The last quarter of the file descriptors that the process may have is the
 //!   host's own.
 
-use crate::grant::OpenFolder;
+mod beneath;
+#[cfg(target_os = "linux")]
+mod paths;
+
+use crate::grant::{Checked, OpenFolder};
 use crate::host::Run;
-use cap_std::fs::{OpenOptions, OpenOptionsExt as _, ReadDir};
+use cap_std::fs::ReadDir;
 use rustix::fs::OFlags;
 use rustix::process::{Resource as Limited, getrlimit};
 use std::collections::VecDeque;
@@ -23,12 +29,15 @@ use std::os::fd::AsRawFd as _;
 use std::time::{Duration, SystemTime};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker, Resource, ResourceType};
-use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode, WasiFilesystemView as _};
+#[cfg(not(target_os = "linux"))]
+use wasmtime_wasi::filesystem::WasiFilesystemView as _;
+use wasmtime_wasi::filesystem::{Descriptor, Dir, File, OpenMode};
 use wasmtime_wasi::p2::FsResult;
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
+#[cfg(not(target_os = "linux"))]
+use wasmtime_wasi::p2::bindings::filesystem::types::HostDescriptor as _;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, DescriptorType, DirectoryEntry, ErrorCode, HostDescriptor as _, NewTimestamp, OpenFlags,
-    PathFlags,
+    DescriptorFlags, DescriptorType, DirectoryEntry, ErrorCode, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::runtime::spawn_blocking;
 
@@ -89,6 +98,8 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
             Box::new(async move { given(next(store.data_mut(), &listing).await) })
         },
     )?;
+    #[cfg(target_os = "linux")]
+    paths::add_to_linker(linker)?;
     linker.allow_shadowing(false);
     Ok(())
 }
@@ -144,24 +155,33 @@ async fn open_at(
     if writes && folder.perms.write_not_permitted() {
         return Err(ErrorCode::NotPermitted.into());
     }
-    let mut more = OFlags::empty();
-    more.set(OFlags::DIRECTORY, is_folder);
-    more.set(OFlags::NOFOLLOW, !path.contains(PathFlags::SYMLINK_FOLLOW));
-    let mut options = OpenOptions::new();
-    options.read(reads).write(writes).truncate(truncates);
-    match open.contains(OpenFlags::EXCLUSIVE) {
-        true => options.create_new(creates),
-        false => options.create(creates),
-    };
+    let mut how = access(reads, writes);
+    how.set(OFlags::DIRECTORY, is_folder);
+    how.set(OFlags::NOFOLLOW, !path.contains(PathFlags::SYMLINK_FOLLOW));
+    how.set(OFlags::CREATE, creates);
+    if creates && open.contains(OpenFlags::EXCLUSIVE) {
+        how |= OFlags::EXCL;
+    } else {
+        how.set(OFlags::TRUNC, truncates);
+    }
     let mut mode = OpenMode::empty();
     mode.set(OpenMode::READ, reads);
     mode.set(OpenMode::WRITE, writes);
     let perms = folder.perms;
-    let opened = spawn_blocking(move || open_promptly(&folder, &name, options, more)).await?;
+    let checked = run.about.grants.mounts.clone();
+    let opened = spawn_blocking(move || open_promptly(&folder, &name, how, &checked)).await?;
     Ok(run.table.push(match opened {
         Opened::Folder(file) => Descriptor::Dir(Dir::new(file, perms, mode, false)),
         Opened::File(file) => Descriptor::File(File::new(file, perms, mode, false)),
     })?)
+}
+
+const fn access(reads: bool, writes: bool) -> OFlags {
+    match (reads, writes) {
+        (_, false) => OFlags::RDONLY,
+        (false, true) => OFlags::WRONLY,
+        (true, true) => OFlags::RDWR,
+    }
 }
 
 enum Opened {
@@ -170,15 +190,8 @@ enum Opened {
 }
 
 /// Opens a file or a folder without ever waiting for anybody, and nothing else.
-fn open_promptly(
-    folder: &Dir,
-    name: &str,
-    mut options: OpenOptions,
-    more: OFlags,
-) -> Result<Opened, ErrorCode> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | more;
-    options.custom_flags(flags.bits() as i32);
-    let opened = cap(folder)?.open_with(name, &options)?.into_std();
+fn open_promptly(folder: &Dir, name: &str, how: OFlags, checked: &Checked) -> Result<Opened, ErrorCode> {
+    let opened = beneath::open(&folder.dir, name, how | OFlags::NONBLOCK | OFlags::NOCTTY, checked)?;
     leave_some(&opened)?;
     let kind = opened.metadata()?.file_type();
     if kind.is_dir() {
@@ -212,6 +225,9 @@ async fn set_times_at(
 ) -> FsResult<()> {
     if !path.contains(PathFlags::SYMLINK_FOLLOW) {
         // Sets those of the name itself, and so opens nothing.
+        #[cfg(target_os = "linux")]
+        return paths::set_times_of_name(run, folder, name, (accessed, modified)).await;
+        #[cfg(not(target_os = "linux"))]
         return run.filesystem().set_times_at(folder, path, name, accessed, modified).await;
     }
     let folder = folder_of(run, &folder)?;
@@ -225,12 +241,9 @@ async fn set_times_at(
     if let Some(time) = moment(modified)? {
         times = times.set_modified(time);
     }
+    let checked = run.about.grants.mounts.clone();
     let set = move || -> Result<(), ErrorCode> {
-        let open = |writes: bool| {
-            let mut options = OpenOptions::new();
-            options.read(!writes).write(writes);
-            open_promptly(&folder, &name, options, OFlags::empty())
-        };
+        let open = |writes: bool| open_promptly(&folder, &name, access(!writes, writes), &checked);
         // A file that may be written need not be readable.
         let (Opened::Folder(file) | Opened::File(file)) = match open(false) {
             Err(ErrorCode::Access) => open(true)?,

@@ -1,11 +1,14 @@
 //! What a manifest grants a run: all that a guest can reach beyond pure
 //! computation. Whatever is not here does not exist for it.
 
+mod checked;
 mod folders;
 mod kernel;
+mod mounts;
 mod overlap;
 mod unlinked;
 
+pub(crate) use checked::{Checked, number};
 pub use folders::FolderGrant;
 pub(crate) use folders::{OpenFolder, Pins, find};
 pub(crate) use overlap::faults;
@@ -15,6 +18,7 @@ use crate::outgoing::{HttpGrant, Injection, filled};
 use crate::redact::Redactor;
 use crate::secret::{self, Secret};
 use crate::settings::Settings;
+use mounts::Mounts;
 use overlap::SecretFile;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +32,8 @@ pub(crate) struct Grants {
     pub env: Vec<(String, String)>,
     /// Folders, held open.
     pub folders: Vec<OpenFolder>,
+    /// The mounts that they lie in, and those in them.
+    pub mounts: Arc<Checked>,
     /// The files that its secrets were read from.
     pub secret_files: Vec<SecretFile>,
     /// Hosts of outgoing requests, and the headers that are added for them.
@@ -58,7 +64,12 @@ impl Grants {
     ) -> Result<Self, ManifestError> {
         let name = &manifest_name(file);
         let refuse = |line, what: String| ManifestError { file: name.to_owned(), line, what };
-        let folders = find(name, place, &manifest.folders, &settings.private, pins)?;
+        let needs_mounts = !manifest.folders.is_empty() || !manifest.secrets.is_empty();
+        let mounts = needs_mounts.then(Mounts::read).flatten();
+        let mounts = mounts.as_ref();
+        let mut folders = find(name, place, &manifest.folders, &settings.private, mounts, pins)?;
+        let checked = folders.iter_mut().map(|folder| std::mem::take(&mut folder.mounts));
+        let checked = Arc::new(Checked::together(checked));
         let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
         let secrets = secret::find(name, place, &manifest.secrets, &injected, settings.variable)?;
         let injection = |named: &NamedInjection| {
@@ -76,7 +87,8 @@ impl Grants {
         let grants = Self {
             env: manifest.env.clone(),
             folders,
-            secret_files: SecretFile::of(&manifest.secrets, place),
+            mounts: checked,
+            secret_files: SecretFile::of(&manifest.secrets, place, mounts),
             http: HttpGrant { rules: manifest.http.rules.clone(), injections, keyed: manifest.http.keyed },
             sockets: manifest.sockets.clone(),
             clock: manifest.clock,
@@ -90,9 +102,10 @@ impl Grants {
         }
     }
 
-    /// Whether a folder was moved, replaced or removed since it was opened.
+    /// Whether a folder was moved, replaced or removed since it was opened, or something was
+    /// mounted in it that a guest has come upon.
     pub fn are_stale(&self) -> bool {
-        !self.folders.iter().all(OpenFolder::is_in_place)
+        self.mounts.is_outdated() || !self.folders.iter().all(OpenFolder::is_in_place)
     }
 
     /// The environment that a guest sees.

@@ -8,8 +8,10 @@
 //! plugin is refused until the operator says that this one is meant: the other one may be
 //! there because a guest, or another user, has put it there.
 
+use super::checked::{Checked, Reach};
 use super::kernel;
-use super::unlinked::{self, Identity, identity, plain, trail};
+use super::mounts::{Mounts, Way};
+use super::unlinked::{self, Identity, identity, plain};
 use crate::settings::{Protected, Scope};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,6 +69,10 @@ pub(crate) struct OpenFolder {
     pub identity: Identity,
     /// The folders that it lies in, up to the root.
     pub above: Vec<Identity>,
+    /// Where its files lie, as far as mounts are shown.
+    pub reach: Reach,
+    /// The mounts that were checked with it.
+    pub mounts: Checked,
     /// The manifest's line, for complaints.
     pub line: Option<usize>,
 }
@@ -128,10 +134,16 @@ pub(crate) fn find(
     place: &Path,
     named: &[NamedFolder],
     protected: &[Protected],
+    mounts: Option<&Mounts>,
     pins: &Pins,
 ) -> Result<Vec<OpenFolder>, ManifestError> {
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ways = protected.iter().map(|protected| (protected, Way::to(&protected.path, mounts))).collect();
+    let around = Surroundings { protected: ways, mounts, pins };
     let open = |folder: &NamedFolder| {
-        open(place, folder, protected, pins)
+        open(place, folder, &around)
             .map_err(|what| fault(manifest, folder.line, (&folder.guest, &folder.path), &what))
     };
     named.iter().map(open).collect()
@@ -148,12 +160,14 @@ pub(super) fn fault(
     ManifestError { file: manifest.to_owned(), line, what }
 }
 
-fn open(
-    place: &Path,
-    named: &NamedFolder,
-    protected: &[Protected],
-    pins: &Pins,
-) -> Result<OpenFolder, String> {
+/// What the folders of one manifest are checked against.
+struct Surroundings<'a> {
+    protected: Vec<(&'a Protected, Way)>,
+    mounts: Option<&'a Mounts>,
+    pins: &'a Pins,
+}
+
+fn open(place: &Path, named: &NamedFolder, around: &Surroundings<'_>) -> Result<OpenFolder, String> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "is not there; make it, or take the grant away".to_owned(),
         std::io::ErrorKind::NotADirectory => "is not a folder".to_owned(),
@@ -166,7 +180,7 @@ fn open(
     // There is no link in it, so `..` leads to where it seems to.
     let host = plain(&named_path);
     let identity = identity(&handle.metadata().map_err(failed)?);
-    if !pins.allow(&host, identity) {
+    if !around.pins.allow(&host, identity) {
         return Err("is not the one that was granted, which was moved, replaced or removed; put that very \
                     folder back, or, to grant the one that is there now, change the manifest or restart the host"
             .to_owned());
@@ -175,9 +189,11 @@ fn open(
     if above.is_empty() {
         return Err("is the root of this machine; name a folder in it".to_owned());
     }
-    if let Some(fault) = kernel::fault(&handle, &host, &above) {
+    if let Some(fault) = kernel::fault(&handle, &above, around.mounts) {
         return Err(fault);
     }
+    let reached = around.mounts.map(|mounts| Reach::of(&handle, &host, mounts));
+    let (reach, mounts) = reached.transpose()?.unwrap_or_default();
     let (perms, mode) = permissions(named.mode);
     if named.by == GrantedBy::Person && host.to_str().is_none() {
         // What a person says is kept for the folder by its name.
@@ -186,18 +202,19 @@ fn open(
     let (guest, path) = (named.guest.clone(), named.path.clone());
     let grant = FolderGrant { guest, host, mode: named.mode, by: named.by, named: path };
     let dir = Dir::new(handle, perms, mode, false);
-    let folder = OpenFolder { grant, dir, identity, above, line: named.line };
+    let folder = OpenFolder { grant, dir, identity, above, reach, mounts, line: named.line };
     if !folder.is_in_place() {
         return Err("was replaced while it was opened".to_owned());
     }
-    if [place, &home].iter().any(|place| trail(place).contains(&identity)) {
+    let plugins = [place, &home].map(|place| Way::to(place, around.mounts));
+    if plugins.iter().any(|way| folder.is_or_holds(way) || folder.reach.has_file_of(&way.end)) {
         return Err("holds the plugins themselves, their manifests and what these name; \
                     name a folder inside of the plugin folder, or another one"
             .to_owned());
     }
-    match protected.iter().find(|protected| folder.reaches(protected)) {
+    match around.protected.iter().find(|(protected, way)| folder.reaches(protected, way)) {
         None => Ok(folder),
-        Some(Protected { path, what, .. }) => {
+        Some((Protected { path, what, .. }, _)) => {
             Err(format!("has {what} in it ({}); name a folder that has not", path.display()))
         }
     }
@@ -215,15 +232,29 @@ fn through_link(path: &Path) -> String {
 }
 
 impl OpenFolder {
-    /// Whether it is, holds or, where that matters, lies in what is protected, by
-    /// whatever name, or holds a link or folder by which that is found.
-    fn reaches(&self, protected: &Protected) -> bool {
+    /// Whether it is something that leads to the end of this way, or holds it, under whatever name
+    /// and through whatever mount.
+    pub fn is_or_holds(&self, way: &Way) -> bool {
+        way.steps.contains(&self.identity) || self.reach.holds_any(&way.places)
+    }
+
+    /// Whether it lies in the other folder.
+    pub fn lies_within(&self, outer: &Self) -> bool {
+        self.above.contains(&outer.identity) || self.reach.is_within(&outer.reach)
+    }
+
+    /// Whether it is, holds or, where that matters, lies in what is protected, or holds a link or
+    /// folder by which that is found.
+    fn reaches(&self, protected: &Protected, way: &Way) -> bool {
         let Protected { path, scope, .. } = protected;
         if *scope == Scope::Changes && self.grant.mode == FolderMode::Read {
             return false;
         }
-        let lies_in = || std::fs::metadata(path).is_ok_and(|found| self.above.contains(&identity(&found)));
-        trail(path).contains(&self.identity) || *scope == Scope::Whole && lies_in()
+        let lies_in = || {
+            std::fs::metadata(path).is_ok_and(|found| self.above.contains(&identity(&found)))
+                || self.reach.lies_in_any(&way.end)
+        };
+        self.is_or_holds(way) || self.reach.has_file_of(&way.end) || *scope == Scope::Whole && lies_in()
     }
 }
 
@@ -243,8 +274,10 @@ mod tests {
         let data = |path: &str, scope| Protected { path: home.path().join(path), what: "the data", scope };
         let protected =
             [data("state", Scope::Whole), data("kept/keys", Scope::Around), data("bin/host", Scope::Changes)];
-        let found =
-            |path: &str, mode| find("p.toml", home.path(), &named(path, mode), &protected, &Pins::default());
+        let mounts = Mounts::read();
+        let found = |path: &str, mode| {
+            find("p.toml", home.path(), &named(path, mode), &protected, mounts.as_ref(), &Pins::default())
+        };
         let host = home.path().canonicalize().expect("is there");
         let granted = FolderGrant {
             guest: "/d".into(),
@@ -304,7 +337,7 @@ mod tests {
             by: GrantedBy::Operator,
         }];
         let mut pins = Pins::default().of_manifest(Some("text"));
-        let find = |pins: &Pins| find("p.toml", home.path(), &named, &[], pins);
+        let find = |pins: &Pins| find("p.toml", home.path(), &named, &[], Mounts::read().as_ref(), pins);
         let found = find(&pins).expect("found");
         pins.hold(&found);
         assert!(found[0].is_in_place());

@@ -1,17 +1,17 @@
 //! Folders whose files are not files: through them the kernel shows the memory and the
 //! environment of this process, and the devices of the machine.
 
+use super::mounts::{Mount, Mounts};
 use super::unlinked::{Identity, identity};
-use std::ffi::OsStr;
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
 
-/// Their file systems, by the number of `statfs`. That of `devtmpfs` is the number of
+/// Their file systems, by the number of `statfs` and by the name that mounts have. Their files
+/// are processes, devices, settings of the machine or memory of other programs, and none of them
+/// keeps what anybody stores, so no grant can mean one. That of `devtmpfs` is the number of
 /// `tmpfs`, so it is found by its mount alone.
-#[cfg(target_os = "linux")]
-const NUMBERS: [(u64, &str); 20] = [
+const KINDS: [(u64, &str); 27] = [
     (0x0000_9fa0, "proc"),
     (0x6265_6572, "sysfs"),
     (0x0000_1cd1, "devpts"),
@@ -32,15 +32,28 @@ const NUMBERS: [(u64, &str); 20] = [
     (0x6573_5543, "fusectl"),
     (0x6c6f_6f70, "binder"),
     (0x6759_6969, "rpc_pipefs"),
+    (0x9584_58f6, "hugetlbfs"),
+    (0x0765_5821, "resctrl"),
+    (0x6e66_7364, "nfsd"),
+    (0xabba_1974, "xenfs"),
+    (0x5049_4446, "pidfs"),
+    (0x0000_9fa1, "openpromfs"),
+    (0xaee7_1ee7, "gadgetfs"),
 ];
 
-/// Why a folder, held open and found at `path`, is one of them or has one in it, if so.
-pub(super) fn fault(folder: &File, path: &Path, above: &[Identity]) -> Option<String> {
-    number_fault(folder).or_else(|| device_fault(folder, above)).or_else(|| mount_fault(folder, path))
+/// Why a folder, held open, is one of them, if so.
+pub(super) fn fault(folder: &File, above: &[Identity], mounts: Option<&Mounts>) -> Option<String> {
+    number_fault(folder).or_else(|| device_fault(folder, above)).or_else(|| mount_fault(folder, mounts?))
 }
 
 fn is_of(kind: &str) -> String {
     format!("is of the kernel ({kind}): its files are devices or processes, this host among them")
+}
+
+/// Why a folder with this mount in it is refused.
+pub(super) fn has_inside(mount: &Mount) -> String {
+    let (kind, at) = (&mount.kind, mount.at());
+    format!("has a folder of the kernel in it ({kind} at {at:?}); name one that has not")
 }
 
 #[cfg(target_os = "linux")]
@@ -48,7 +61,7 @@ fn number_fault(folder: &File) -> Option<String> {
     // Its type differs between architectures; the number has 32 bits.
     #[allow(clippy::unnecessary_cast, reason = "not everywhere")]
     let number = rustix::fs::fstatfs(folder).ok()?.f_type as u64 & 0xffff_ffff;
-    NUMBERS.iter().find(|(known, _)| *known == number).map(|(_, kind)| is_of(kind))
+    KINDS.iter().find(|(known, _)| *known == number).map(|(_, kind)| is_of(kind))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -60,84 +73,53 @@ const fn number_fault(_: &File) -> Option<String> {
 /// `/dev/shm`, are allowed.
 fn device_fault(folder: &File, above: &[Identity]) -> Option<String> {
     let devices = identity(&std::fs::metadata("/dev").ok()?);
-    let root = identity(&std::fs::metadata("/").ok()?);
     let here = identity(&folder.metadata().ok()?);
     let is_in_it = here == devices || above.contains(&devices);
-    let is_its_mount = here.0 == devices.0 && devices.0 != root.0;
+    let is_its_mount = device_of_devices() == Some(here.0);
     (is_its_mount || is_in_it && here.0 == devices.0).then(|| is_of("/dev"))
 }
 
-/// By the mounts of this process: of the folder itself, and of what is in it. Where they
-/// are not shown, the numbers have to do.
-fn mount_fault(folder: &File, path: &Path) -> Option<String> {
-    let mounts = std::fs::read("/proc/self/mountinfo").ok()?;
-    let device = folder.metadata().ok()?.dev();
-    let device = (rustix::fs::major(device), rustix::fs::minor(device));
-    mounts.split(|byte| *byte == b'\n').filter_map(Mount::read).filter(Mount::is_of_kernel).find_map(
-        |mount| {
-            if mount.device == device {
-                Some(is_of(&mount.kind))
-            } else if mount.at.starts_with(path) {
-                let (kind, at) = (&mount.kind, mount.at);
-                Some(format!("has a folder of the kernel in it ({kind} at {at:?}); name one that has not"))
-            } else {
-                None
-            }
-        },
-    )
+/// The device of `/dev`, if that is a file system of its own.
+fn device_of_devices() -> Option<u64> {
+    let device = std::fs::metadata("/dev").ok()?.dev();
+    (std::fs::metadata("/").ok()?.dev() != device).then_some(device)
 }
 
-struct Mount {
-    device: (u32, u32),
-    at: PathBuf,
-    kind: String,
+/// By the mount that the folder is in.
+fn mount_fault(folder: &File, mounts: &Mounts) -> Option<String> {
+    let device = numbers(folder.metadata().ok()?.dev());
+    mounts.of_device(device).find(|mount| is_named(&mount.kind)).map(|mount| is_of(&mount.kind))
 }
 
-impl Mount {
-    /// A line of `mountinfo`, as proc_pid_mountinfo(5) describes it.
-    fn read(line: &[u8]) -> Option<Self> {
-        let mut words = line.split(|byte| *byte == b' ');
-        let device = std::str::from_utf8(words.nth(2)?).ok()?;
-        let (major, minor) = device.split_once(':')?;
-        let at = unescaped(words.nth(1)?);
-        let kind = words.skip_while(|word| *word != b"-").nth(1)?;
-        Some(Self {
-            device: (major.parse().ok()?, minor.parse().ok()?),
-            at: OsStr::from_bytes(&at).into(),
-            kind: String::from_utf8_lossy(kind).into_owned(),
-        })
-    }
-
-    fn is_of_kernel(&self) -> bool {
-        self.kind == "devtmpfs" || NAMES.contains(&self.kind.as_str())
-    }
+fn numbers(device: u64) -> (u32, u32) {
+    (rustix::fs::major(device), rustix::fs::minor(device))
 }
 
-/// Those of the numbers that tell of processes and devices. The others hold nothing that
-/// a folder around them could not be granted with.
-const NAMES: [&str; 3] = ["proc", "sysfs", "devpts"];
+fn is_named(kind: &str) -> bool {
+    kind == "devtmpfs" || KINDS.iter().any(|(_, known)| *known == kind)
+}
 
-/// `\040` is a space, and so on.
-fn unescaped(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, more)) = rest.split_first() {
-        let octal = more.get(..3).filter(|_| *first == b'\\');
-        let byte = octal.and_then(|octal| u8::from_str_radix(std::str::from_utf8(octal).ok()?, 8).ok());
-        out.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &more[3..] } else { more };
-    }
-    out
+/// Whether a mount shows one of them, or `/dev` where that is none, as in a container.
+pub(super) fn is_of_kernel(mount: &Mount) -> bool {
+    is_named(&mount.kind) || device_of_devices().map(numbers) == Some(mount.device)
+}
+
+/// Whether this is a device, which is opened for no guest.
+pub(super) fn is_device(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_char_device())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::checked::Reach;
     use super::super::unlinked::{above, open_folder};
     use super::*;
 
     fn fault_of(path: &str) -> Option<String> {
         let folder = open_folder(Path::new(path)).expect("opens");
-        fault(&folder, Path::new(path), &above(&folder).expect("known"))
+        let mounts = Mounts::read().expect("shown");
+        let inside = || Reach::of(&folder, Path::new(path), &mounts).err();
+        fault(&folder, &above(&folder).expect("known"), Some(&mounts)).or_else(inside)
     }
 
     #[test]
@@ -150,24 +132,39 @@ mod tests {
                 assert!(fault.starts_with("is of the kernel ("), "{path}: {fault}");
             }
         }
-        assert!(fault_of("/").is_some_and(|fault| fault.contains("/proc")));
+        assert!(fault_of("/").is_some_and(|fault| fault.contains("has a folder of the kernel in it")));
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(fault_of(folder.path().canonicalize().expect("there").to_str().expect("plain")), None);
     }
 
     #[test]
-    fn mounts_are_read_as_the_kernel_writes_them() {
-        let line = b"36 35 98:0 /mnt1 /mnt\\040two/a\\134b rw,noatime master:1 - devtmpfs /dev/root rw";
-        let mount = Mount::read(line).expect("a line");
-        assert_eq!(
-            (mount.device, mount.at.to_str(), mount.is_of_kernel()),
-            ((98, 0), Some("/mnt two/a\\b"), true)
-        );
-        let plain =
-            Mount::read(b"36 35 8:1 / /srv rw shared:1 master:2 - ext4 /dev/sda1 rw").expect("a line");
-        assert!(!plain.is_of_kernel());
-        assert!(Mount::read(b"").is_none() && Mount::read(b"a b c d e f - ").is_none());
-        assert_eq!(unescaped(b"\\0"), b"\\0");
-        assert_eq!(unescaped(b"\\999x"), b"\\999x");
+    fn every_file_system_of_the_kernel_is_known_by_its_name() {
+        for name in [
+            "proc",
+            "sysfs",
+            "devpts",
+            "devtmpfs",
+            "debugfs",
+            "tracefs",
+            "securityfs",
+            "cgroup",
+            "cgroup2",
+            "bpf",
+            "configfs",
+            "pstore",
+            "efivarfs",
+            "mqueue",
+            "hugetlbfs",
+            "fusectl",
+            "binfmt_misc",
+            "nsfs",
+            "selinuxfs",
+            "rpc_pipefs",
+        ] {
+            assert!(is_named(name), "{name}");
+        }
+        for name in ["ext4", "tmpfs", "overlay", "btrfs", "fuse.sshfs", "nfs4", "procfs", ""] {
+            assert!(!is_named(name), "{name}");
+        }
     }
 }

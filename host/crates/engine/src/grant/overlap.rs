@@ -5,29 +5,29 @@
 //! was granted first: the inner one may not be what it seems. Two grants of the very same folder
 //! are allowed, because a guest cannot replace a folder from inside it.
 
+use super::Grants;
 use super::folders::{OpenFolder, fault};
-use super::{Grants, unlinked};
+use super::mounts::{Mounts, Way};
 use crate::folder::manifest_name;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toolyard_manifest::{FolderMode, ManifestError, NamedSecret, Source};
-use unlinked::Identity;
 
 /// The file of a secret.
 #[derive(Debug, Clone)]
 pub(crate) struct SecretFile {
     name: String,
     /// The folders and links that lead to it.
-    trail: Vec<Identity>,
+    way: Way,
 }
 
 impl SecretFile {
     /// Those of these secrets that are read from files; the manifest is in `place`.
-    pub fn of(named: &[NamedSecret], place: &Path) -> Vec<Self> {
+    pub fn of(named: &[NamedSecret], place: &Path, mounts: Option<&Mounts>) -> Vec<Self> {
         let file = |secret: &NamedSecret| match &secret.source {
             Source::Variable(_) => None,
             Source::File(path) => {
-                Some(Self { name: secret.name.clone(), trail: unlinked::trail(&place.join(path)) })
+                Some(Self { name: secret.name.clone(), way: Way::to(&place.join(path), mounts) })
             }
         };
         named.iter().filter_map(file).collect()
@@ -52,8 +52,7 @@ pub(crate) fn faults<'a>(plugins: &[(&'a str, &Grants)]) -> BTreeMap<&'a str, Ma
 
 /// Whether it lies in a folder that `other` may write.
 fn nested(plugin: &str, folder: &OpenFolder, other: &str, grants: &Grants) -> Option<String> {
-    let is_outer =
-        |outer: &&OpenFolder| outer.grant.mode == FolderMode::Write && folder.above.contains(&outer.identity);
+    let is_outer = |outer: &&OpenFolder| outer.grant.mode == FolderMode::Write && folder.lies_within(outer);
     let outer = &grants.folders.iter().find(is_outer)?.grant;
     let whose = if plugin == other { "the same plugin".to_owned() } else { format!("the plugin {other}") };
     Some(format!(
@@ -65,7 +64,7 @@ fn nested(plugin: &str, folder: &OpenFolder, other: &str, grants: &Grants) -> Op
 }
 
 fn beside_secret(folder: &OpenFolder, other: &str, grants: &Grants) -> Option<String> {
-    let secret = grants.secret_files.iter().find(|secret| secret.trail.contains(&folder.identity))?;
+    let secret = grants.secret_files.iter().find(|secret| folder.is_or_holds(&secret.way))?;
     Some(format!(
         "has the file of a secret in it (`secrets.{}` of {}); name a folder that has not, or move the file",
         secret.name,

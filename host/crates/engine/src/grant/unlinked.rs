@@ -116,12 +116,27 @@ pub(crate) fn above(folder: &File) -> io::Result<Vec<Identity>> {
     Err(Errno::NAMETOOLONG.into())
 }
 
-/// Everything on the way to `path`: each folder, and each link with its target. A user who can
-/// write in one of the folders decides where the path leads. If `path` does not exist, the trail
-/// covers the part that exists.
-pub(crate) fn trail(path: &Path) -> Vec<Identity> {
-    let mut seen = Vec::new();
-    let Ok(path) = std::path::absolute(path) else { return seen };
+/// What a path leads through.
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    /// Each folder, and each link with its target, by the path to it that has no links.
+    pub steps: Vec<(PathBuf, Identity)>,
+    /// Whether the path exists.
+    pub is_whole: bool,
+}
+
+#[cfg(test)]
+impl Trail {
+    fn contains(&self, step: &Identity) -> bool {
+        self.steps.iter().any(|(_, known)| known == step)
+    }
+}
+
+/// Everything on the way to `path`. A user who can write in one of the folders decides where the
+/// path leads. If `path` does not exist, the trail covers the part that exists.
+pub(super) fn trail(path: &Path) -> Trail {
+    let mut trail = Trail::default();
+    let Ok(path) = std::path::absolute(path) else { return trail };
     let mut rest: Vec<PathBuf> = path.components().rev().map(|part| part.as_os_str().into()).collect();
     let mut here = PathBuf::new();
     let mut links = 0;
@@ -132,19 +147,20 @@ pub(crate) fn trail(path: &Path) -> Vec<Identity> {
             Some(Component::Normal(name)) => here.push(name),
             _ => continue,
         }
-        let Ok(found) = std::fs::symlink_metadata(&here) else { break };
-        seen.push(identity(&found));
+        let Ok(found) = std::fs::symlink_metadata(&here) else { return trail };
+        trail.steps.push((here.clone(), identity(&found)));
         if found.is_symlink() {
             links += 1;
-            let Ok(target) = std::fs::read_link(&here) else { break };
+            let Ok(target) = std::fs::read_link(&here) else { return trail };
             if links > MAX_LINKS {
-                break;
+                return trail;
             }
             here.pop();
             rest.extend(target.components().rev().map(|part| PathBuf::from(part.as_os_str())));
         }
     }
-    seen
+    trail.is_whole = true;
+    trail
 }
 
 /// A path without `.` and `..`, as it is if there are no links.

@@ -1,0 +1,451 @@
+//! Guests that try to reach more than a granted folder by what is mounted on this machine: a second
+//! path to the data of the host, and what is mounted in their folder afterwards.
+
+use super::stage::Stage;
+use serde_json::json;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+use toolyard_tests::host::{Setup, install_as};
+use toolyard_tests::mounts::Mounts;
+use toolyard_tests::{eventually, guests};
+
+const SECRET: &str = "nobody may see this";
+
+/// A volume with the folders of the host in it, which are mounted where the host looks for them, as
+/// the folders of a volume are in a container. Beside them is what guests may have.
+fn make(root: &Path, mounts: &mut Mounts) {
+    for folder in [
+        "vol/data/sub",
+        "vol/plugins",
+        "vol/shared/in",
+        "vol/other",
+        "data",
+        "srv/shared",
+        "srv/work/inner",
+        "srv/work/late/deep",
+        "srv/outside/sub",
+        "srv/holds/in",
+        "keys",
+        "secrets",
+        "conf",
+    ] {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root.join(folder)).expect("makes");
+    }
+    for (file, text) in [
+        ("vol/other/note", "note"),
+        ("vol/shared/in/note", "note"),
+        ("srv/work/note", "note"),
+        ("srv/work/one", "under"),
+        ("srv/work/second", "under"),
+        ("srv/outside/note", SECRET),
+        ("srv/outside/sub/note", SECRET),
+        ("srv/holds/file", ""),
+        ("srv/holds/in/note", "note"),
+        ("secrets/token", SECRET),
+    ] {
+        std::fs::write(root.join(file), text).expect("writes");
+    }
+    symlink("late", root.join("srv/work/way")).expect("links");
+    symlink("../../inner/note", root.join("srv/work/late/deep/back")).expect("links");
+    symlink("inner/note", root.join("srv/work/near")).expect("links");
+    symlink("note", root.join("srv/outside/link")).expect("links");
+    let mut keys = std::fs::OpenOptions::new();
+    let keys = keys.write(true).create_new(true).mode(0o600).open(root.join("keys/file"));
+    std::io::Write::write_all(&mut keys.expect("makes"), "5a".repeat(32).as_bytes()).expect("writes");
+    for (what, at) in [
+        ("vol/plugins", "plugins"),
+        ("vol/data", "data"),
+        ("vol/shared", "srv/shared"),
+        ("vol/other", "srv/work/inner"),
+        ("vol/other/note", "srv/work/one"),
+    ] {
+        mounts.bind(&root.join(what), &root.join(at));
+    }
+}
+
+#[tokio::test]
+async fn mounts() {
+    let Some(mut mounts) = Mounts::of("hostile::mounts::mounts") else { return };
+    let setup = Setup::new();
+    let root = setup.plugins().parent().expect("a folder around it").to_owned();
+    make(&root, &mut mounts);
+    let config = "[encryption]\nkey-file = \"../keys/file\"\n";
+    std::fs::write(root.join("conf/host.toml"), config).expect("writes");
+    // The host looks at its plugins when the test says so, and at no other time.
+    let setup = setup.args(&["--config", "conf/host.toml"]).set("plugins.rescan", "1h").manifest(
+        "keeper",
+        "prefix = \"keeper\"\n[secrets]\nTOKEN = { file = \"../secrets/token\", expose = false }\n",
+    );
+    install_as(&guests::fixture("hostile_files"), &setup.plugins(), "keeper.wasm");
+    let stage = Stage::open(setup).await;
+    let stage = Mounted { mounts: Mutex::new(mounts), stage };
+    attacks!(stage;
+        reach_the_host_through_a_second_mount,
+        grant_a_folder_with_the_host_mounted_in_it,
+        grant_a_folder_with_the_kernel_mounted_in_it,
+        replace_a_folder_through_a_second_mount,
+        use_what_was_mounted_before,
+        enter_what_is_mounted_later,
+        take_another_mount_for_a_checked_one,
+        read_the_kernel_where_it_is_mounted_later,
+    );
+    let Mounted { mounts, stage } = stage;
+    stage.at_rest().await;
+    drop(mounts);
+}
+
+/// A stage on which things can be mounted. If an attack fails, they go first.
+struct Mounted {
+    mounts: Mutex<Mounts>,
+    stage: Stage,
+}
+
+impl Mounted {
+    async fn attack(&self, name: &str, attack: impl Future<Output = ()>) {
+        self.stage.attack(name, attack).await;
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.stage.host.folder().canonicalize().expect("is there").join(path)
+    }
+
+    fn mounts(&self) -> MutexGuard<'_, Mounts> {
+        self.mounts.lock().expect("no attack has failed")
+    }
+
+    fn bind(&self, what: &str, at: &str) {
+        let (what, at) = (self.at(what), self.at(at));
+        self.mounts().bind(&what, &at);
+    }
+
+    fn unmount(&self, at: &str) {
+        let at = self.at(at);
+        self.mounts().unmount(&at);
+    }
+
+    /// Puts the guest under this name into the plugin folder, under a manifest that grants
+    /// this folder.
+    fn install(&self, name: &str, path: &str, mode: &str) {
+        let (plugins, path) = (self.stage.host.plugins(), self.at(path));
+        let manifest =
+            format!("prefix = \"{name}\"\n[fs]\n\"/d\" = {{ path = {path:?}, mode = \"{mode}\" }}\n");
+        std::fs::write(plugins.join(format!("{name}.toml")), manifest).expect("writes");
+        install_as(&guests::fixture("hostile_files"), &plugins, &format!("{name}.wasm"));
+    }
+
+    fn remove(&self, name: &str) {
+        for ending in ["wasm", "toml"] {
+            std::fs::remove_file(self.stage.host.plugins().join(format!("{name}.{ending}")))
+                .expect("removes");
+        }
+    }
+
+    /// Has the host look at its plugins.
+    fn look(&self) {
+        std::fs::write(self.stage.host.plugins().join("look"), "").expect("writes");
+    }
+
+    async fn has_tool(&self, name: &str) -> bool {
+        let listed = self.stage.session.result("tools/list", json!({})).await;
+        let tool = format!("{name}_file");
+        listed["tools"].as_array().is_some_and(|tools| tools.iter().any(|found| found["name"] == tool))
+    }
+
+    async fn served(&self, name: &str) {
+        eventually(&format!("{name} to be served"), || async { self.has_tool(name).await.then_some(()) })
+            .await;
+    }
+
+    /// The plugin is refused because of its folder, and for this reason.
+    async fn refused(&self, name: &str, says: &str) {
+        eventually(&format!("{name} to be refused: {says}"), || async {
+            let log = self.stage.host.log();
+            let parts = [&*format!("refused: {name}.wasm"), "`fs.\"/d\".path`", says];
+            log.lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(())
+        })
+        .await;
+        assert!(!self.has_tool(name).await, "{name} is served");
+    }
+
+    async fn attempt(&self, name: &str, what: &str, path: &str, other: &str) -> String {
+        let arguments = json!({"what": what, "path": path, "other": other});
+        self.stage.said(&format!("{name}_file"), arguments).await
+    }
+
+    async fn allowed(&self, name: &str, what: &str, path: &str, other: &str) -> String {
+        let seen = self.attempt(name, what, path, other).await;
+        assert!(seen.starts_with("ALLOWED"), "{name} {what} {path} {other}: {seen}");
+        seen
+    }
+
+    async fn denied(&self, name: &str, what: &str, path: &str, other: &str) {
+        let seen = self.attempt(name, what, path, other).await;
+        assert!(seen.starts_with("denied"), "{name} {what} {path} {other}: {seen}");
+        assert!(!seen.contains(SECRET), "{seen}");
+    }
+}
+
+/// A manifest grants the volume, by the path of its own mount.
+async fn reach_the_host_through_a_second_mount(stage: &Mounted) {
+    for (name, path, says) in [
+        ("volume", "vol", "holds the plugins themselves"),
+        ("plugins", "vol/plugins", "holds the plugins themselves"),
+        ("data", "vol/data", "has the data of this host in it"),
+        ("sub", "vol/data/sub", "has the data of this host in it"),
+        ("mounted", "data/sub", "has the data of this host in it"),
+    ] {
+        for mode in ["read", "write"] {
+            let name = format!("{name}-{mode}");
+            stage.install(&name, path, mode);
+            stage.refused(&name, says).await;
+            stage.remove(&name);
+        }
+    }
+    // The rest of the volume is nothing of the host.
+    stage.install("other", "vol/other", "write");
+    stage.served("other").await;
+    stage.allowed("other", "read", "/d/note", "").await;
+    stage.remove("other");
+}
+
+/// A manifest grants a folder in which something of the host is mounted.
+async fn grant_a_folder_with_the_host_mounted_in_it(stage: &Mounted) {
+    for (n, (what, at, says)) in [
+        ("data", "in", Some("has the data of this host in it")),
+        ("vol/data/sub", "in", Some("has the data of this host in it")),
+        ("data/toolyard.sqlite", "file", Some("has the data of this host in it")),
+        ("plugins", "in", Some("holds the plugins themselves")),
+        ("vol", "in", Some("holds the plugins themselves")),
+        ("vol/plugins/keeper.toml", "file", Some("holds the plugins themselves")),
+        ("keys", "in", Some("has the keys of `encryption.key-file` in it")),
+        ("keys/file", "file", Some("has the keys of `encryption.key-file` in it")),
+        ("conf/host.toml", "file", Some("has the configuration file of this host in it")),
+        ("secrets", "in", Some("has the file of a secret in it (`secrets.TOKEN` of keeper.toml)")),
+        ("secrets/token", "file", Some("has the file of a secret in it (`secrets.TOKEN` of keeper.toml)")),
+        ("vol/other", "in", None),
+        ("vol/other/note", "file", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let at = format!("srv/holds/{at}");
+        stage.bind(what, &at);
+        let name = format!("holder{n}");
+        stage.install(&name, "srv/holds", "read");
+        match says {
+            Some(says) => stage.refused(&name, says).await,
+            None => stage.served(&name).await,
+        }
+        stage.remove(&name);
+        stage.unmount(&at);
+    }
+    let (folder, lower) = (stage.at("srv/holds/in"), stage.at("vol"));
+    let options = format!("lowerdir={}:{}", stage.at("srv/outside").display(), lower.display());
+    if stage.mounts().try_mount(&["-t", "overlay", "-o", &options], "overlay", &folder) {
+        stage.install("overlaid", "srv/holds", "read");
+        stage.refused("overlaid", "holds the plugins themselves").await;
+        stage.remove("overlaid");
+        stage.unmount("srv/holds/in");
+    }
+}
+
+async fn grant_a_folder_with_the_kernel_mounted_in_it(stage: &Mounted) {
+    let at = stage.at("srv/holds/in");
+    for (n, (folder, kind)) in [
+        ("/proc", "proc"),
+        ("/sys", "sysfs"),
+        ("/dev/pts", "devpts"),
+        ("/dev/mqueue", "mqueue"),
+        ("/sys/fs/cgroup", "cgroup2"),
+        ("/sys/fs/cgroup/unified", "cgroup2"),
+        ("/sys/kernel/debug", "debugfs"),
+        ("/sys/kernel/security", "securityfs"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let is_there = std::fs::read_to_string("/proc/self/mountinfo")
+            .expect("shown")
+            .lines()
+            .any(|line| line.split(' ').nth(4) == Some(folder) && line.contains(&format!(" - {kind} ")));
+        if is_there && stage.mounts().bind_of_machine(folder, &at) {
+            let name = format!("kernel{n}");
+            stage.install(&name, "srv/holds", "read");
+            stage.refused(&name, &format!("has a folder of the kernel in it ({kind} at")).await;
+            stage.remove(&name);
+            stage.unmount("srv/holds/in");
+        }
+    }
+}
+
+/// One plugin may write the volume's folder around another one's.
+async fn replace_a_folder_through_a_second_mount(stage: &Mounted) {
+    stage.install("inner", "srv/shared/in", "read");
+    stage.served("inner").await;
+    stage.install("outer", "vol/shared", "write");
+    stage.served("outer").await;
+    stage.refused("inner", "which the plugin outer.wasm may write (`fs.\"/d\"`)").await;
+    stage.remove("outer");
+    stage.served("inner").await;
+    // The very same folder by two paths is nothing to be replaced.
+    stage.install("same", "vol/shared/in", "write");
+    stage.served("same").await;
+    assert!(stage.has_tool("inner").await);
+    stage.remove("same");
+    stage.remove("inner");
+}
+
+/// What was there, and checked, is part of the folder.
+async fn use_what_was_mounted_before(stage: &Mounted) {
+    stage.install("worker", "srv/work", "write");
+    stage.served("worker").await;
+    for path in ["inner/note", "one", "near", "inner/../inner/note", "way/deep/back", "./inner/./note"] {
+        assert_eq!(stage.allowed("worker", "read", &format!("/d/{path}"), "").await, "ALLOWED \"note\"");
+        stage.allowed("worker", "raw-stat", path, "").await;
+        stage.allowed("worker", "raw-times", path, "").await;
+    }
+    assert_eq!(stage.allowed("worker", "list", "/d/inner", "").await, "ALLOWED [\"note\"]");
+    for (what, path, other) in [
+        ("write", "/d/inner/new", "text"),
+        ("raw-rename", "inner/new", "inner/newer"),
+        ("raw-link", "inner/newer", "inner/twice"),
+        ("raw-symlink", "inner/link", "newer"),
+        ("read-link", "/d/inner/link", ""),
+        ("raw-truncate", "inner/link", ""),
+        ("raw-make", "inner/sub", ""),
+        ("raw-create", "inner/sub/file", ""),
+        ("raw-delete", "inner/sub/file", ""),
+        ("raw-folder", "inner/sub/", ""),
+        ("raw-remove", "inner/sub", ""),
+        ("raw-delete", "inner/link", ""),
+        ("raw-delete", "inner/twice", ""),
+        ("raw-delete", "inner/newer", ""),
+        ("write", "/d/one", "note"),
+    ] {
+        stage.allowed("worker", what, path, other).await;
+    }
+    // Nothing leads out of it.
+    for path in ["inner/../../outside/note", "inner/../..", "../work/note", "inner/../../work/note"] {
+        for what in ["raw-open", "raw-stat", "raw-truncate", "raw-times", "raw-delete", "raw-make"] {
+            stage.denied("worker", what, path, "").await;
+        }
+    }
+}
+
+/// What is mounted afterwards shows nothing, whatever is done with it.
+async fn enter_what_is_mounted_later(stage: &Mounted) {
+    let folder = stage.allowed("worker", "list", "/d/late", "").await;
+    assert_eq!(folder, "ALLOWED [\"deep\"]");
+    stage.bind("srv/outside", "srv/work/late");
+    stage.bind("srv/outside/note", "srv/work/second");
+    for path in [
+        "late/note",
+        "late/",
+        "late/.",
+        "late/sub",
+        "late/sub/note",
+        "late/link",
+        "late/new",
+        "way/note",
+        "way/",
+        "late/../note",
+        "inner/../late/note",
+        "inner/../way/sub/note",
+        "late/sub/../../inner/note",
+        "second",
+        "second/",
+    ] {
+        for what in [
+            "raw-open",
+            "raw-folder",
+            "raw-truncate",
+            "raw-create",
+            "raw-stat",
+            "raw-times",
+            "raw-make",
+            "raw-delete",
+            "raw-remove",
+            "raw-symlink",
+        ] {
+            stage.denied("worker", what, path, "target").await;
+        }
+        let whole = format!("/d/{path}");
+        for what in ["read", "write", "append", "list", "stat", "read-link"] {
+            stage.denied("worker", what, &whole, "overwritten").await;
+        }
+        for (from, to) in [(path, "stolen"), ("note", path), (path, "inner/stolen"), ("inner/note", path)] {
+            stage.denied("worker", "raw-rename", from, to).await;
+            stage.denied("worker", "raw-link", from, to).await;
+        }
+    }
+    for what in ["raw-stat", "raw-open", "raw-folder", "raw-times"] {
+        for path in ["late", "way"] {
+            stage.denied("worker", what, path, "").await;
+        }
+    }
+    let kept = |path: &str| std::fs::read_to_string(stage.at("srv/outside").join(path)).expect("there");
+    assert_eq!((kept("note").as_str(), kept("sub/note").as_str()), (SECRET, SECRET));
+    let names = std::fs::read_dir(stage.at("srv/outside")).expect("there").count();
+    assert_eq!(names, 3, "nothing was made there");
+    // Checked anew, it is part of the folder; without it, so is what it had covered.
+    stage.look();
+    eventually("the mount to be granted", || async {
+        let seen = stage.attempt("worker", "read", "/d/late/note", "").await;
+        seen.contains(SECRET).then_some(())
+    })
+    .await;
+    stage.allowed("worker", "read", "/d/way/../late/sub/note", "").await;
+    stage.unmount("srv/work/late");
+    stage.unmount("srv/work/second");
+    stage.allowed("worker", "list", "/d/late/deep", "").await;
+    stage.allowed("worker", "read", "/d/second", "").await;
+}
+
+/// The number of a mount that is gone may be given to the next one.
+async fn take_another_mount_for_a_checked_one(stage: &Mounted) {
+    stage.bind("srv/outside", "srv/work/inner");
+    for what in ["read", "list"] {
+        stage.denied("worker", what, "/d/inner/note", "").await;
+    }
+    stage.unmount("srv/work/inner");
+    stage.allowed("worker", "read", "/d/inner/note", "").await;
+    stage.unmount("srv/work/inner");
+    for _ in 0..20 {
+        stage.bind("srv/outside", "srv/work/inner");
+        stage.denied("worker", "read", "/d/inner/note", "").await;
+        stage.unmount("srv/work/inner");
+    }
+    // Over the folder itself, by which a path with `..` would get there; the run is refused.
+    stage.bind("srv/outside", "srv/work");
+    let arguments = json!({"what": "raw-open", "path": "late/../note"});
+    let told = stage.stage.failure("worker_file", arguments).await;
+    assert!(told.contains("moved, replaced or removed (`fs.\"/d\"`)"), "{told}");
+    stage.unmount("srv/work");
+    stage.bind("vol/other", "srv/work/inner");
+    stage.look();
+    eventually("what is mounted to be granted", || async {
+        let seen = stage.attempt("worker", "read", "/d/inner/note", "").await;
+        seen.starts_with("ALLOWED").then_some(())
+    })
+    .await;
+}
+
+async fn read_the_kernel_where_it_is_mounted_later(stage: &Mounted) {
+    if !stage.mounts().bind_of_machine("/proc", &stage.at("srv/work/late")) {
+        return;
+    }
+    for path in
+        ["/d/late/self/environ", "/d/late/1/environ", "/d/late/version", "/d/late/self/root/etc/passwd"]
+    {
+        for what in ["read", "stat", "list", "append"] {
+            stage.denied("worker", what, path, "").await;
+        }
+    }
+    stage.look();
+    stage.refused("worker", "has a folder of the kernel in it (proc at").await;
+    stage.unmount("srv/work/late");
+    stage.look();
+    stage.served("worker").await;
+    stage.remove("worker");
+}

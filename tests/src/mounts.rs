@@ -1,0 +1,127 @@
+//! Mounts of a test's own. The test runs itself again in a namespace of mounts, where it is root,
+//! and which ends with it.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Set for the process in the namespace.
+const INSIDE: &str = "TOOLYARD_TEST_MOUNTS";
+
+/// Ways to a namespace: as root, and for everybody else.
+const WAYS: [&[&str]; 2] = [&["--mount"], &["--user", "--map-root-user", "--mount"]];
+
+/// Mounts here, which go when this is dropped: before folders are removed that they are in.
+#[derive(Debug, Default)]
+pub struct Mounts(Vec<PathBuf>);
+
+impl Mounts {
+    /// For the test of this full name, in the process that may mount. The one that starts that
+    /// process waits for it, and gets none. Where namespaces are not to be had, that is said.
+    ///
+    /// # Panics
+    /// If the test fails in the other process.
+    #[must_use]
+    pub fn of(test: &str) -> Option<Self> {
+        if std::env::var_os(INSIDE).is_some() {
+            return Some(Self::default());
+        }
+        let mut why = String::new();
+        // Temporary folders of the other process go with this one, seen from where no mounts are.
+        let place = tempfile::tempdir().expect("a folder");
+        let script = "mkdir \"$1/probe\" && mount --bind \"$1/probe\" \"$1/probe\" || exit 77; \
+                      umount \"$1/probe\"; rmdir \"$1/probe\"; exec \"$0\" --exact \"$2\" --nocapture";
+        for way in WAYS {
+            let mut process = Command::new("unshare");
+            process.args(way).args(["sh", "-c", script]).arg(std::env::current_exe().expect("is known"));
+            process.arg(place.path()).arg(test).env(INSIDE, "1").env("TMPDIR", place.path());
+            match process.output() {
+                Ok(done) if done.status.success() => {
+                    let said = String::from_utf8_lossy(&done.stdout);
+                    assert!(said.contains("1 passed"), "no test is called {test}: {said}");
+                    // Around the capture of the test harness, for what was skipped inside.
+                    let _ = std::io::stderr().write_all(&done.stderr);
+                    return None;
+                }
+                // What `unshare` says where it may not, and the script where it may not mount.
+                Ok(done) if matches!(done.status.code(), Some(1 | 77)) && done.stdout.is_empty() => {
+                    why = String::from_utf8_lossy(&done.stderr).into_owned();
+                }
+                Err(error) => why = error.to_string(),
+                Ok(done) => panic!(
+                    "{}\n{}",
+                    String::from_utf8_lossy(&done.stdout),
+                    String::from_utf8_lossy(&done.stderr)
+                ),
+            }
+            let _ = std::fs::remove_dir(place.path().join("probe"));
+        }
+        say(&format!("SKIPPED: {test} may not mount here: {}", why.trim()));
+        None
+    }
+
+    /// Shows a file or folder at another path too.
+    ///
+    /// # Panics
+    /// If that cannot be done.
+    pub fn bind(&mut self, what: &Path, at: &Path) {
+        let done = self.mount(&["--bind"], what, at);
+        assert!(done, "binds {} at {}", what.display(), at.display());
+    }
+
+    /// The same for what is not to be changed by this test, if it may be done here.
+    #[must_use]
+    pub fn bind_of_machine(&mut self, what: &str, at: &Path) -> bool {
+        Path::new(what).exists() && self.try_mount(&["--bind", "-o", "ro"], what, at)
+    }
+
+    /// Mounts one with these arguments, if that may be done here; otherwise that is said.
+    #[must_use]
+    pub fn try_mount(&mut self, how: &[&str], what: impl AsRef<OsStr>, at: &Path) -> bool {
+        let done = self.mount(how, what.as_ref(), at);
+        if !done {
+            say(&format!("SKIPPED: mount {how:?} {:?} is not possible here", what.as_ref()));
+        }
+        done
+    }
+
+    fn mount(&mut self, how: &[&str], what: impl AsRef<OsStr>, at: &Path) -> bool {
+        let done = Command::new("mount").args(how).arg(what).arg(at).output();
+        let is_done = done.is_ok_and(|done| done.status.success());
+        if is_done {
+            self.0.push(at.to_owned());
+        }
+        is_done
+    }
+
+    /// Takes the latest one at this path away.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn unmount(&mut self, at: &Path) {
+        let n = self.0.iter().rposition(|known| known == at).expect("is mounted");
+        self.0.remove(n);
+        assert!(unmounted(at), "unmounts {}", at.display());
+    }
+}
+
+impl Drop for Mounts {
+    fn drop(&mut self) {
+        while let Some(at) = self.0.pop() {
+            if !unmounted(&at) {
+                // Never remove a folder that shows files of the machine.
+                say(&format!("{} could not be unmounted", at.display()));
+                std::process::abort();
+            }
+        }
+    }
+}
+
+fn unmounted(at: &Path) -> bool {
+    Command::new("umount").arg("-l").arg(at).status().is_ok_and(|status| status.success())
+}
+
+fn say(what: &str) {
+    let _ = std::io::stderr().write_all(format!("{what}\n").as_bytes());
+}
