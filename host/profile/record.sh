@@ -31,6 +31,9 @@ find_profdata() {
 }
 profdata=$(find_profdata)
 
+# Their calls are measured beside ours.
+./tests/load/peers/install.sh
+
 # With the features of all members, as everything is built: functions are found again by names
 # that those go into.
 TOOLYARD_PROFILE=record "$cargo" build --release --locked --workspace --bin toolyard --target-dir "$work"

@@ -23,7 +23,7 @@ use toolyard_transport::stdio::{Background, Connection};
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
 /// The longest greeting.
-const GREETING: u64 = 4096;
+const GREETING: usize = 4096;
 
 /// The background host for one configuration.
 #[derive(Debug)]
@@ -145,17 +145,31 @@ fn of_same_user(stream: UnixStream) -> anyhow::Result<UnixStream> {
 }
 
 fn greeting(stream: UnixStream, patience: Duration) -> anyhow::Result<Option<Connection>> {
-    stream.set_read_timeout(Some(patience.max(LOOK_AGAIN.0)))?;
+    let until = Instant::now() + patience.max(LOOK_AGAIN.0);
     let mut input = BufReader::new(stream.try_clone()?);
-    let mut line = String::new();
-    match io::Read::take(&mut input, GREETING).read_line(&mut line) {
-        Ok(_) if !line.ends_with('\n') => return Ok(None),
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => bail!("it does not answer"),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        // One deadline for the line, whose bytes may come one by one.
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            bail!("it does not answer");
+        }
+        stream.set_read_timeout(Some(left))?;
+        let piece = match input.fill_buf() {
+            Ok(piece) => piece,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => bail!("it does not answer"),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let end = piece.iter().position(|byte| *byte == b'\n').map_or(piece.len(), |at| at + 1);
+        if end == 0 || line.len() + end > GREETING {
+            return Ok(None);
+        }
+        line.extend_from_slice(&piece[..end]);
+        input.consume(end);
     }
-    let greeting: Greeting = serde_json::from_str(&line).context("it greets in another way")?;
+    let greeting: Greeting = serde_json::from_slice(&line).context("it greets in another way")?;
     if greeting.toolyard != env!("CARGO_PKG_VERSION") {
         bail!("it is of version {}, and this is {}", greeting.toolyard, env!("CARGO_PKG_VERSION"));
     }
@@ -205,6 +219,20 @@ mod tests {
             UnixListener::bind(path).expect("listens")
         };
         std::thread::spawn(listen).join().expect("has ended")
+    }
+
+    #[test]
+    fn a_greeting_that_comes_byte_by_byte_has_one_deadline() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        let drip = std::thread::spawn(move || {
+            // Until it is hung up on.
+            while theirs.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let why = greeting(ours, Duration::from_millis(200)).err().expect("is no greeting").to_string();
+        assert_eq!(why, "it does not answer");
+        drip.join().expect("has ended");
     }
 
     #[tokio::test]

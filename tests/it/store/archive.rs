@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWriteExt as _;
-use toolyard_tests::{Host, Session, eventually, guests};
+use toolyard_tests::{Host, Session, eventually, guests, identity_provider};
 
 async fn command(data: &Path, args: &[&str], stdin: &str) -> Output {
     let mut child = tokio::process::Command::new(guests::binary())
@@ -117,8 +116,7 @@ async fn a_live_task_is_imported_as_one_whose_host_died_and_no_host_that_lives_g
 /// The line with this time of it 23 hours from now.
 fn in_the_future(line: &str, field: &str) -> String {
     let mut task: Value = serde_json::from_str(line).expect("JSON");
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
-    task["task"][field] = json!(u64::try_from(since).expect("fits") + 23 * 3_600_000);
+    task["task"][field] = json!((identity_provider::now() + 23 * 3_600) * 1_000);
     task.to_string()
 }
 

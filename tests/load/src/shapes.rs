@@ -13,6 +13,8 @@ use std::path::Path;
 use toolyard_tests::guests;
 
 const CONNECTIONS: usize = 64;
+/// One principal sends a body of 1 MiB on each connection, and may have 64 MiB by default.
+const BODIES: &str = "wire.body-bytes-per-principal=128MiB";
 
 /// A call.
 struct Shape {
@@ -54,7 +56,7 @@ pub async fn measure(effort: Effort, work: &Path) -> anyhow::Result<Section> {
     let folder = folder(work, "shapes", &components)?;
     // Both have a `spin`.
     std::fs::write(folder.join("plugins/typed.toml"), "prefix = \"t\"\n")?;
-    let toolyard = Server::toolyard(&folder).await?;
+    let toolyard = Server::toolyard_with(&folder, &[BODIES]).await?;
     let shapes = shapes();
     let mut rounds: Vec<(&str, Measured)> = Vec::new();
     for _ in 0..effort.rounds {

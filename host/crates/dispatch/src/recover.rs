@@ -126,8 +126,10 @@ impl Dispatch {
         // Looked at after the store was asked: a run is registered before its record is
         // written, and forgotten after its end is.
         for id in held.into_iter().filter(|id| !self.runs.has(*id)) {
-            tracing::warn!(task = %id, "a task is on record as this host's, and is not run; it is seen to");
-            self.see_to(id, me, Departure::LostSight).await?;
+            // A task that ended since the store was asked is left as it is.
+            if let Seen::Ended | Seen::Claimed = self.see_to(id, me, Departure::LostSight).await? {
+                tracing::warn!(task = %id, "a task was on record as this host's and did not run; this host has seen to it");
+            }
         }
         Ok(())
     }
