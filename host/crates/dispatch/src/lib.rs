@@ -5,73 +5,41 @@
 //! errors that clients see. Tools, stores, clocks and clients are reached through
 //! ports, so everything here runs in tests without any of them.
 
-mod admit;
-mod argument_check;
-mod ask;
-mod asked;
-mod audit;
-pub mod authority;
+mod access;
 mod call;
-mod change;
-mod cursor;
-mod desk;
-mod drain;
-mod due;
+mod catalog;
+mod client;
+mod cluster;
 mod error;
-mod follow;
-mod grants;
-mod kept;
-mod listing;
-mod membership;
-mod metrics;
-mod neighbours;
+mod node;
 mod observe;
-mod offered;
-mod outlet;
-mod permission;
-mod permit;
-mod principal;
-mod promote;
-mod query;
-mod rates;
-mod recover;
-mod reports;
-mod requests;
-mod resource_index;
-mod resources;
-mod retrieve;
-mod rounds;
 mod run;
-mod runs;
-mod sessions;
 mod settings;
-mod sharing;
-mod stateless;
-mod stop;
-mod task_list;
-mod trace;
-mod wake;
-mod weights;
+mod slots;
+mod task;
 
-pub use admit::Bounds;
-pub use call::{CallReply, Terms, ToolCall};
-pub use cursor::{open as open_cursor, seal as seal_cursor};
-pub use drain::{Drained, Parting};
+pub use access::fair_share::{WeightSpec, Weights};
+pub use access::principal::{Principal, Subject};
+pub use access::rate_limit::{Operation, RateKey, Rates};
+pub use access::rules;
+pub use call::resources_prompts::{Fetched, Request};
+pub use call::sessions::NewSession;
+pub use call::tools_call::{CallReply, Terms, ToolCall};
+pub use catalog::changes::{Change, Lists, Offers};
+pub use catalog::tools_list::ListFor;
+pub use client::client_channel::{Line, NoOutlet, Notice, Outlet, Place, Presence};
+pub use client::signed_token::{open as open_cursor, seal as seal_cursor};
+pub use cluster::drain::{Drained, Parting};
+pub use cluster::recovery::Reach;
 pub use error::Fault;
-pub use listing::ListFor;
-pub use observe::{CallEvent, CallOutcome, ObservedCall, Observer};
-pub use offered::{Change, Lists, Offers};
-pub use outlet::{Line, NoOutlet, Notice, Outlet, Place, Presence};
-pub use principal::{Principal, Subject};
-pub use promote::{Created, Handover};
-pub use query::Caller;
-pub use rates::{Operation, RateKey, Rates};
-pub use recover::Reach;
-pub use retrieve::{Fetched, Request};
-pub use rounds::InputRequired;
-pub use sessions::NewSession;
+pub use observe::observer::{CallEvent, CallOutcome, ObservedCall, Observer};
+pub use observe::trace::{CallEnd, EndedCall, Traces};
+pub use run::promote::{Created, Handover};
+pub use run::round_trip::InputRequired;
 pub use settings::Settings;
-pub use stop::Stop;
+pub use slots::admission::Bounds;
+pub use slots::stop::Stop;
+pub use task::query::Caller;
 pub use toolyard_protocol::response::RELATED_TASK;
 pub use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport};
 pub use toolyard_protocol::{RawJson, RpcError, Timestamp, TraceContext, visible};
@@ -87,8 +55,6 @@ pub use toolyard_task::{
     AuditStore, Catalog, Clock, Digest, Ids, Outcome, Owner, Rate, SessionDigest, SessionId, Task, TaskId,
     Wanted,
 };
-pub use trace::{CallEnd, EndedCall, Traces};
-pub use weights::{WeightSpec, Weights};
 
 use arc_swap::ArcSwap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -122,8 +88,8 @@ pub struct Stores {
 /// Who may do what, and how often.
 #[derive(Debug, Default)]
 pub struct Policy {
-    authority: authority::Authority,
-    paces: rates::Paces,
+    authority: access::rules::Authority,
+    paces: access::rate_limit::Paces,
     weights: Weights,
 }
 
@@ -131,8 +97,8 @@ impl Policy {
     /// These rules, and these rates of each principal. Without rules everything is
     /// allowed.
     #[must_use]
-    pub fn new(authority: authority::Authority, rates: &Rates) -> Self {
-        Self { authority, paces: rates::Paces::new(rates), weights: Weights::default() }
+    pub fn new(authority: access::rules::Authority, rates: &Rates) -> Self {
+        Self { authority, paces: access::rate_limit::Paces::new(rates), weights: Weights::default() }
     }
 
     /// The same, with these weights of principals.
@@ -150,32 +116,32 @@ pub struct Dispatch {
     ids: Arc<dyn Ids>,
     /// Where guests run that do not end in their first poll.
     guests: tokio::runtime::Handle,
-    offer: ArcSwap<listing::Offer>,
+    offer: ArcSwap<catalog::tools_list::Offer>,
     /// Who may do what, and how often.
     policy: ArcSwap<Policy>,
     /// Whoever follows these tells its clients.
-    feeds: offered::Feeds,
+    feeds: catalog::changes::Feeds,
     /// Questions of tasks that are out.
-    desk: desk::Desk,
+    desk: task::questions::Desk,
     /// Our own requests that wait for responses.
-    requests: requests::Requests,
-    admission: Arc<admit::Admission>,
-    runs: runs::Runs,
+    requests: client::pending_requests::Requests,
+    admission: Arc<slots::admission::Admission>,
+    runs: slots::registry::Runs,
     /// The resources that plugins listed.
-    resources: resource_index::ResourceIndex,
+    resources: catalog::resource_index::ResourceIndex,
     tracker: TaskTracker,
-    waiters: wake::Waiters,
-    refusals: audit::Refusals,
+    waiters: task::waiters::Waiters,
+    refusals: access::audit::Refusals,
     /// This process as a host that holds tasks.
-    membership: membership::Membership,
+    membership: node::membership::Membership,
     /// Set once the tasks of dead hosts were seen to for the first time.
     recovered: OnceCell<()>,
     /// How much is kept of tasks.
-    kept: kept::Kept,
+    kept: task::kept::Kept,
     /// Tells this process from others in what they tell each other.
     number: u64,
     /// What was used here of the rates since the others were told.
-    used: neighbours::Used,
+    used: node::broadcast::Used,
     /// The incarnation that the others were told of the components of.
     announced: AtomicU64,
     /// Whether tasks were left that another host should take over.
@@ -189,11 +155,11 @@ pub struct Dispatch {
     closing: Stop,
     /// Set once everything that ran has ended or was parted with.
     parted: Stop,
-    metrics: metrics::Metrics,
+    metrics: observe::metrics::Metrics,
     /// Who keeps traces, if anybody does.
     traces: OnceLock<Arc<dyn Traces>>,
     /// Who looks on, if anybody does.
-    gallery: observe::Gallery,
+    gallery: observe::observer::Gallery,
 }
 
 impl Dispatch {
@@ -209,27 +175,27 @@ impl Dispatch {
     ) -> Arc<Self> {
         let number = ids.uuid().as_u64_pair().1;
         Arc::new_cyclic(|this| Self {
-            admission: admit::Admission::new(settings.admission),
+            admission: slots::admission::Admission::new(settings.admission),
             settings,
             stores,
             clock,
             ids,
             guests,
-            offer: ArcSwap::from_pointee(listing::Offer::default()),
+            offer: ArcSwap::from_pointee(catalog::tools_list::Offer::default()),
             policy: ArcSwap::default(),
-            feeds: offered::Feeds::default(),
-            desk: desk::Desk::default(),
-            requests: requests::Requests::default(),
-            runs: runs::Runs::default(),
-            resources: resource_index::ResourceIndex::default(),
+            feeds: catalog::changes::Feeds::default(),
+            desk: task::questions::Desk::default(),
+            requests: client::pending_requests::Requests::default(),
+            runs: slots::registry::Runs::default(),
+            resources: catalog::resource_index::ResourceIndex::default(),
             tracker: TaskTracker::new(),
-            waiters: wake::Waiters::default(),
-            refusals: audit::Refusals::default(),
-            membership: membership::Membership::default(),
+            waiters: task::waiters::Waiters::default(),
+            refusals: access::audit::Refusals::default(),
+            membership: node::membership::Membership::default(),
             recovered: OnceCell::new(),
-            kept: kept::Kept::default(),
+            kept: task::kept::Kept::default(),
             number,
-            used: neighbours::Used::default(),
+            used: node::broadcast::Used::default(),
             announced: AtomicU64::new(0),
             unadopted: watch::Sender::new(false),
             published: AtomicBool::new(false),
@@ -237,9 +203,9 @@ impl Dispatch {
             this: this.clone(),
             closing: Stop::default(),
             parted: Stop::default(),
-            metrics: metrics::Metrics::default(),
+            metrics: observe::metrics::Metrics::default(),
             traces: OnceLock::new(),
-            gallery: observe::Gallery::default(),
+            gallery: observe::observer::Gallery::default(),
         })
     }
 
@@ -247,7 +213,7 @@ impl Dispatch {
     /// that they resolved.
     pub fn publish(&self, catalog: Arc<Catalog>) {
         let measured = self.metrics.measure(&self.catalog(), &catalog);
-        let offer = listing::Offer::of(catalog.clone(), measured, &self.offer.load());
+        let offer = catalog::tools_list::Offer::of(catalog.clone(), measured, &self.offer.load());
         let former = self.offer.swap(Arc::new(offer));
         self.resources.retain(catalog.providers());
         self.feeds.compare(&former.catalog, &catalog);

@@ -1,7 +1,7 @@
 //! What the operator can set. Defaults, units and sentences stand in the host's
 //! table of limits; here are only the values.
 
-use crate::admit::Bounds;
+use crate::slots::admission::Bounds;
 
 /// The settings of the application.
 #[derive(Debug, Clone)]

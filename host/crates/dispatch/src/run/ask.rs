@@ -1,0 +1,483 @@
+//! A guest asks the client (IR-1 to IR-10). From a plain call the question is a
+//! request on the call's own line; from a task it is written to the task first and
+//! goes out wherever the client can be reached.
+
+use crate::client::client_channel::{Outlet, Place};
+use crate::run::permission;
+use crate::run::question_history::same;
+use crate::run::run::Run;
+use crate::task::commit::Changed;
+use crate::task::waiters::Watch;
+use crate::{Caller, Dispatch, Fault};
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use toolyard_protocol::question::{self, Checked, Given};
+use toolyard_protocol::response::with_related_task;
+use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_task::apply::MOST_ASKED_AGAIN;
+use toolyard_task::audit::By;
+use toolyard_task::store::{Read, StoreError};
+use toolyard_task::task::{Era, Question, Sent};
+use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
+use toolyard_task::wire::error::INVALID_PARAMS;
+use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
+
+/// How often it is looked whether a question that is out nowhere can go out.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a client whose connection broke may take to come back before a
+/// question goes out on another line.
+const COMES_BACK: Duration = Duration::from_secs(10);
+/// The longest key of a question.
+const KEY_BYTES: usize = 128;
+
+/// A question that may be asked as it stands.
+pub(crate) struct Posed {
+    pub key: String,
+    pub question: Checked,
+    /// What an answer must be besides well formed.
+    pub check: Option<Arc<dyn AnswerCheck>>,
+}
+
+impl Run {
+    /// Asks the client all of these and waits for every answer.
+    pub(crate) async fn ask_client(&self, asked: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        let client = ClientCapabilities::of(&self.capabilities);
+        let mut keys = HashSet::new();
+        let mut posed = Vec::with_capacity(asked.len());
+        for AskedQuestion { key, method, params, check } in asked {
+            let visible =
+                !key.is_empty() && key.len() <= KEY_BYTES && key.bytes().all(|b| b.is_ascii_graphic());
+            if !visible || key.starts_with(permission::KEYS) {
+                return Err(AskError::Invalid(format!(
+                    "a key is 1 to {KEY_BYTES} visible ASCII characters and does not begin with `{}`",
+                    permission::KEYS
+                )));
+            }
+            if !keys.insert(key.clone()) {
+                return Err(AskError::Invalid(format!("the key `{key}` stands for two questions")));
+            }
+            let elicitation_id = self.dispatch.random_id().to_string();
+            let question = question::check(&method, &params, &elicitation_id)
+                .map_err(|what| AskError::Invalid(format!("the question `{key}`: {what}")))?;
+            question.check_client(&client).map_err(AskError::Unsupported)?;
+            posed.push(Posed { key, question, check });
+        }
+        self.asked().add(&posed, self.work.bounds().questions as usize)?;
+        let answers = self.put_all(posed).await?;
+        self.asked().note(&answers);
+        Ok(answers)
+    }
+
+    /// Puts questions that were checked, under keys that stand for them alone, and
+    /// waits for every answer.
+    pub(crate) async fn put_all(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
+        if let Some(observation) = &self.observation {
+            observation.asked(&posed);
+        }
+        let answers = match (self.task(), &self.rounds) {
+            (Some(_), _) => self.ask_in_task(posed).await?,
+            (None, Some(rounds)) => self.ask_by_rounds(rounds, posed).await?,
+            (None, None) => {
+                let client = ClientCapabilities::of(&self.capabilities);
+                let put = |Posed { key, question, .. }| self.ask_plainly(&client, key, question);
+                join_all(posed.into_iter().map(put)).await
+            }
+        };
+        if let Some(observation) = &self.observation {
+            observation.answered(&answers);
+        }
+        Ok(answers)
+    }
+
+    async fn ask_plainly(&self, client: &ClientCapabilities, key: String, question: Checked) -> GivenAnswer {
+        let known = self.asked().answer(&key);
+        let outcome = match known {
+            Some(answer) => answer,
+            None => self.put(client, &key, &question).await,
+        };
+        GivenAnswer { key, outcome }
+    }
+
+    /// One question of a plain call.
+    async fn put(
+        &self,
+        client: &ClientCapabilities,
+        key: &str,
+        question: &Checked,
+    ) -> Result<RawJson, AskError> {
+        let time = Duration::from_millis(self.dispatch.settings.question_ms);
+        let until = Instant::now() + time;
+        let as_task = question.kind.as_task(client);
+        let ttl = as_task.then_some(self.dispatch.settings.question_ms);
+        let result = self.question(key, question.kind.method(), &question.params(ttl), until).await?;
+        match question::given(question.kind, as_task, &result).map_err(AskError::Refused)? {
+            Given::Answer(answer) => Ok(answer),
+            Given::Task(task) => self.follow(question.kind, task, until).await,
+        }
+    }
+
+    /// Questions of a task: durable first (IR-1), then out, then answered.
+    pub(crate) async fn ask_in_task(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
+        let (id, fence) = self.task().ok_or(AskError::Cancelled)?;
+        // What was answered before this was a task is not asked again, stored or not.
+        let was_call = self.prospect.is_some();
+        let (mut known, mut checked, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        for Posed { key, question, check } in posed {
+            let answer = if was_call { self.asked().answer(&key) } else { None };
+            if let Some(outcome) = answer {
+                known.push(GivenAnswer { key, outcome });
+            } else {
+                keys.push((key.clone(), check));
+                checked.push((key, question));
+            }
+        }
+        if checked.is_empty() {
+            return Ok(known);
+        }
+        self.store_questions(id, fence, checked).await?;
+        let settle = Duration::from_millis(self.dispatch.settings.question_settle_ms);
+        let mut wait = Wait {
+            run: self,
+            id,
+            fence,
+            keys,
+            watch: self.dispatch.waiters.watch(id),
+            following: FuturesUnordered::new(),
+            followed: HashSet::new(),
+            arrived: None,
+            place: Place::Expected,
+            next_look: Instant::now() + settle,
+        };
+        loop {
+            match wait.step().await {
+                Ok(Step::Answered(answers)) => return Ok([known, answers].concat()),
+                // The guest is being stopped.
+                Ok(Step::Over) => return Err(AskError::Cancelled),
+                Ok(Step::Again) => {}
+                // What was asked is asked; the store comes back.
+                Err(error) => {
+                    tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "the store failed while a task waits for answers; trying again");
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Writes down those questions that are not in the task yet.
+    async fn store_questions(
+        &self,
+        id: TaskId,
+        fence: Fence,
+        checked: Vec<(String, Checked)>,
+    ) -> Result<(), AskError> {
+        let task = match self.dispatch.stores.tasks.read(id, None).await.map_err(unstored)? {
+            Some(Read { task, .. }) if task.is_live() => task,
+            _ => return Err(AskError::Cancelled),
+        };
+        let time = Duration::from_millis(self.dispatch.settings.question_ms);
+        let deadline = self.dispatch.clock.now().plus(time.as_millis() as u64).min(task.expires_at());
+        let mut new = Vec::new();
+        for (key, question) in checked {
+            let asked = task.questions.iter().find(|asked| asked.key == key);
+            let is_same = |asked: &Question| {
+                same(&Checked { kind: asked.kind, params: asked.params.clone() }, &question)
+            };
+            let params = match asked {
+                None => question.params,
+                Some(asked) if is_same(asked) => {
+                    if asked.answer.is_some() || asked.attempt == fence.attempt {
+                        continue;
+                    }
+                    // It is still open, and waits as long as if it were new.
+                    asked.params.clone()
+                }
+                // An earlier run of this task asked something else: asked anew.
+                Some(asked) if asked.attempt < fence.attempt => question.params,
+                Some(_) => {
+                    let what = format!("the key `{key}` was used for another question");
+                    return Err(AskError::Invalid(what));
+                }
+            };
+            new.push(Question {
+                key,
+                kind: question.kind,
+                params,
+                attempt: fence.attempt,
+                deadline,
+                sent: Vec::new(),
+                client_task: None,
+                answer: None,
+                asked_again: 0,
+            });
+        }
+        if new.is_empty() {
+            // All were asked, and some answered, by an earlier run of this task.
+            return Ok(());
+        }
+        let asked = Event::Asked { fence, questions: new };
+        match self.dispatch.change(id, &asked, &By::host()).await.map_err(unstored)? {
+            Changed::Done(task) => {
+                tracing::info!(task = %id, questions = task.open_questions().count(), "task asks its client");
+                Ok(())
+            }
+            Changed::Refused(_, Refusal::KeyReused) => {
+                Err(AskError::Invalid("a key was used for another question".to_owned()))
+            }
+            // It is over; the guest is being stopped.
+            Changed::Refused(..) | Changed::Gone => Err(AskError::Cancelled),
+        }
+    }
+
+    async fn follow_for(
+        &self,
+        question: Question,
+        client_task: String,
+    ) -> (String, Result<RawJson, AskError>) {
+        let left = question.deadline.since(self.dispatch.clock.now());
+        let until = Instant::now() + Duration::from_millis(left);
+        let task = question::ClientTask {
+            id: client_task,
+            status: toolyard_task::wire::TaskStatus::Working,
+            poll_interval_ms: Some(0),
+        };
+        let answer = self.follow(question.kind, task, until).await;
+        (question.key, answer)
+    }
+}
+
+/// A task's wait for the answers to some of its questions.
+struct Wait<'a> {
+    run: &'a Run,
+    id: TaskId,
+    fence: Fence,
+    keys: Vec<(String, Option<Arc<dyn AnswerCheck>>)>,
+    watch: Watch<'a>,
+    /// Questions that the client runs as tasks of its own.
+    following: FuturesUnordered<BoxFuture<'a, (String, Result<RawJson, AskError>)>>,
+    followed: HashSet<String>,
+    /// What a client's task came to and is not written yet.
+    arrived: Option<Event>,
+    /// Where questions that are out nowhere may go now.
+    place: Place,
+    next_look: Instant,
+}
+
+/// What a step of a wait came to.
+enum Step {
+    Answered(Vec<GivenAnswer>),
+    Over,
+    Again,
+}
+
+impl Wait<'_> {
+    /// Sees to the questions as they are, and waits for the next thing to happen.
+    async fn step(&mut self) -> Result<Step, StoreError> {
+        let dispatch = &self.run.dispatch;
+        if let Some(answered) = &self.arrived {
+            // What the client's own task came to.
+            dispatch.change(self.id, answered, &By::client()).await?;
+            self.arrived = None;
+        }
+        let changed = self.watch.changed();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        let task = match dispatch.stores.tasks.read(self.id, None).await? {
+            Some(Read { task, .. }) if task.is_live() => task,
+            _ => return Ok(Step::Over),
+        };
+        if let Some(key) = self.misfit(&task) {
+            tracing::info!(task = %self.id, key, "an answer does not fit; the client is asked again");
+            let again = Event::AskedAgain { fence: Some(self.fence), key };
+            dispatch.change(self.id, &again, &By::host()).await?;
+            return Ok(Step::Again);
+        }
+        if let Some(answers) = answers(&task, &self.keys) {
+            return Ok(Step::Answered(answers));
+        }
+        let now = dispatch.clock.now();
+        let open: Vec<&Question> =
+            task.open_questions().filter(|question| self.waits_for(&question.key)).collect();
+        for question in &open {
+            if question.deadline <= now {
+                // IR-8.
+                tracing::info!(task = %self.id, key = question.key, "nobody answered in time");
+                let timed_out =
+                    Event::Answered { key: question.key.clone(), answer: Err(AskError::TimedOut) };
+                dispatch.change(self.id, &timed_out, &By::host()).await?;
+                return Ok(Step::Again);
+            }
+            if let Some(client_task) = &question.client_task
+                && self.followed.insert(question.key.clone())
+            {
+                let following = self.run.follow_for((*question).clone(), client_task.clone());
+                self.following.push(following.boxed());
+            }
+        }
+        let to = Addressee {
+            session: self.run.session.as_ref(),
+            capabilities: &self.run.capabilities,
+            outlet: &self.run.outlet,
+            place: std::mem::replace(&mut self.place, Place::Expected),
+            patience: COMES_BACK,
+        };
+        dispatch.offer_questions(&task, to).await?;
+        let left = open.iter().map(|question| question.deadline.since(now)).min().unwrap_or_default();
+        tokio::select! {
+            biased;
+            () = changed => {}
+            Some((key, answer)) = self.following.next() => self.arrived = Some(Event::Answered { key, answer }),
+            () = tokio::time::sleep(Duration::from_millis(left)) => {}
+            () = tokio::time::sleep_until(self.next_look) => {
+                self.next_look = Instant::now() + LOOK_AGAIN;
+                self.place = Place::Anywhere;
+            }
+        }
+        Ok(Step::Again)
+    }
+}
+
+impl Wait<'_> {
+    fn waits_for(&self, key: &str) -> bool {
+        self.keys.iter().any(|(waited, _)| waited == key)
+    }
+
+    /// A question whose answer does not fit, and whose client can be asked again: one
+    /// that answers by key (26T-22). With sessions the guest is told what came.
+    fn misfit(&self, task: &Task) -> Option<String> {
+        if task.era != Era::Stateless {
+            return None;
+        }
+        let misfits = |(key, check): &&(String, Option<Arc<dyn AnswerCheck>>)| {
+            let question = task.questions.iter().find(|question| question.key == *key);
+            let question = question.filter(|question| question.asked_again < MOST_ASKED_AGAIN);
+            match (check, question.and_then(|question| question.answer.as_ref())) {
+                (Some(check), Some(Ok(answer))) => check.check(answer).is_err(),
+                _ => false,
+            }
+        };
+        self.keys.iter().find(misfits).map(|(key, _)| key.clone())
+    }
+}
+
+/// The answers to all of these keys, if all are there.
+fn answers(task: &Task, keys: &[(String, Option<Arc<dyn AnswerCheck>>)]) -> Option<Vec<GivenAnswer>> {
+    let answer = |(key, _): &(String, Option<Arc<dyn AnswerCheck>>)| {
+        let question = task.questions.iter().find(|question| question.key == *key)?;
+        Some(GivenAnswer { key: key.clone(), outcome: question.answer.clone()? })
+    };
+    keys.iter().map(answer).collect()
+}
+
+fn unstored(error: StoreError) -> AskError {
+    AskError::Refused(Fault::Store(error).rpc())
+}
+
+/// To whom the questions of a task are put.
+pub(crate) struct Addressee<'a> {
+    pub session: Option<&'a toolyard_task::SessionId>,
+    pub capabilities: &'a RawJson,
+    pub outlet: &'a Arc<dyn Outlet>,
+    pub place: Place,
+    /// How long a line with nobody at its other end is waited for.
+    pub patience: Duration,
+}
+
+impl Dispatch {
+    /// Sends those open questions of a task that are out nowhere and that this
+    /// client can be asked.
+    pub(crate) async fn offer_questions(&self, task: &Task, to: Addressee<'_>) -> Result<(), StoreError> {
+        let client = ClientCapabilities::of(to.capabilities);
+        for asked in task.open_questions().filter(|question| question.client_task.is_none()) {
+            let question = Checked { kind: asked.kind, params: asked.params.clone() };
+            if question.check_client(&client).is_err() {
+                continue;
+            }
+            let Some(line) = to.outlet.line(Some(task.id), to.place) else { return Ok(()) };
+            let Some(claim) = self.desk.claim(task.id, &asked.key, to.patience, &*line) else { continue };
+            let request_id = format!("{}.{}", task.id, self.ids.uuid().simple());
+            let sent = Sent { id: request_id.clone(), session: to.session.cloned() };
+            let sent = Event::Sent { key: asked.key.clone(), sent };
+            // Durable before it leaves, or its answer would come for a request
+            // that nobody knows.
+            if !matches!(self.change(task.id, &sent, &By::host()).await?, Changed::Done(_)) {
+                continue;
+            }
+            let left = asked.deadline.since(self.clock.now()).max(1);
+            let mut params = question.params(question.kind.as_task(&client).then_some(left));
+            if self.settings.related_task && !claim.bare {
+                params = with_related_task(&params, &task.id.to_string());
+            }
+            if line.question(&asked.key, &request_id, asked.kind.method(), &params) {
+                tracing::debug!(task = %task.id, key = asked.key, "question sent");
+                claim.delivered(request_id, line);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a client's response to a request of ours. What answers nothing, or
+    /// comes from a session that was not asked, is ignored.
+    ///
+    /// # Errors
+    /// [`Fault::Store`]: the answer is not written and should be given again.
+    pub async fn answered(
+        &self,
+        caller: &Caller,
+        request_id: &str,
+        response: Result<RawJson, RpcError>,
+    ) -> Result<(), Fault> {
+        let Err(response) = self.requests.answer(caller.session.as_ref(), request_id, response) else {
+            return Ok(());
+        };
+        let task = request_id.split_once('.').and_then(|(task, _)| TaskId::parse(task));
+        let Some(id) = task.filter(|_| self.settings.tasks) else {
+            tracing::debug!(request_id, "a response to no request of ours");
+            return Ok(());
+        };
+        let task = match self.visible(caller, id).await {
+            Ok(task) => task,
+            Err(Fault::UnknownTask) => return Ok(()),
+            Err(fault) => return Err(fault),
+        };
+        let Some((question, sent)) = task.question_sent_as(request_id) else { return Ok(()) };
+        if sent.session != caller.session || question.answer.is_some() || !task.is_live() {
+            tracing::debug!(task = %id, key = question.key, "a response that comes too late, or from another session");
+            return Ok(());
+        }
+        let client = ClientCapabilities::of(&caller.capabilities);
+        let answer = match response {
+            Ok(result) => match question::given(question.kind, question.kind.as_task(&client), &result) {
+                Ok(Given::Answer(answer)) => Ok(answer),
+                Ok(Given::Task(task)) => {
+                    tracing::info!(task = %id, key = question.key, client_task = task.id, "the client runs a question as a task");
+                    self.desk.answered(id, &question.key, request_id);
+                    let key = question.key.clone();
+                    let entrusted = Event::Entrusted { key, client_task: task.id };
+                    self.change(id, &entrusted, &caller.by()).await?;
+                    return Ok(());
+                }
+                Err(error) => Err(AskError::Refused(error)),
+            },
+            Err(error) if is_mistaken(&error, id) && self.desk.without_task(id, &question.key) => {
+                self.waiters.wake(id);
+                return Ok(());
+            }
+            Err(error) => Err(AskError::Refused(error)),
+        };
+        self.desk.answered(id, &question.key, request_id);
+        let answered = Event::Answered { key: question.key.clone(), answer };
+        self.change(id, &answered, &caller.by()).await?;
+        Ok(())
+    }
+}
+
+/// IR-9: a client that runs tasks itself may take the task that a question names
+/// for one of its own, and say that it does not know it.
+fn is_mistaken(error: &RpcError, task: TaskId) -> bool {
+    error.code == INVALID_PARAMS && error.message.contains(&task.to_string())
+}

@@ -1,0 +1,340 @@
+//! A running plain call becomes a task (26T-3): when its guest says so, when it takes
+//! longer than it may in line, or when it has had effects and has to ask. It is not
+//! started again; the run that was under way is the task's.
+
+use crate::observe::metrics::Measured;
+use crate::run::run::Run;
+use crate::slots::admission::Slot;
+use crate::slots::registry::{RunGuard, Runs};
+use crate::slots::stop::Stop;
+use crate::task::commit::Changed;
+use crate::task::query::Caller;
+use crate::{Dispatch, Fault};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+use toolyard_protocol::tasks::TaskView;
+use toolyard_protocol::tools::{CallParams, RequestedTtl};
+use toolyard_task::audit::{By, Entry, name_of};
+use toolyard_task::task::Era;
+use toolyard_task::{Event, Fence, RunEnd, Task, TaskId};
+
+/// A call that is a task now, as its client is told.
+#[derive(Debug)]
+pub struct Created {
+    /// The task as it was created, durable by now (T-16, 26T-10).
+    pub view: TaskView,
+    /// What the model gets meanwhile (T-15).
+    pub immediate_response: Option<String>,
+    /// To be told that the reply has left. None where it does not matter: with
+    /// sessions a client finds its tasks again.
+    pub handover: Option<Handover>,
+}
+
+/// The duty to tell a client of its task. Dropped before that was done, the task is
+/// cancelled: nobody else would ever learn of it.
+#[must_use]
+pub struct Handover {
+    dispatch: Arc<Dispatch>,
+    task: TaskId,
+    delivered: bool,
+}
+
+impl Handover {
+    pub(crate) fn of(dispatch: &Arc<Dispatch>, task: TaskId) -> Self {
+        Self { dispatch: dispatch.clone(), task, delivered: false }
+    }
+
+    /// The reply has left.
+    pub fn delivered(mut self) {
+        self.delivered = true;
+    }
+}
+
+impl std::fmt::Debug for Handover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Handover").field(&self.task).finish()
+    }
+}
+
+impl Drop for Handover {
+    fn drop(&mut self) {
+        if self.delivered {
+            return;
+        }
+        let (dispatch, id) = (self.dispatch.clone(), self.task);
+        let cancel = async move {
+            let message = "The client went away before it could be told of this task.".to_owned();
+            let by = By::host().because("not_delivered");
+            match dispatch.change(id, &Event::Cancelled { message }, &by).await {
+                Ok(Changed::Done(_)) => {
+                    tracing::info!(task = %id, "task cancelled: its client was not told of it")
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(task = %id, error = &error as &dyn std::error::Error, "a task that nobody was told of was not cancelled");
+                }
+            }
+            dispatch.runs.stop(id);
+        };
+        self.dispatch.tracker.spawn_on(cancel, &self.dispatch.guests);
+    }
+}
+
+/// What it takes to make a task of a running call.
+pub(crate) struct Prospect {
+    caller: Caller,
+    tool: Arc<Measured>,
+    params: CallParams,
+    /// The run, the guest and the clock may all want to decide; one at a time does.
+    turn: Semaphore,
+    /// The run is over: there is nothing to make a task of.
+    over: OnceLock<()>,
+    /// Keeps the run registered: as a plain call, then as that of its task.
+    guard: Mutex<Option<RunGuard>>,
+    /// Whoever waits for the call is told that it is a task.
+    tell: Mutex<Option<oneshot::Sender<Task>>>,
+}
+
+/// Why a call does not become a task.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotPromoted {
+    /// By the tool's own word, the client's, or the operator's.
+    #[error(
+        "this call cannot become a task: its client has not declared the tasks extension, or its tool forbids it"
+    )]
+    MayNot,
+    /// It is over.
+    #[error("the call is over")]
+    Over,
+    /// Not now.
+    #[error("{0}")]
+    Fault(Fault),
+}
+
+impl Prospect {
+    /// The prospect of a call, and the news that it has become a task.
+    pub fn new(
+        caller: &Caller,
+        tool: &Arc<Measured>,
+        params: &CallParams,
+    ) -> (Self, oneshot::Receiver<Task>) {
+        let (tell, told) = oneshot::channel();
+        let prospect = Self {
+            caller: caller.clone(),
+            tool: tool.clone(),
+            params: params.clone(),
+            turn: Semaphore::new(1),
+            over: OnceLock::new(),
+            guard: Mutex::default(),
+            tell: Mutex::new(Some(tell)),
+        };
+        (prospect, told)
+    }
+
+    /// Waits for the right to decide what becomes of the call.
+    pub async fn turn(&self) -> SemaphorePermit<'_> {
+        self.turn.acquire().await.expect("it is never closed")
+    }
+
+    /// The run is over. From here on it becomes no task any more.
+    pub async fn is_over(&self) {
+        let _turn = self.turn().await;
+        // It ends once.
+        let _ = self.over.set(());
+    }
+
+    fn guard(&self) -> MutexGuard<'_, Option<RunGuard>> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run {
+    /// Waits for the right to decide what becomes of the call; there is nothing to
+    /// decide of one that cannot become a task.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        match &self.prospect {
+            Some(prospect) => Some(prospect.turn().await),
+            None => None,
+        }
+    }
+
+    /// Makes the call a task, durably, if it is none yet. What it asked and was
+    /// answered so far is the task's (26T-11).
+    pub(crate) async fn become_task(&self) -> Result<(), NotPromoted> {
+        let dispatch = &self.dispatch;
+        let Some(prospect) = &self.prospect else { return Err(NotPromoted::MayNot) };
+        let _turn = prospect.turn().await;
+        if self.task().is_some() {
+            return Ok(());
+        }
+        // A run whose client is to be asked in another round ends, and is no task's.
+        let ends = prospect.over.get().is_some() || self.is_suspended();
+        if ends || self.stop.is_set() || dispatch.closing.is_set() {
+            return Err(NotPromoted::Over);
+        }
+        let task = self.make_task(prospect).await.map_err(NotPromoted::Fault)?;
+        let id = task.id;
+        let tell = prospect.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if tell.is_none_or(|tell| tell.send(task).is_err()) {
+            // Nobody waits for the call any more, so nobody will be told of the task.
+            drop(Handover::of(dispatch, id));
+        }
+        Ok(())
+    }
+
+    async fn make_task(&self, prospect: &Prospect) -> Result<Task, Fault> {
+        let dispatch = &self.dispatch;
+        let incarnation = dispatch.incarnation().await?;
+        let fence = Fence { incarnation, attempt: 1 };
+        let new = dispatch.new_task(
+            &prospect.caller,
+            &**prospect.tool,
+            &prospect.params,
+            fence,
+            (Era::Stateless, RequestedTtl::Absent),
+        );
+        let new = Task {
+            status_message: self.said(),
+            effects: self.has_effects(),
+            questions: self.asked().answered(fence.attempt, new.created_at),
+            ..new
+        };
+        dispatch.make_room_for(&new).await?;
+        // Registered before it is stored, so that a cancel which finds the record
+        // finds the run as well.
+        let guard = Runs::register(dispatch, Some(new.id), self, false);
+        let entry = Entry::created(&new, &prospect.caller.by());
+        let created = dispatch.stores.tasks.create(new, dispatch.quota(), vec![entry]).await;
+        let task = created.map_err(|error| dispatch.not_created(error))?;
+        guard.stored(incarnation);
+        *prospect.guard() = Some(guard);
+        self.is_task(&task);
+        dispatch.metrics.task_created();
+        if let Some(observation) = &self.observation {
+            observation.is_task(task.id);
+        }
+        tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "a running call became a task");
+        Ok(task)
+    }
+
+    /// The run is over: if it has become a task, that ends with it. False if it was a
+    /// plain call to its end.
+    pub(crate) async fn ended_as_task(&self, end: &RunEnd) -> bool {
+        let Some(prospect) = &self.prospect else { return false };
+        prospect.is_over().await;
+        let Some(task) = self.as_task() else { return false };
+        self.dispatch.finish_task(task, end.clone()).await;
+        drop(prospect.guard().take());
+        true
+    }
+}
+
+/// How a call is waited for that may become a task.
+pub(crate) struct Course<'a> {
+    pub run: &'a Arc<Run>,
+    /// The news that it has become one.
+    pub became: oneshot::Receiver<Task>,
+    /// Set when the request is cancelled.
+    pub stop: &'a Stop,
+    /// How long it may take before it becomes a task.
+    pub inline_for: Duration,
+}
+
+/// What became of a call.
+pub(crate) enum EndOrTask {
+    /// It ended as a plain call.
+    End(RunEnd),
+    /// It goes on as this task.
+    Task(Box<Task>),
+}
+
+impl Dispatch {
+    /// Drives a call to its end, or until it is a task. Like any call it goes on even
+    /// if this future is dropped; but it is told of to nobody then.
+    pub(crate) async fn to_end_or_task(
+        self: &Arc<Self>,
+        course: Course<'_>,
+        slot: Slot,
+        mut drive: BoxFuture<'static, RunEnd>,
+    ) -> EndOrTask {
+        let run = course.run;
+        if run.work.is_quick()
+            && let Some(end) = (&mut drive).now_or_never()
+        {
+            if run.task().is_none() {
+                return EndOrTask::End(end);
+            }
+            // It became a task and ended in its first poll; the end is written like
+            // any other.
+            drive = std::future::ready(end).boxed();
+        }
+        Box::pin(self.to_end_elsewhere(course, slot, drive)).await
+    }
+
+    async fn to_end_elsewhere(
+        self: &Arc<Self>,
+        course: Course<'_>,
+        slot: Slot,
+        drive: BoxFuture<'static, RunEnd>,
+    ) -> EndOrTask {
+        let Course { run, mut became, stop, inline_for } = course;
+        let (tell, mut told) = oneshot::channel();
+        run.is_registered(self);
+        let driven = run.clone();
+        let moved = async move {
+            let end = drive.await;
+            let was_task = driven.ended_as_task(&end).await;
+            drop(slot);
+            if !was_task {
+                // Nobody listens if the caller went away.
+                drop(tell.send(end));
+            }
+        };
+        self.tracker.spawn_on(moved, &self.guests);
+        let clock = tokio::time::sleep(inline_for);
+        tokio::pin!(clock);
+        let (mut stopping, mut clocked) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                Ok(task) = &mut became => return EndOrTask::Task(Box::new(task)),
+                end = &mut told => return EndOrTask::End(end.unwrap_or(RunEnd::Stopped)),
+                () = stop.wait(), if !stopping => {
+                    stopping = true;
+                    run.cancel_unless_task().await;
+                }
+                () = &mut clock, if !clocked => {
+                    clocked = true;
+                    if let Err(why) = run.become_task().await {
+                        // It is waited for a while longer, as any plain call is.
+                        tracing::info!(of = run.work.name(), %why, "a call that takes long does not become a task");
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Run {
+    /// Registers it as a plain call, unless it is a task by now.
+    fn is_registered(&self, dispatch: &Arc<Dispatch>) {
+        let Some(prospect) = &self.prospect else { return };
+        let mut guard = prospect.guard();
+        if guard.is_none() {
+            *guard = Some(Runs::register(dispatch, None, self, false));
+        }
+    }
+
+    /// Its request is cancelled, which does nothing to a task (26H-13).
+    async fn cancel_unless_task(&self) {
+        let _turn = self.turn().await;
+        if self.task().is_none() {
+            self.stop.set();
+            // After the flag: the guest must see it when it looks.
+            self.work.interrupt();
+        }
+    }
+}

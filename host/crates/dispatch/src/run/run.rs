@@ -1,0 +1,482 @@
+//! One run of a tool: what its guest may ask of us, and the loop that drives it.
+
+use crate::client::client_channel::{Notice, Outlet};
+use crate::observe::metrics::Measured;
+use crate::observe::observer::{CallEvent, Observation};
+use crate::observe::trace::{CallEnd, Recording};
+use crate::run::permission::Permissions;
+use crate::run::promote::{NotPromoted, Prospect};
+use crate::run::question_history::Asked;
+use crate::run::round_trip::Rounds;
+use crate::run::throttle::{MayLog, Reports};
+use crate::slots::registry::Work;
+use crate::slots::stop::Stop;
+use crate::{Dispatch, Fault};
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use toolyard_protocol::tools::text_result;
+use toolyard_protocol::{ClientCapabilities, TraceContext};
+use toolyard_task::audit::By;
+use toolyard_task::task::Era;
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, Change, GivenAnswer, Report, Share, Spent};
+use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
+use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
+use toolyard_task::{
+    Event, Fence, NotPermitted, Owner, Room, RunContext, RunEnd, SessionId, Task, TaskId, Wanted,
+};
+
+/// The longest time for which a stream is released.
+const LONGEST_RELEASE: Duration = Duration::from_secs(60);
+
+/// For whom a run is.
+pub(crate) struct Client {
+    /// Where notices and questions go.
+    pub outlet: Arc<dyn Outlet>,
+    /// On whose account it computes.
+    pub share: Share,
+    /// The session that may answer them.
+    pub session: Option<SessionId>,
+    /// For whose calls it counts what the client is asked to permit; nobody whom
+    /// one would know again, if absent.
+    pub owner: Option<Owner>,
+    /// Who it is, for the audit log.
+    pub by: By,
+    /// The same, in a word.
+    pub name: String,
+    /// What the client can do: an object.
+    pub capabilities: RawJson,
+    /// The token that it wants progress under.
+    pub progress_token: Option<RawJson>,
+}
+
+/// What a run is for, from the moment that it is set up.
+pub(crate) struct Run {
+    pub dispatch: Arc<Dispatch>,
+    pub stop: Arc<Stop>,
+    /// The task that it works on; a plain call has none, unless it becomes one.
+    as_task: OnceLock<AsTask>,
+    pub progress_token: Option<RawJson>,
+    pub outlet: Arc<dyn Outlet>,
+    pub share: Share,
+    pub session: Option<SessionId>,
+    pub owner: Option<Owner>,
+    pub by: By,
+    /// Who calls, in a word.
+    pub caller: String,
+    pub capabilities: RawJson,
+    /// Whether a person is asked for what the manifest leaves to a person.
+    pub asks_permission: bool,
+    /// Whether its arguments are known to fit; else it checks them before the guest begins.
+    pub is_checked: bool,
+    /// Whether it begins elsewhere than on the thread that serves its client.
+    pub begins_elsewhere: bool,
+    pub permissions: Permissions,
+    pub work: Work,
+    /// The trace that the guest's own requests belong to.
+    pub trace: Option<TraceContext>,
+    /// The record of the call, if it is traced.
+    pub recording: Option<Box<Recording>>,
+    /// The call, if somebody looks on.
+    pub observation: Option<Arc<Observation>>,
+    /// How a stateless client is asked while this is a plain call.
+    pub rounds: Option<Box<Rounds>>,
+    /// What it takes to become a task, if it may.
+    pub prospect: Option<Box<Prospect>>,
+    /// Whether the guest has said that effects begin.
+    affected: AtomicBool,
+    asked: Mutex<Asked>,
+    reports: Mutex<Reports>,
+    reported: Notify,
+}
+
+/// The task that a run works on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AsTask {
+    pub id: TaskId,
+    pub fence: Fence,
+    /// When its ttl passes.
+    pub expires_at: Timestamp,
+    /// The generation of protocol that it was created under.
+    pub era: Era,
+}
+
+/// How driven work ended.
+pub(crate) enum Driven<T> {
+    /// By itself.
+    Done(T),
+    /// By a panic of the engine.
+    Panicked,
+    /// It was stopped.
+    Stopped,
+    /// It has to wait for its client's next request.
+    Suspended,
+}
+
+impl Run {
+    pub fn new(dispatch: Arc<Dispatch>, work: Work, stop: Arc<Stop>, client: Client) -> Self {
+        Self {
+            dispatch,
+            stop,
+            as_task: OnceLock::new(),
+            progress_token: client.progress_token,
+            outlet: client.outlet,
+            share: client.share,
+            session: client.session,
+            owner: client.owner,
+            by: client.by,
+            caller: client.name,
+            capabilities: client.capabilities,
+            asks_permission: true,
+            is_checked: true,
+            begins_elsewhere: false,
+            permissions: Permissions::default(),
+            reports: Mutex::new(Reports::new(work.bounds())),
+            work,
+            trace: None,
+            recording: None,
+            observation: None,
+            rounds: None,
+            prospect: None,
+            affected: AtomicBool::new(false),
+            asked: Mutex::default(),
+            reported: Notify::new(),
+        }
+    }
+
+    /// The task that it works on.
+    pub fn task(&self) -> Option<(TaskId, Fence)> {
+        self.as_task.get().map(|task| (task.id, task.fence))
+    }
+
+    /// The same, with its time.
+    pub fn as_task(&self) -> Option<AsTask> {
+        self.as_task.get().copied()
+    }
+
+    /// It works on this task from now on. Once: a task is never another one.
+    pub fn is_task(&self, task: &Task) {
+        let as_task = AsTask { id: task.id, fence: task.fence, expires_at: task.expires_at(), era: task.era };
+        if self.as_task.set(as_task).is_ok()
+            && let Some(recording) = &self.recording
+        {
+            recording.is_task(task.id);
+        }
+    }
+
+    /// Whether the guest has said that effects begin.
+    pub fn has_effects(&self) -> bool {
+        self.affected.load(Ordering::Acquire)
+    }
+
+    /// What the guest last said of how things stand, if it is not stored yet.
+    pub fn said(&self) -> Option<String> {
+        self.lock().take_said()
+    }
+
+    /// Runs a tool to its end, or until it is stopped.
+    pub async fn drive_tool(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
+        if let Some(recording) = &self.recording {
+            recording.started();
+        }
+        let work = match self.is_checked {
+            true => tool.tool().run(arguments, room, self.clone()),
+            false => self.clone().check_and_run(tool.clone(), arguments, room).boxed(),
+        };
+        let end = match self.clone().drive(work).await {
+            Driven::Done(RunEnd::Error(error)) => self.shown(error),
+            Driven::Done(end) => end,
+            Driven::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
+            Driven::Stopped | Driven::Suspended => RunEnd::Stopped,
+        };
+        // By now the guest is gone and has told what it took.
+        let called = if self.is_suspended() { CallEnd::InputRequired } else { CallEnd::of(&end) };
+        tool.ended(called);
+        if let Some(recording) = &self.recording {
+            recording.ended(called);
+        }
+        if let Some(observation) = &self.observation {
+            observation.ended(&end);
+        }
+        end
+    }
+
+    /// Whether it may begin on the thread that serves its client.
+    pub fn begins_here(&self) -> bool {
+        !self.begins_elsewhere && self.work.is_quick()
+    }
+
+    /// Whether it has to wait for its client's next request.
+    pub fn is_suspended(&self) -> bool {
+        self.rounds.as_ref().is_some_and(|rounds| rounds.are_suspended())
+    }
+
+    /// Notes what the guest took.
+    fn spent(&self, spent: Spent) {
+        if let Work::Tool(tool) = &self.work {
+            tool.spent(&spent);
+        }
+        if let Some(recording) = &self.recording {
+            recording.spent(spent);
+        }
+    }
+
+    /// E-1, E-7: a client that cannot send its user to a page gets no error that
+    /// asks it to.
+    fn shown(&self, error: RpcError) -> RunEnd {
+        if error.code != URL_ELICITATION_REQUIRED || ClientCapabilities::of(&self.capabilities).url {
+            return RunEnd::Error(error);
+        }
+        let text = format!(
+            "{} (The user would have to open a web page first, which this client did not declare it can show.)",
+            error.message
+        );
+        RunEnd::Result { is_error: true, result: text_result(&text, true), message: Some(text) }
+    }
+
+    /// Drives work to its end, or until it is stopped. What the guest holds is
+    /// freed when this returns or is dropped.
+    pub async fn drive<T>(self: Arc<Self>, work: BoxFuture<'static, T>) -> Driven<T> {
+        // A panic of the engine must not take the task's end with it.
+        let run = AssertUnwindSafe(work).catch_unwind();
+        tokio::pin!(run);
+        loop {
+            tokio::select! {
+                biased;
+                // Dropping the run ends a guest that waits in the host.
+                () = self.stop.wait() => return Driven::Stopped,
+                () = self.suspended() => return Driven::Suspended,
+                end = &mut run => {
+                    self.send_progress(true);
+                    return end.map_or_else(
+                        |_| {
+                            tracing::error!(of = self.work.name(), "the engine panicked during a run");
+                            Driven::Panicked
+                        },
+                        Driven::Done,
+                    );
+                }
+                // Nothing is lost when this one loses: what is held stays held.
+                () = self.report_due() => Box::pin(self.flush()).await,
+            }
+        }
+    }
+
+    /// Waits until it has to wait for its client's next request.
+    async fn suspended(&self) {
+        match &self.rounds {
+            Some(rounds) => rounds.suspended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until a report that was held back may leave.
+    async fn report_due(&self) {
+        loop {
+            let reported = self.reported.notified();
+            tokio::pin!(reported);
+            reported.as_mut().enable();
+            let due = self.lock().due(self.task().is_some());
+            match due {
+                None => reported.await,
+                Some(due) => {
+                    tokio::select! {
+                        biased;
+                        () = tokio::time::sleep_until(due) => return,
+                        () = reported => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn flush(&self) {
+        self.send_progress(false);
+        let Some((id, fence)) = self.task() else { return };
+        let status = self.lock().take_status();
+        if let Some(message) = status
+            && let Err(error) = self.dispatch.change(id, &Event::Said { fence, message }, &By::host()).await
+        {
+            tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "a status message was not stored");
+        }
+    }
+
+    /// Sends what progress is held, if its time has come or `now_or_never`.
+    fn send_progress(&self, now_or_never: bool) {
+        let Some(token) = &self.progress_token else { return };
+        let progress = self.lock().take_progress(now_or_never);
+        if let Some(progress) = progress {
+            self.notify(Notice::Progress { token: token.clone(), progress });
+        }
+    }
+
+    /// Logs what the guest wants logged: to the client, and in bounds to our own
+    /// log.
+    fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
+        let of = self.work.name();
+        let shown = logger.as_deref().unwrap_or_default();
+        let (ours, theirs, bounds) = {
+            let mut reports = self.lock();
+            let ours = reports.count_log(data.as_bytes().len() + shown.len() + 1);
+            (ours, reports.may_log(Instant::now()), reports.bounds())
+        };
+        match ours {
+            MayLog::Yes => {
+                tracing::info!(target: "guest", of, level = level.as_str(), logger = shown, "{}", data.as_str());
+            }
+            MayLog::NoMore => tracing::warn!(
+                target: "guest", of,
+                "this run logs more than {} bytes (`limits.log`); the rest is left out", bounds.log_bytes
+            ),
+            MayLog::No => {}
+        }
+        match theirs {
+            MayLog::Yes => self.notify(Notice::Log { level, logger, data }),
+            MayLog::NoMore => self.notify(Notice::Log {
+                level: LogLevel::Warning,
+                logger: Some("toolyard".to_owned()),
+                data: RawJson::of(&format!(
+                    "The tool logs more than {} messages a second (`limits.log-rate`); the rest of this second \
+                     is left out.",
+                    bounds.logs_per_second
+                )),
+            }),
+            MayLog::No => {}
+        }
+    }
+
+    /// Tells the client something, tied to the task if there is one.
+    fn notify(&self, notice: Notice) {
+        self.outlet.notify(self.task().map(|(id, _)| id), notice);
+    }
+
+    /// What was asked so far.
+    pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl RunContext for Run {
+    fn stopped(&self) -> bool {
+        self.stop.is_set()
+    }
+
+    fn may_act(&self) -> bool {
+        // By the clock, not by a sign: whoever was paused acts before anybody tells it.
+        self.task().is_none_or(|(_, fence)| self.dispatch.membership.current() == Some(fence.incarnation))
+    }
+
+    fn report(&self, report: Report) {
+        self.outlet.reported(&report);
+        if let Some(observation) = &self.observation {
+            observation.tell(CallEvent::Reported(&report));
+        }
+        match report {
+            Report::Progress(progress) => {
+                if self.progress_token.is_none() {
+                    return;
+                }
+                if !self.lock().progress(progress) {
+                    return;
+                }
+            }
+            Report::Status(message) => {
+                if self.task().is_none() && self.prospect.is_none() {
+                    return;
+                }
+                self.lock().status(message);
+            }
+            Report::Log { level, logger, data } => return self.log(level, logger, data),
+            Report::Changed(change) => {
+                if change == Change::Resources {
+                    self.dispatch.resources.changed(Some(self.work.plugin()));
+                }
+                return self.dispatch.announce(change);
+            }
+            Report::ElicitationComplete { key } => {
+                let agreed = self.asked().agreed_to(&key);
+                if let Some(elicitation_id) = agreed {
+                    self.notify(Notice::ElicitationComplete { elicitation_id });
+                }
+                return;
+            }
+            Report::Spent(spent) => return self.spent(spent),
+            Report::ReleaseStream { retry_ms } => {
+                // A task has no connection of its own to spare.
+                if self.task().is_none() {
+                    self.send_progress(true);
+                    self.outlet.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
+                }
+                return;
+            }
+        }
+        self.reported.notify_one();
+    }
+
+    fn share(&self) -> Share {
+        self.share.clone()
+    }
+
+    fn info(&self) -> CallInfo {
+        CallInfo {
+            task: self.task().map(|(id, _)| id),
+            attempt: self.task().map_or(1, |(_, fence)| fence.attempt),
+            deadline: self.as_task().map(|task| task.expires_at),
+            client_capabilities: self.capabilities.clone(),
+            trace: self.trace.clone(),
+        }
+    }
+
+    fn tells_missing_capabilities(&self) -> bool {
+        // A task that was taken over has no rounds any more.
+        self.rounds.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
+    }
+
+    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        self.ask_client(questions).await
+    }
+
+    async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+        self.permitted(wanted).await
+    }
+
+    async fn begin_task(&self) -> Result<(), String> {
+        // With sessions only the caller makes a call a task.
+        if self.rounds.is_none() {
+            return Ok(());
+        }
+        match self.become_task().await {
+            // What cannot be a task goes on as it is; `call-info` tells the guest.
+            Ok(()) | Err(NotPromoted::MayNot) => Ok(()),
+            Err(why) => Err(why.to_string()),
+        }
+    }
+
+    async fn effects(&self) -> Result<(), AskError> {
+        // Between here and there it must not become a task that knows nothing of it.
+        let _turn = self.turn().await;
+        let Some((id, fence)) = self.task() else {
+            if let Some(rounds) = &self.rounds {
+                rounds.use_up(&self.dispatch).await?;
+            }
+            self.affected.store(true, Ordering::Release);
+            return Ok(());
+        };
+        match self.dispatch.change(id, &Event::Effects { fence }, &By::host()).await {
+            Ok(crate::task::commit::Changed::Done(_)) => Ok(()),
+            Ok(_) => Err(AskError::Cancelled),
+            Err(error) => Err(AskError::Refused(Fault::Store(error).rpc())),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! How many run at once, and which runs there are.
+
+pub(crate) mod admission;
+pub(crate) mod registry;
+pub(crate) mod stop;
