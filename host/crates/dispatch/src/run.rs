@@ -3,7 +3,10 @@
 pub(crate) mod ask;
 pub(crate) mod client_task;
 pub(crate) mod permission;
+pub(crate) mod permissions;
+pub(crate) mod posed;
 pub(crate) mod promote;
+pub(crate) mod prospect;
 pub(crate) mod question_history;
 pub(crate) mod round_trip;
 pub(crate) mod run;

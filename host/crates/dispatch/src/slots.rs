@@ -3,3 +3,4 @@
 pub(crate) mod admission;
 pub(crate) mod registry;
 pub(crate) mod stop;
+pub(crate) mod work;

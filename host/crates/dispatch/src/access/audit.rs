@@ -2,9 +2,9 @@
 //! handed out, look-ups that found nothing, what was refused. None of it waits for
 //! a disk.
 
+use crate::Dispatch;
+use crate::access::caller::Caller;
 use crate::access::rate_limit::Operation;
-use crate::task::query::Caller;
-use crate::{Dispatch, Principal};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use toolyard_task::audit::{Action, By, Entry};
 use toolyard_task::wire::Timestamp;
@@ -88,17 +88,6 @@ impl Second {
             return 0;
         }
         std::mem::replace(self, Self { number, noted: 0, left_out: 0 }).left_out
-    }
-}
-
-impl Caller {
-    /// The caller, as the audit log names it.
-    pub(crate) fn by(&self) -> By {
-        let session = match &*self.principal {
-            Principal::Operator | Principal::Local => None,
-            Principal::Anonymous | Principal::Subject(_) => self.session.clone(),
-        };
-        By::principal(&self.principal.to_string(), session)
     }
 }
 

@@ -6,8 +6,8 @@
 //! up: what is denied is answered like what does not exist, by the same code.
 
 use crate::access::audit::{Denial, DeniedBy, Wanted};
+use crate::access::caller::Caller;
 use crate::access::rules::{Authority, Decision, Kind, Object};
-use crate::task::query::Caller;
 use crate::{Dispatch, Fault};
 use toolyard_protocol::RawJson;
 use toolyard_task::Tool;

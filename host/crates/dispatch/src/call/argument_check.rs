@@ -1,9 +1,10 @@
 //! Checks of arguments that take longer than a thread that serves clients may give.
 
-use crate::call::tools_call::{CallReply, Origin, Permitted};
+use crate::access::caller::Caller;
+use crate::call::reply::CallReply;
+use crate::call::tools_call::{Origin, Permitted};
 use crate::observe::metrics::Measured;
 use crate::run::run::Run;
-use crate::task::query::Caller;
 use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use toolyard_protocol::RawJson;

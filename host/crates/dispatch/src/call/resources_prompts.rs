@@ -2,6 +2,7 @@
 //! CO-1 to CO-3). Resources, for which several plugins are asked, are in
 //! [`resources`](crate::resources).
 
+use crate::access::caller::Caller;
 use crate::access::permit::Permit;
 use crate::access::rules::Object;
 use crate::call::tools_call::client;
@@ -10,9 +11,8 @@ use crate::client::client_channel::Outlet;
 use crate::run::round_trip::{About, InputRequired, Rounds};
 use crate::run::run::{Driven, Run};
 use crate::slots::admission::{Claim, Full};
-use crate::slots::registry::Work;
 use crate::slots::stop::Stop;
-use crate::task::query::Caller;
+use crate::slots::work::Work;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Sessions of the revisions that have them (H-22 to H-26): rows of the store, so
 //! that a restart loses none.
 
-use crate::task::query::Caller;
+use crate::access::caller::Caller;
 use crate::{Dispatch, Fault, Principal};
 use std::sync::Arc;
 use toolyard_protocol::{RawJson, Revision};

@@ -1,12 +1,13 @@
 //! `tools/call` by the rules of a stateless revision: the host decides what becomes a
 //! task, and the client is asked by the answer to its request.
 
-use crate::call::tools_call::{Asking, CallReply, Origin, Permitted, Plain};
+use crate::access::caller::Caller;
+use crate::call::reply::{CallReply, Created, Handover};
+use crate::call::tools_call::{Asking, Origin, Permitted, Plain};
 use crate::observe::metrics::Measured;
-use crate::run::promote::{Course, Created, EndOrTask, Handover};
+use crate::run::promote::{Course, EndOrTask};
 use crate::run::round_trip::{About, Rounds};
 use crate::slots::stop::Stop;
-use crate::task::query::Caller;
 use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,18 +1,20 @@
 //! `tools/call`: resolve, check, admit, run; in line or as a task.
 
+use crate::access::caller::Caller;
 use crate::access::permit::Permit;
 use crate::access::rules::Object;
+use crate::call::reply::{CallReply, Created};
 use crate::client::client_channel::Outlet;
 use crate::observe::metrics::Measured;
-use crate::observe::observer::Observation;
-use crate::run::promote::{Created, Prospect};
-use crate::run::round_trip::{InputRequired, Rounds};
+use crate::observe::observer::{CallOutcome, Observation};
+use crate::run::prospect::Prospect;
+use crate::run::round_trip::Rounds;
 use crate::run::run::{AsTask, Client, Run};
 use crate::slots::admission::{Claim, Full, Slot, Ticket};
-use crate::slots::registry::{RunGuard, Runs, Work};
+use crate::slots::registry::{RunGuard, Runs};
 use crate::slots::stop::Stop;
+use crate::slots::work::Work;
 use crate::task::commit::Changed;
-use crate::task::query::Caller;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -21,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
-use toolyard_protocol::{RawJson, RpcError, Timestamp};
+use toolyard_protocol::{RawJson, Timestamp};
 use toolyard_task::audit::{By, Entry, name_of};
 use toolyard_task::store::{CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::Era;
@@ -59,19 +61,6 @@ pub enum Terms {
         /// What the client brings from an earlier round.
         retry: Retry,
     },
-}
-
-/// What the caller gets.
-#[derive(Debug)]
-pub enum CallReply {
-    /// A `CallToolResult`.
-    Result(RawJson),
-    /// A JSON-RPC error of the tool's own.
-    Error(RpcError),
-    /// It is a task, durable by now (T-16).
-    Created(Created),
-    /// The client has to answer first, and then to make the request again (26M-2).
-    InputRequired(InputRequired),
 }
 
 /// A call that its caller may make.
@@ -144,7 +133,10 @@ impl Dispatch {
             Err(fault) => Err(fault),
         };
         if let Some(observation) = observation {
-            observation.replied(&reply);
+            match &reply {
+                Ok(reply) => reply.outcome().into_iter().for_each(|outcome| observation.end(outcome)),
+                Err(fault) => observation.end(CallOutcome::Refused(fault)),
+            }
         }
         reply
     }
@@ -275,7 +267,7 @@ impl Dispatch {
             return Some(end);
         }
         let (tell, told) = oneshot::channel();
-        let guard = Runs::register(self, None, run, false);
+        let guard = Runs::register(self, None, run.registration(), false);
         tracing::debug!(of = run.work.name(), "call goes on after its first poll");
         let moved = async move {
             let end = drive.await;
@@ -336,7 +328,7 @@ impl Dispatch {
         self.make_room_for(&task).await?;
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
-        let guard = Runs::register(self, Some(task.id), &run, waiting);
+        let guard = Runs::register(self, Some(task.id), run.registration(), waiting);
         let entry = Entry::created(&task, &caller.by());
         let created = self.stores.tasks.create(task, self.quota(), vec![entry]).await;
         let task = created.map_err(|error| self.not_created(error))?;

@@ -1,9 +1,9 @@
 //! `tools/list`: entries rendered once a catalog, not once a request.
 
+use crate::access::caller::Caller;
 use crate::access::rate_limit::ToolPace;
 use crate::access::rules::Object;
 use crate::observe::metrics::Measured;
-use crate::task::query::Caller;
 use crate::{Dispatch, Fault};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -9,8 +9,9 @@ use crate::client::client_channel::{Line, NoOutlet, Notice, Outlet, Place as Lin
 use crate::observe::metrics::Measured;
 use crate::run::run::{Client, Run};
 use crate::slots::admission::Claim;
-use crate::slots::registry::{Runs, Work};
+use crate::slots::registry::Runs;
 use crate::slots::stop::Stop;
+use crate::slots::work::Work;
 use crate::task::commit::Changed;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::collections::BTreeSet;
@@ -213,7 +214,7 @@ impl Dispatch {
         let run = Arc::new(run);
         // Registered before it is claimed, so that a cancel which finds the record finds
         // the run as well.
-        let guard = Runs::register(&this, Some(task.id), &run, true);
+        let guard = Runs::register(&this, Some(task.id), run.registration(), true);
         let taken = self.change(task.id, &taking, &By::host().because("host_died")).await?;
         let Changed::Done(task) = taken else { return Ok(Seen::Left) };
         run.is_task(&task);

@@ -4,7 +4,7 @@
 //! are the constants here. Whatever a call counts is looked up when its catalog is
 //! published, so that a call itself only adds to numbers that it holds.
 
-use crate::observe::trace::CallEnd;
+use crate::observe::call_end::CallEnd;
 use crate::{Catalog, Dispatch, Outcome};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};

@@ -4,14 +4,13 @@
 //! it is over (`trace.rs`), and what goes on record (`audit.rs`). Where nobody looks on,
 //! a call pays for one look at whether somebody does.
 
-use crate::call::tools_call::CallReply;
-use crate::run::ask::Posed;
-use crate::task::query::Caller;
+use crate::access::caller::Caller;
 use crate::{Dispatch, Fault};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+use toolyard_protocol::question::Checked;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::tool::{GivenAnswer, Report};
@@ -148,12 +147,10 @@ impl Observation {
         self.tell(CallEvent::IsTask);
     }
 
-    /// The guest asks these.
-    pub fn asked(&self, posed: &[Posed]) {
-        for Posed { key, question, .. } in posed {
-            let method = question.kind.method();
-            self.tell(CallEvent::Asked { key, method, params: &question.params });
-        }
+    /// The guest asks this under that key.
+    pub fn asked(&self, key: &str, question: &Checked) {
+        let method = question.kind.method();
+        self.tell(CallEvent::Asked { key, method, params: &question.params });
     }
 
     /// It got these answers.
@@ -172,18 +169,8 @@ impl Observation {
         });
     }
 
-    /// The caller is answered; this ends a call that had no run.
-    pub fn replied(&self, reply: &Result<CallReply, Fault>) {
-        match reply {
-            // Without a run the only result is that of a check.
-            Ok(CallReply::Result(result)) => self.end(CallOutcome::Result { is_error: true, result }),
-            Ok(CallReply::Error(error)) => self.end(CallOutcome::Error(error)),
-            Ok(CallReply::Created(_) | CallReply::InputRequired(_)) => {}
-            Err(fault) => self.end(CallOutcome::Refused(fault)),
-        }
-    }
-
-    fn end(&self, outcome: CallOutcome<'_>) {
+    /// The call is over; the first who says so is believed. It ends a call that had no run.
+    pub fn end(&self, outcome: CallOutcome<'_>) {
         let task = {
             let mut course = self.lock();
             if std::mem::replace(&mut course.over, true) {

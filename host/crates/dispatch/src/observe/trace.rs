@@ -4,11 +4,12 @@
 //! traces, which is finer than ours. Both are behind the port [`Traces`].
 
 use crate::Dispatch;
+use crate::observe::call_end::CallEnd;
 use crate::observe::metrics::Measured;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use toolyard_protocol::TraceContext;
+use toolyard_task::TaskId;
 use toolyard_task::tool::{Spent, ToolSpec};
-use toolyard_task::{RunEnd, TaskId};
 
 /// Who keeps traces. Nothing here may wait: a call waits for it.
 pub trait Traces: Send + Sync + 'static {
@@ -20,32 +21,6 @@ pub trait Traces: Send + Sync + 'static {
 
     /// A call that is recorded is over.
     fn ended(&self, call: EndedCall<'_>);
-}
-
-/// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallEnd {
-    /// With a result.
-    Ok,
-    /// With a result that is an error.
-    ToolError,
-    /// With a JSON-RPC error of this code.
-    Error(i32),
-    /// It needs answers that its client brings with the next request (26M-2).
-    InputRequired,
-    /// It was stopped: cancelled, out of its ttl, or the host stopped.
-    Stopped,
-}
-
-impl CallEnd {
-    pub(crate) const fn of(end: &RunEnd) -> Self {
-        match end {
-            RunEnd::Result { is_error: false, .. } => Self::Ok,
-            RunEnd::Result { is_error: true, .. } => Self::ToolError,
-            RunEnd::Error(error) => Self::Error(error.code),
-            RunEnd::Stopped => Self::Stopped,
-        }
-    }
 }
 
 /// A call that is over.

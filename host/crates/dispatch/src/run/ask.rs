@@ -3,8 +3,8 @@
 //! goes out wherever the client can be reached.
 
 use crate::client::client_channel::{Outlet, Place};
-use crate::run::permission;
-use crate::run::question_history::same;
+use crate::run::posed::{Addressee, KEYS, Posed, same};
+use crate::run::round_trip::Rounds;
 use crate::run::run::Run;
 use crate::task::commit::Changed;
 use crate::task::waiters::Watch;
@@ -35,14 +35,6 @@ const COMES_BACK: Duration = Duration::from_secs(10);
 /// The longest key of a question.
 const KEY_BYTES: usize = 128;
 
-/// A question that may be asked as it stands.
-pub(crate) struct Posed {
-    pub key: String,
-    pub question: Checked,
-    /// What an answer must be besides well formed.
-    pub check: Option<Arc<dyn AnswerCheck>>,
-}
-
 impl Run {
     /// Asks the client all of these and waits for every answer.
     pub(crate) async fn ask_client(&self, asked: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
@@ -52,10 +44,10 @@ impl Run {
         for AskedQuestion { key, method, params, check } in asked {
             let visible =
                 !key.is_empty() && key.len() <= KEY_BYTES && key.bytes().all(|b| b.is_ascii_graphic());
-            if !visible || key.starts_with(permission::KEYS) {
+            if !visible || key.starts_with(KEYS) {
                 return Err(AskError::Invalid(format!(
                     "a key is 1 to {KEY_BYTES} visible ASCII characters and does not begin with `{}`",
-                    permission::KEYS
+                    KEYS
                 )));
             }
             if !keys.insert(key.clone()) {
@@ -77,7 +69,7 @@ impl Run {
     /// waits for every answer.
     pub(crate) async fn put_all(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
         if let Some(observation) = &self.observation {
-            observation.asked(&posed);
+            posed.iter().for_each(|Posed { key, question, .. }| observation.asked(key, question));
         }
         let answers = match (self.task(), &self.rounds) {
             (Some(_), _) => self.ask_in_task(posed).await?,
@@ -92,6 +84,51 @@ impl Run {
             observation.answered(&answers);
         }
         Ok(answers)
+    }
+
+    /// Asks the client of a stateless plain call: with answers that are there the
+    /// guest goes on, else its run ends here.
+    pub(crate) async fn ask_by_rounds(
+        &self,
+        rounds: &Rounds,
+        posed: Vec<Posed>,
+    ) -> Result<Vec<GivenAnswer>, AskError> {
+        let mut answers = Vec::with_capacity(posed.len());
+        let mut open = Vec::new();
+        for Posed { key, question, check } in &posed {
+            match rounds.answer(key, question, check.as_deref()) {
+                Some(answer) => answers.push(GivenAnswer { key: key.clone(), outcome: Ok(answer) }),
+                None => open.push((key.clone(), question.clone())),
+            }
+        }
+        if open.is_empty() {
+            return Ok(answers);
+        }
+        if self.has_effects() {
+            // To ask by another round would be to run it again.
+            self.asked().note(&answers);
+            return match self.become_task().await {
+                Ok(()) => self.ask_in_task(posed).await,
+                Err(why) => {
+                    tracing::debug!(of = self.work.name(), %why, "a call with effects can ask no more");
+                    Err(AskError::TooLate)
+                }
+            };
+        }
+        {
+            // It must not become a task while it is being ended for another round.
+            let _turn = self.turn().await;
+            if self.task().is_none() {
+                rounds.suspend(open);
+                open = Vec::new();
+            }
+        }
+        if !open.is_empty() {
+            self.asked().note(&answers);
+            return self.ask_in_task(posed).await;
+        }
+        // Whoever drives the run drops it now.
+        std::future::pending().await
     }
 
     async fn ask_plainly(&self, client: &ClientCapabilities, key: String, question: Checked) -> GivenAnswer {
@@ -375,16 +412,6 @@ fn answers(task: &Task, keys: &[(String, Option<Arc<dyn AnswerCheck>>)]) -> Opti
 
 fn unstored(error: StoreError) -> AskError {
     AskError::Refused(Fault::Store(error).rpc())
-}
-
-/// To whom the questions of a task are put.
-pub(crate) struct Addressee<'a> {
-    pub session: Option<&'a toolyard_task::SessionId>,
-    pub capabilities: &'a RawJson,
-    pub outlet: &'a Arc<dyn Outlet>,
-    pub place: Place,
-    /// How long a line with nobody at its other end is waited for.
-    pub patience: Duration,
 }
 
 impl Dispatch {

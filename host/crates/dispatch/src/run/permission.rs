@@ -9,14 +9,12 @@
 
 mod form;
 
-use crate::run::ask::Posed;
+use crate::run::permissions::ForThisRun;
+use crate::run::posed::{KEYS, Posed};
 use crate::run::run::Run;
 use form::{Decision, Offered};
 use sha2::{Digest as _, Sha256};
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use tokio::sync::Semaphore;
 use toolyard_protocol::{ClientCapabilities, RawJson};
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::{Grant, GrantId, Verdict};
@@ -27,44 +25,8 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::wire::error::clip;
 use toolyard_task::{NotPermitted, Owner, TaskId, Wanted};
 
-/// How the keys of the host's own questions begin.
-pub(crate) const KEYS: &str = "host:";
 /// How much of an error of the client's is repeated.
 const ERROR_CHARS: usize = 200;
-
-/// What one run knows of what it may have. What was said for ever is not here but
-/// in the store, and is read there at each use, so that it can be taken back.
-pub(crate) struct Permissions {
-    /// One question at a time: what waits behind it may be answered by it.
-    turn: Semaphore,
-    said: Mutex<Said>,
-}
-
-#[derive(Default)]
-struct Said {
-    /// For this run, by the key of what is wanted.
-    by_key: HashMap<String, ForThisRun>,
-    /// How many questions were asked.
-    asked: u32,
-}
-
-#[derive(Clone)]
-enum ForThisRun {
-    Yes,
-    No(WhyNot),
-}
-
-impl Default for Permissions {
-    fn default() -> Self {
-        Self { turn: Semaphore::new(1), said: Mutex::default() }
-    }
-}
-
-impl Permissions {
-    fn lock(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// One question on its way.
 struct Asking {

@@ -2,154 +2,22 @@
 //! longer than it may in line, or when it has had effects and has to ask. It is not
 //! started again; the run that was under way is the task's.
 
-use crate::observe::metrics::Measured;
+use crate::call::reply::Handover;
+use crate::run::prospect::{NotPromoted, Prospect};
 use crate::run::run::Run;
 use crate::slots::admission::Slot;
-use crate::slots::registry::{RunGuard, Runs};
+use crate::slots::registry::Runs;
 use crate::slots::stop::Stop;
-use crate::task::commit::Changed;
-use crate::task::query::Caller;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
-use toolyard_protocol::tasks::TaskView;
-use toolyard_protocol::tools::{CallParams, RequestedTtl};
-use toolyard_task::audit::{By, Entry, name_of};
+use tokio::sync::{SemaphorePermit, oneshot};
+use toolyard_protocol::tools::RequestedTtl;
+use toolyard_task::audit::{Entry, name_of};
 use toolyard_task::task::Era;
-use toolyard_task::{Event, Fence, RunEnd, Task, TaskId};
-
-/// A call that is a task now, as its client is told.
-#[derive(Debug)]
-pub struct Created {
-    /// The task as it was created, durable by now (T-16, 26T-10).
-    pub view: TaskView,
-    /// What the model gets meanwhile (T-15).
-    pub immediate_response: Option<String>,
-    /// To be told that the reply has left. None where it does not matter: with
-    /// sessions a client finds its tasks again.
-    pub handover: Option<Handover>,
-}
-
-/// The duty to tell a client of its task. Dropped before that was done, the task is
-/// cancelled: nobody else would ever learn of it.
-#[must_use]
-pub struct Handover {
-    dispatch: Arc<Dispatch>,
-    task: TaskId,
-    delivered: bool,
-}
-
-impl Handover {
-    pub(crate) fn of(dispatch: &Arc<Dispatch>, task: TaskId) -> Self {
-        Self { dispatch: dispatch.clone(), task, delivered: false }
-    }
-
-    /// The reply has left.
-    pub fn delivered(mut self) {
-        self.delivered = true;
-    }
-}
-
-impl std::fmt::Debug for Handover {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Handover").field(&self.task).finish()
-    }
-}
-
-impl Drop for Handover {
-    fn drop(&mut self) {
-        if self.delivered {
-            return;
-        }
-        let (dispatch, id) = (self.dispatch.clone(), self.task);
-        let cancel = async move {
-            let message = "The client went away before it could be told of this task.".to_owned();
-            let by = By::host().because("not_delivered");
-            match dispatch.change(id, &Event::Cancelled { message }, &by).await {
-                Ok(Changed::Done(_)) => {
-                    tracing::info!(task = %id, "task cancelled: its client was not told of it")
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::error!(task = %id, error = &error as &dyn std::error::Error, "a task that nobody was told of was not cancelled");
-                }
-            }
-            dispatch.runs.stop(id);
-        };
-        self.dispatch.tracker.spawn_on(cancel, &self.dispatch.guests);
-    }
-}
-
-/// What it takes to make a task of a running call.
-pub(crate) struct Prospect {
-    caller: Caller,
-    tool: Arc<Measured>,
-    params: CallParams,
-    /// The run, the guest and the clock may all want to decide; one at a time does.
-    turn: Semaphore,
-    /// The run is over: there is nothing to make a task of.
-    over: OnceLock<()>,
-    /// Keeps the run registered: as a plain call, then as that of its task.
-    guard: Mutex<Option<RunGuard>>,
-    /// Whoever waits for the call is told that it is a task.
-    tell: Mutex<Option<oneshot::Sender<Task>>>,
-}
-
-/// Why a call does not become a task.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotPromoted {
-    /// By the tool's own word, the client's, or the operator's.
-    #[error(
-        "this call cannot become a task: its client has not declared the tasks extension, or its tool forbids it"
-    )]
-    MayNot,
-    /// It is over.
-    #[error("the call is over")]
-    Over,
-    /// Not now.
-    #[error("{0}")]
-    Fault(Fault),
-}
-
-impl Prospect {
-    /// The prospect of a call, and the news that it has become a task.
-    pub fn new(
-        caller: &Caller,
-        tool: &Arc<Measured>,
-        params: &CallParams,
-    ) -> (Self, oneshot::Receiver<Task>) {
-        let (tell, told) = oneshot::channel();
-        let prospect = Self {
-            caller: caller.clone(),
-            tool: tool.clone(),
-            params: params.clone(),
-            turn: Semaphore::new(1),
-            over: OnceLock::new(),
-            guard: Mutex::default(),
-            tell: Mutex::new(Some(tell)),
-        };
-        (prospect, told)
-    }
-
-    /// Waits for the right to decide what becomes of the call.
-    pub async fn turn(&self) -> SemaphorePermit<'_> {
-        self.turn.acquire().await.expect("it is never closed")
-    }
-
-    /// The run is over. From here on it becomes no task any more.
-    pub async fn is_over(&self) {
-        let _turn = self.turn().await;
-        // It ends once.
-        let _ = self.over.set(());
-    }
-
-    fn guard(&self) -> MutexGuard<'_, Option<RunGuard>> {
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use toolyard_task::{Fence, RunEnd, Task};
 
 impl Run {
     /// Waits for the right to decide what becomes of the call; there is nothing to
@@ -205,7 +73,7 @@ impl Run {
         dispatch.make_room_for(&new).await?;
         // Registered before it is stored, so that a cancel which finds the record
         // finds the run as well.
-        let guard = Runs::register(dispatch, Some(new.id), self, false);
+        let guard = Runs::register(dispatch, Some(new.id), self.registration(), false);
         let entry = Entry::created(&new, &prospect.caller.by());
         let created = dispatch.stores.tasks.create(new, dispatch.quota(), vec![entry]).await;
         let task = created.map_err(|error| dispatch.not_created(error))?;
@@ -224,7 +92,7 @@ impl Run {
     /// plain call to its end.
     pub(crate) async fn ended_as_task(&self, end: &RunEnd) -> bool {
         let Some(prospect) = &self.prospect else { return false };
-        prospect.is_over().await;
+        prospect.close().await;
         let Some(task) = self.as_task() else { return false };
         self.dispatch.finish_task(task, end.clone()).await;
         drop(prospect.guard().take());
@@ -324,7 +192,7 @@ impl Run {
         let Some(prospect) = &self.prospect else { return };
         let mut guard = prospect.guard();
         if guard.is_none() {
-            *guard = Some(Runs::register(dispatch, None, self, false));
+            *guard = Some(Runs::register(dispatch, None, self.registration(), false));
         }
     }
 

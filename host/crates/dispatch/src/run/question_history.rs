@@ -1,6 +1,6 @@
 //! What one run has asked so far: a key stands for one question in the whole call.
 
-use crate::run::ask::Posed;
+use crate::run::posed::{Posed, same};
 use std::collections::BTreeMap;
 use toolyard_protocol::RawJson;
 use toolyard_protocol::question::Checked;
@@ -91,19 +91,4 @@ impl Asked {
             None
         }
     }
-}
-
-/// Whether two questions are one. The ids of elicitations are the host's and tell
-/// nothing.
-pub(crate) fn same(one: &Checked, other: &Checked) -> bool {
-    one.kind == other.kind && (one.params == other.params || bare(one) == bare(other))
-}
-
-/// What a question asks, without what the host adds to it.
-pub(crate) fn bare(checked: &Checked) -> serde_json::Value {
-    let mut value: serde_json::Value = checked.params.decode().unwrap_or_default();
-    if let (QuestionKind::Url, Some(members)) = (checked.kind, value.as_object_mut()) {
-        members.remove("elicitationId");
-    }
-    value
 }

@@ -6,11 +6,10 @@
 //! for what with which arguments, for so long, and to the questions that it answers.
 //! Nothing of a round is kept here, so any host with the same keys takes up the next.
 
+use crate::access::caller::Caller;
 use crate::client::signed_token::{open, seal};
-use crate::run::ask::Posed;
-use crate::run::run::Run;
+use crate::run::posed::{KEYS, bare};
 use crate::slots::stop::Stop;
-use crate::task::query::Caller;
 use crate::{Dispatch, Fault};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,7 +22,7 @@ use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Owner;
 use toolyard_task::keys::KeyUse;
-use toolyard_task::tool::{AnswerCheck, AskError, GivenAnswer};
+use toolyard_task::tool::{AnswerCheck, AskError};
 use toolyard_task::wire::{QuestionKind, Timestamp};
 use uuid::Uuid;
 
@@ -149,7 +148,7 @@ impl Rounds {
     }
 
     /// The answer to this question, if it was given, in this request or before.
-    fn answer(&self, key: &str, question: &Checked, check: Option<&dyn AnswerCheck>) -> Option<RawJson> {
+    pub fn answer(&self, key: &str, question: &Checked, check: Option<&dyn AnswerCheck>) -> Option<RawJson> {
         let to = fingerprint(question);
         let mut given = self.lock();
         if let Some(kept) = given.answers.get(key)
@@ -162,7 +161,7 @@ impl Rounds {
             Some(state) => state.open.get(key) == Some(&to),
             // Without a state nothing shows that it was asked, which matters where
             // the host asks a person and not the guest its client.
-            None => !key.starts_with(crate::run::permission::KEYS),
+            None => !key.starts_with(KEYS),
         };
         // 26M-5: what does not fit is asked again.
         let Ok(Given::Answer(answer)) = question::given(question.kind, false, response) else { return None };
@@ -174,7 +173,7 @@ impl Rounds {
     }
 
     /// Ends the run, so that its client is asked these.
-    fn suspend(&self, open: Vec<(String, Checked)>) {
+    pub fn suspend(&self, open: Vec<(String, Checked)>) {
         self.lock().open = open;
         self.asked.set();
     }
@@ -227,58 +226,11 @@ impl Rounds {
     }
 }
 
-impl Run {
-    /// Asks the client of a stateless plain call: with answers that are there the
-    /// guest goes on, else its run ends here.
-    pub(crate) async fn ask_by_rounds(
-        &self,
-        rounds: &Rounds,
-        posed: Vec<Posed>,
-    ) -> Result<Vec<GivenAnswer>, AskError> {
-        let mut answers = Vec::with_capacity(posed.len());
-        let mut open = Vec::new();
-        for Posed { key, question, check } in &posed {
-            match rounds.answer(key, question, check.as_deref()) {
-                Some(answer) => answers.push(GivenAnswer { key: key.clone(), outcome: Ok(answer) }),
-                None => open.push((key.clone(), question.clone())),
-            }
-        }
-        if open.is_empty() {
-            return Ok(answers);
-        }
-        if self.has_effects() {
-            // To ask by another round would be to run it again.
-            self.asked().note(&answers);
-            return match self.become_task().await {
-                Ok(()) => self.ask_in_task(posed).await,
-                Err(why) => {
-                    tracing::debug!(of = self.work.name(), %why, "a call with effects can ask no more");
-                    Err(AskError::TooLate)
-                }
-            };
-        }
-        {
-            // It must not become a task while it is being ended for another round.
-            let _turn = self.turn().await;
-            if self.task().is_none() {
-                rounds.suspend(open);
-                open = Vec::new();
-            }
-        }
-        if !open.is_empty() {
-            self.asked().note(&answers);
-            return self.ask_in_task(posed).await;
-        }
-        // Whoever drives the run drops it now.
-        std::future::pending().await
-    }
-}
-
 /// Tells questions apart. The ids of elicitations are the host's and tell nothing.
 fn fingerprint(question: &Checked) -> String {
     let mut hash = Sha256::new();
     hash.update(question.kind.method());
     hash.update([0, u8::from(question.kind == QuestionKind::Url)]);
-    hash.update(crate::run::question_history::bare(question).to_string());
+    hash.update(bare(question).to_string());
     URL_SAFE_NO_PAD.encode(&hash.finalize()[..16])
 }

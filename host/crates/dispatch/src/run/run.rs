@@ -1,16 +1,18 @@
 //! One run of a tool: what its guest may ask of us, and the loop that drives it.
 
 use crate::client::client_channel::{Notice, Outlet};
+use crate::observe::call_end::CallEnd;
 use crate::observe::metrics::Measured;
 use crate::observe::observer::{CallEvent, Observation};
-use crate::observe::trace::{CallEnd, Recording};
-use crate::run::permission::Permissions;
-use crate::run::promote::{NotPromoted, Prospect};
+use crate::observe::trace::Recording;
+use crate::run::permissions::Permissions;
+use crate::run::prospect::{NotPromoted, Prospect};
 use crate::run::question_history::Asked;
 use crate::run::round_trip::Rounds;
 use crate::run::throttle::{MayLog, Reports};
-use crate::slots::registry::Work;
+use crate::slots::registry::Registration;
 use crate::slots::stop::Stop;
+use crate::slots::work::Work;
 use crate::{Dispatch, Fault};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
@@ -148,6 +150,11 @@ impl Run {
             asked: Mutex::default(),
             reported: Notify::new(),
         }
+    }
+
+    /// What is to be known of it while it is under way.
+    pub fn registration(&self) -> Registration {
+        Registration { stop: self.stop.clone(), work: self.work.clone(), outlet: self.outlet.clone() }
     }
 
     /// The task that it works on.

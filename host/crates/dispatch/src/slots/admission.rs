@@ -4,7 +4,7 @@
 //! it later. The lines are bounded by the quota of the store, which counts what
 //! waits, and by the plugins' own bounds.
 
-use crate::slots::registry::Work;
+use crate::slots::work::Work;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -3,107 +3,13 @@
 
 use crate::Dispatch;
 use crate::client::client_channel::{Notice, Outlet};
-use crate::observe::metrics::Measured;
-use crate::run::run::Run;
 use crate::slots::stop::Stop;
+use crate::slots::work::Work;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_task::tool::ReportBounds;
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Digest, Incarnation, Provider, Room, Shortage, Task, TaskId};
-
-/// What a run runs.
-#[derive(Clone)]
-pub(crate) enum Work {
-    /// A tool.
-    Tool(Arc<Measured>),
-    /// A resource, a prompt or a completion.
-    Provider(Arc<dyn Provider>),
-}
-
-impl Work {
-    /// For logs: the tool, or the plugin.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Tool(tool) => tool.spec().name(),
-            Self::Provider(provider) => &provider.spec().plugin,
-        }
-    }
-
-    /// The tool's name, if it is one.
-    pub fn tool_name(&self) -> Option<&str> {
-        match self {
-            Self::Tool(tool) => Some(tool.spec().name()),
-            Self::Provider(_) => None,
-        }
-    }
-
-    /// The file that it comes from.
-    pub fn plugin(&self) -> &str {
-        match self {
-            Self::Tool(tool) => &tool.spec().plugin,
-            Self::Provider(provider) => &provider.spec().plugin,
-        }
-    }
-
-    /// How many runs of its plugin there may be at once.
-    pub fn concurrency(&self) -> Option<u32> {
-        match self {
-            Self::Tool(tool) => tool.spec().concurrency,
-            Self::Provider(provider) => provider.spec().concurrency,
-        }
-    }
-
-    /// How many tasks of its plugin may wait.
-    pub fn queue(&self) -> Option<u32> {
-        match self {
-            Self::Tool(tool) => tool.spec().queue,
-            // Only tools are called as tasks.
-            Self::Provider(_) => None,
-        }
-    }
-
-    /// The plugin and its component.
-    pub fn component(&self) -> (&str, &Digest) {
-        match self {
-            Self::Tool(tool) => (&tool.spec().plugin, &tool.spec().digest),
-            Self::Provider(provider) => (&provider.spec().plugin, &provider.spec().digest),
-        }
-    }
-
-    /// Room for a run of it.
-    pub fn room(&self) -> Result<Room, Shortage> {
-        match self {
-            Self::Tool(tool) => tool.room(),
-            Self::Provider(provider) => provider.room(),
-        }
-    }
-
-    /// Whether a run of it may begin on a thread that serves clients.
-    pub fn is_quick(&self) -> bool {
-        match self {
-            Self::Tool(tool) => tool.is_quick(),
-            Self::Provider(provider) => provider.is_quick(),
-        }
-    }
-
-    /// How much a run of it may say.
-    pub fn bounds(&self) -> ReportBounds {
-        match self {
-            Self::Tool(tool) => tool.spec().reports,
-            Self::Provider(provider) => provider.spec().reports,
-        }
-    }
-
-    /// Makes it look at its stop sign at once.
-    pub fn interrupt(&self) {
-        match self {
-            Self::Tool(tool) => tool.interrupt(),
-            Self::Provider(provider) => provider.interrupt(),
-        }
-    }
-}
+use toolyard_task::{Incarnation, Provider, Task, TaskId};
 
 /// What a run is registered under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,11 +20,17 @@ pub(crate) enum RunKey {
     Plain(u64),
 }
 
+/// What is to be known of a run that is under way.
+#[derive(Clone)]
+pub(crate) struct Registration {
+    pub stop: Arc<Stop>,
+    pub work: Work,
+    pub outlet: Arc<dyn Outlet>,
+}
+
 #[derive(Clone)]
 struct Registered {
-    stop: Arc<Stop>,
-    work: Work,
-    outlet: Arc<dyn Outlet>,
+    run: Registration,
     /// Whether the task's record is in the store; before that, its absence there
     /// says nothing.
     stored: bool,
@@ -151,18 +63,16 @@ pub(crate) struct Runs {
 
 impl Runs {
     /// Registers a run; it is forgotten when the guard is dropped.
-    pub fn register(dispatch: &Arc<Dispatch>, task: Option<TaskId>, run: &Run, waiting: bool) -> RunGuard {
+    pub fn register(
+        dispatch: &Arc<Dispatch>,
+        task: Option<TaskId>,
+        run: Registration,
+        waiting: bool,
+    ) -> RunGuard {
         let runs = &dispatch.runs;
         let number = runs.count.fetch_add(1, Ordering::Relaxed);
         let key = (task.map_or(RunKey::Plain(number), RunKey::Task), number);
-        let registered = Registered {
-            stop: run.stop.clone(),
-            work: run.work.clone(),
-            outlet: run.outlet.clone(),
-            stored: task.is_none(),
-            waiting,
-            asking: false,
-        };
+        let registered = Registered { run, stored: task.is_none(), waiting, asking: false };
         runs.lock().insert(key, registered);
         RunGuard { dispatch: dispatch.clone(), key }
     }
@@ -177,9 +87,9 @@ impl Runs {
     }
 
     fn stop_between(&self, first: (RunKey, u64), last: (RunKey, u64)) {
-        let registered: Vec<Registered> =
-            self.lock().range(first..=last).map(|(_, registered)| registered.clone()).collect();
-        for Registered { stop, work, .. } in registered {
+        let registered: Vec<Registration> =
+            self.lock().range(first..=last).map(|(_, registered)| registered.run.clone()).collect();
+        for Registration { stop, work, .. } in registered {
             stop.set();
             // After the flag: the guest must see it when it looks.
             work.interrupt();
@@ -191,7 +101,7 @@ impl Runs {
         let key = RunKey::Task(task.id);
         let outlet = self.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
             registered.asking = task.status() == TaskStatus::InputRequired;
-            registered.outlet.clone()
+            registered.run.outlet.clone()
         });
         if let Some(outlet) = outlet {
             outlet.notify(Some(task.id), Notice::Status(task.view()));
@@ -244,7 +154,7 @@ impl Runs {
     pub fn unstopped(&self, waiting: bool) -> Vec<RunKey> {
         self.lock()
             .iter()
-            .filter(|(_, registered)| !registered.stop.is_set() && (registered.waiting || !waiting))
+            .filter(|(_, registered)| !registered.run.stop.is_set() && (registered.waiting || !waiting))
             .map(|((key, _), _)| *key)
             .collect()
     }

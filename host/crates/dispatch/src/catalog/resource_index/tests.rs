@@ -1,4 +1,5 @@
 use super::*;
+use crate::run::posed::same;
 use futures_util::future::BoxFuture;
 use toolyard_task::provider::{Retrieval, RetrievalEnd};
 use toolyard_task::tool::ReportBounds;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::slots::work::Work;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd};
