@@ -6,4 +6,5 @@ pub(crate) mod resources;
 pub(crate) mod resources_prompts;
 pub(crate) mod sessions;
 pub(crate) mod stateless;
+pub(crate) mod tasks;
 pub(crate) mod tools_call;

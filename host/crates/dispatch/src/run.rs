@@ -1,7 +1,10 @@
 //! One run of a guest: what it reports and what it asks.
 
 pub(crate) mod ask;
+pub(crate) mod begin;
+pub(crate) mod client;
 pub(crate) mod client_task;
+pub(crate) mod deps;
 pub(crate) mod permission;
 pub(crate) mod permissions;
 pub(crate) mod posed;
@@ -10,4 +13,6 @@ pub(crate) mod prospect;
 pub(crate) mod question_history;
 pub(crate) mod round_trip;
 pub(crate) mod run;
+pub(crate) mod setup;
+pub(crate) mod task_run;
 pub(crate) mod throttle;

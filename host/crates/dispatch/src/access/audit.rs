@@ -2,7 +2,7 @@
 //! handed out, look-ups that found nothing, what was refused. None of it waits for
 //! a disk.
 
-use crate::Dispatch;
+use crate::access::Access;
 use crate::access::caller::Caller;
 use crate::access::rate_limit::Operation;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -91,7 +91,7 @@ impl Second {
     }
 }
 
-impl Dispatch {
+impl Access {
     /// Notes that somebody may not do what it asked for.
     pub(crate) fn note_denied(&self, caller: &Caller, denial: &Denial<'_>) {
         let (action, rule) = match denial.denied_by {
@@ -133,7 +133,7 @@ impl Dispatch {
 
     /// Notes that what a task came to was handed out.
     pub(crate) fn note_retrieved(&self, caller: &Caller, task: &Task) {
-        self.stores.audit.note(Entry::retrieved(task, &caller.by()));
+        self.audit.note(Entry::retrieved(task, &caller.by()));
     }
 
     /// Notes that a task was asked for that the caller does not have. Text that is
@@ -152,13 +152,13 @@ impl Dispatch {
         let (admitted, left_out) = self.refusals.admit(self.clock.now());
         self.note_left_out(left_out);
         if admitted {
-            self.stores.audit.note(entry);
+            self.audit.note(entry);
         }
     }
 
     fn note_left_out(&self, count: u64) {
         if count > 0 {
-            self.stores.audit.note(Entry::lost(count, "too_many_refusals"));
+            self.audit.note(Entry::lost(count, "too_many_refusals"));
         }
     }
 }

@@ -5,10 +5,11 @@
 //! none of them is reached without one. Names are checked before they are looked
 //! up: what is denied is answered like what does not exist, by the same code.
 
+use crate::Fault;
+use crate::access::Access;
 use crate::access::audit::{Denial, DeniedBy, Wanted};
 use crate::access::caller::Caller;
 use crate::access::rules::{Authority, Decision, Kind, Object};
-use crate::{Dispatch, Fault};
 use toolyard_protocol::RawJson;
 use toolyard_task::Tool;
 
@@ -35,7 +36,7 @@ impl NoPermit {
     }
 }
 
-impl Dispatch {
+impl Access {
     /// Whether the caller may use this object, with some arguments or other.
     pub(crate) fn permit(&self, caller: &Caller, object: Object<'_>) -> Result<Permit, NoPermit> {
         let policy = self.policy();
@@ -55,7 +56,7 @@ impl Dispatch {
             Decision::NeedsScopes(_) => DeniedBy::Scope,
             Decision::Denied(place) => DeniedBy::Rule(place.map(|at| authority.rules()[at].name.as_str())),
         };
-        self.metrics.denied(denied_by == DeniedBy::Scope);
+        self.observers.metrics.denied(denied_by == DeniedBy::Scope);
         let what = match object {
             Object::Tool(name) => Wanted::Tool(name),
             Object::Resource(uri) => Wanted::Resource(uri),

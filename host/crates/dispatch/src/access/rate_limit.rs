@@ -5,7 +5,8 @@
 //! What may not live here: how much may be under way at once, which is
 //! [`crate::slots::admission`].
 
-use crate::{Dispatch, Fault, Principal};
+use crate::access::Access;
+use crate::{Fault, Principal};
 use governor::clock::{Clock as _, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{DefaultDirectRateLimiter, NotUntil, Quota, RateLimiter};
@@ -22,6 +23,8 @@ use toolyard_task::rate::Per;
 /// Principals that are counted one by one. Over it, strangers are counted together
 /// until the sweep has found room.
 const MOST_KEYS: usize = 100_000;
+/// Principals whose use other hosts are told of, at once; of more they are not told.
+const MOST_USED: usize = 10_000;
 /// How often room is made for more.
 const MAKE_ROOM_EVERY: Duration = Duration::from_secs(1);
 /// How often excesses of one principal and kind are reported.
@@ -267,6 +270,25 @@ impl Paces {
     }
 }
 
+/// What was used here of the rates since the others were told.
+#[derive(Default)]
+pub(crate) struct Used(Mutex<HashMap<(RateKey, Operation), u32>>);
+
+impl Used {
+    pub fn count(&self, who: &RateKey, operation: Operation) {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = used.get_mut(&(who.clone(), operation)) {
+            *count += 1;
+        } else if used.len() < MOST_USED {
+            used.insert((who.clone(), operation), 1);
+        }
+    }
+
+    pub fn take(&self) -> HashMap<(RateKey, Operation), u32> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// The rate of one tool, whoever calls it.
 #[derive(Debug)]
 pub(crate) struct ToolPace {
@@ -306,7 +328,7 @@ fn milliseconds(wait: Duration) -> u64 {
     u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-impl Dispatch {
+impl Access {
     /// Counts an operation of this principal.
     ///
     /// # Errors
@@ -319,7 +341,7 @@ impl Dispatch {
             return Err(too_often(Operation::FailedLookup, left));
         }
         let Err(wait) = policy.paces.count(who, operation) else {
-            if self.has_neighbours() && policy.paces.counts(who, operation) {
+            if self.is_shared && policy.paces.counts(who, operation) {
                 self.used.count(who, operation);
             }
             return Ok(());

@@ -74,12 +74,12 @@ impl Dispatch {
         const SCOPE: &str = "resources";
         let from = match cursor {
             Some(cursor) => {
-                let position = self.open_cursor(SCOPE, cursor).await?;
+                let position = self.clients.open_cursor(SCOPE, cursor).await?;
                 Some(serde_json::from_str::<Positions>(&position).map_err(|_| Fault::InvalidCursor)?)
             }
             None => None,
         };
-        let Some(permit) = self.permit_list(request.caller, Kind::Resource) else {
+        let Some(permit) = self.access.permit_list(request.caller, Kind::Resource) else {
             return Ok(page("resources", [].iter(), None));
         };
         let providers = self.resource_providers();
@@ -91,8 +91,11 @@ impl Dispatch {
             .filter_map(|turn| Some((turn.provider.spec().plugin.clone(), turn.next.take()?, turn.pages)))
             .collect();
         let position = RawJson::of(&more);
-        let next =
-            if more.is_empty() { None } else { Some(self.seal_cursor(SCOPE, position.as_str()).await?) };
+        let next = if more.is_empty() {
+            None
+        } else {
+            Some(self.clients.seal_cursor(SCOPE, position.as_str()).await?)
+        };
         let entries = turns.iter().flat_map(|turn| &turn.entries);
         Ok(page("resources", entries, next.as_deref()))
     }
@@ -137,7 +140,7 @@ impl Dispatch {
             let mut pages = self.ask_for_pages(permit, request, turns, &open).await?;
             if round == 0 && request_is_busy(&pages) {
                 let full = pages.into_iter().find_map(|(_, page)| page.err());
-                return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(self)));
+                return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(&self.slots)));
             }
             // The shortest first, so that a plugin with large pages keeps no other out.
             pages.sort_by_key(|(at, page)| (page.as_ref().map_or(0, Page::bytes), *at));
@@ -222,12 +225,12 @@ impl Dispatch {
                 turn.foreign += 1;
                 continue;
             }
-            if self.shows(request.caller, Object::Resource(&uri)) {
+            if self.access.shows(request.caller, Object::Resource(&uri)) {
                 turn.entries.push(entry);
             }
             own.push(uri);
         }
-        self.resources.note_uris(&turn.provider, own.iter().map(String::as_str));
+        self.catalog.resources.note_uris(&turn.provider, own.iter().map(String::as_str));
         turn.next = match page.next {
             Some(next) if asked.as_ref() == Some(&next) => {
                 self.note_late(request, &turn.provider, "its cursor repeats");
@@ -270,7 +273,7 @@ impl Dispatch {
             Some(claimant) => claimant == mine,
             None => {
                 providers[mine].spec().uris.is_none()
-                    && self.resources.lister(&providers[..mine], uri).is_none()
+                    && self.catalog.resources.lister(&providers[..mine], uri).is_none()
             }
         }
     }
@@ -281,7 +284,7 @@ impl Dispatch {
             Some(claimant) => claimant == mine,
             None => {
                 providers[mine].spec().uris.is_none()
-                    && self.resources.template_lister(&providers[..mine], template).is_none()
+                    && self.catalog.resources.template_lister(&providers[..mine], template).is_none()
             }
         }
     }
@@ -299,12 +302,13 @@ impl Dispatch {
         if cursor.is_some() {
             return Err(Fault::InvalidCursor);
         }
-        let Some(permit) = self.permit_list(request.caller, Kind::Resource) else {
+        let Some(permit) = self.access.permit_list(request.caller, Kind::Resource) else {
             return Ok(page("resourceTemplates", [].iter(), None));
         };
         let providers = self.resource_providers();
         let templates = self.all_templates(&permit, &request, &providers, true).await?;
-        let shown = templates.iter().filter(|(uri, _)| self.shows(request.caller, Object::Resource(uri)));
+        let shown =
+            templates.iter().filter(|(uri, _)| self.access.shows(request.caller, Object::Resource(uri)));
         let entries: Vec<RawJson> = shown.map(|(_, entry)| entry.clone()).collect();
         Ok(page("resourceTemplates", entries.iter(), None))
     }
@@ -324,7 +328,7 @@ impl Dispatch {
         let mut given = self.all_that_fit((0..providers.len()).collect(), ask).await?;
         if busy_is_error && request_is_busy(&given) {
             let full = given.into_iter().find_map(|(_, given)| given.err());
-            return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(self)));
+            return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(&self.slots)));
         }
         given.sort_by_key(|(at, _)| *at);
         let mut all = Vec::new();
@@ -347,7 +351,9 @@ impl Dispatch {
                      plugin's manifest, or belong to another plugin"
                 );
             }
-            self.resources.note_templates(&providers[at], templates.iter().map(|(uri, _)| uri.as_str()));
+            self.catalog
+                .resources
+                .note_templates(&providers[at], templates.iter().map(|(uri, _)| uri.as_str()));
             all.append(&mut templates);
         }
         Ok(all)
@@ -361,7 +367,7 @@ impl Dispatch {
     pub async fn read_resource(self: &Arc<Self>, request: Request<'_>, uri: &str) -> Result<Fetched, Fault> {
         let unknown = || Fault::Answered(not_found(uri));
         let permit =
-            self.permit(request.caller, Object::Resource(uri)).map_err(|denial| denial.or(unknown))?;
+            self.access.permit(request.caller, Object::Resource(uri)).map_err(|denial| denial.or(unknown))?;
         let mut providers = self.resource_providers();
         let read = || Retrieval::Read { uri: uri.to_owned() };
         let fetched = |served| match served {
@@ -383,7 +389,7 @@ impl Dispatch {
         let account = request.caller.account();
         for (at, provider) in providers.iter().enumerate() {
             // No plugin waits behind the last one.
-            let time = self.resources.patience(&account, &provider.spec().plugin, self.list_time());
+            let time = self.catalog.resources.patience(&account, &provider.spec().plugin, self.list_time());
             if at < last && time.is_none() {
                 continue;
             }
@@ -399,7 +405,7 @@ impl Dispatch {
                     if let Missed::Late(_) = missed {
                         self.note_missed(&request, provider, &missed);
                     }
-                    failed.get_or_insert_with(|| missed.fault(self));
+                    failed.get_or_insert_with(|| missed.fault(&self.slots));
                 }
             }
         }
@@ -418,11 +424,11 @@ impl Dispatch {
         if providers.len() < 2 {
             return Ok(None);
         }
-        if let Some(lister) = self.resources.lister(providers, uri) {
+        if let Some(lister) = self.catalog.resources.lister(providers, uri) {
             return Ok(Some(lister));
         }
         let unknown: Vec<usize> =
-            (0..providers.len()).filter(|at| !self.resources.is_fresh(&providers[*at])).collect();
+            (0..providers.len()).filter(|at| !self.catalog.resources.is_fresh(&providers[*at])).collect();
         if !unknown.is_empty() {
             let learn = |at: &usize| self.learn(permit, request, &providers[*at]);
             let learnt = self.all_that_fit(unknown, learn).await?;
@@ -430,14 +436,14 @@ impl Dispatch {
                 match learnt {
                     Ok(mut learnt) => {
                         learnt.uris.retain(|uri| self.may_list(providers, Some(at), uri));
-                        self.resources.note_learnt(&providers[at], &learnt);
+                        self.catalog.resources.note_learnt(&providers[at], &learnt);
                     }
                     Err(missed) => self.note_missed(request, &providers[at], &missed),
                 }
             }
         }
-        let lister = self.resources.lister(providers, uri);
-        Ok(lister.or_else(|| self.resources.template_fitter(providers, uri)))
+        let lister = self.catalog.resources.lister(providers, uri);
+        Ok(lister.or_else(|| self.catalog.resources.template_fitter(providers, uri)))
     }
 
     /// All that a plugin lists, as far as it says so in its time.
@@ -490,10 +496,10 @@ impl Dispatch {
         template: &str,
     ) -> Result<Option<Arc<dyn Provider>>, Fault> {
         let providers = self.resource_providers();
-        let mut known = self.resources.template_lister(&providers, template);
+        let mut known = self.catalog.resources.template_lister(&providers, template);
         if known.is_none() {
             self.all_templates(permit, request, &providers, true).await?;
-            known = self.resources.template_lister(&providers, template);
+            known = self.catalog.resources.template_lister(&providers, template);
         }
         Ok(known.map(|at| providers[at].clone()))
     }
@@ -510,13 +516,13 @@ impl Dispatch {
     ) -> Result<Retrieved, Missed> {
         let plugin = &provider.spec().plugin;
         let account = request.caller.account();
-        let Some(time) = self.resources.patience(&account, plugin, time) else {
+        let Some(time) = self.catalog.resources.patience(&account, plugin, time) else {
             return Err(Missed::PassedOver);
         };
         let bound = Bound { time: Some(time), here };
         match self.retrieve_within(permit, request, provider, retrieval, bound).await? {
             Served::Done(retrieved) => {
-                self.resources.was_in_time(&account, plugin);
+                self.catalog.resources.was_in_time(&account, plugin);
                 Ok(retrieved)
             }
             // A list asks its client nothing.
@@ -546,7 +552,7 @@ impl Dispatch {
                 }
             }
             if let Some(full) = full.filter(|_| done.len() == before) {
-                return Err(self.busy(full));
+                return Err(self.slots.busy(full));
             }
             waiting = again;
         }
@@ -564,7 +570,7 @@ impl Dispatch {
             // It was said when it was late.
             Missed::PassedOver | Missed::Over(_) => {}
             Missed::Full(full) => {
-                tracing::warn!(plugin, why = %self.busy(*full), "a plugin is left out of a list of resources");
+                tracing::warn!(plugin, why = %self.slots.busy(*full), "a plugin is left out of a list of resources");
             }
             Missed::Failed(error) => {
                 tracing::warn!(plugin, %error, "a plugin could not list its resources and is left out");
@@ -574,7 +580,7 @@ impl Dispatch {
 
     fn note_late(&self, request: &Request<'_>, provider: &Arc<dyn Provider>, why: &str) {
         let plugin = &provider.spec().plugin;
-        let pause = self.resources.was_late(&request.caller.account(), plugin);
+        let pause = self.catalog.resources.was_late(&request.caller.account(), plugin);
         tracing::warn!(
             plugin,
             why,
@@ -588,7 +594,7 @@ impl Dispatch {
     }
 
     fn resource_providers(&self) -> Vec<Arc<dyn Provider>> {
-        let catalog = self.catalog();
+        let catalog = self.catalog.current();
         let providers = catalog.providers().iter().filter(|provider| provider.spec().has_resources);
         providers.cloned().collect()
     }

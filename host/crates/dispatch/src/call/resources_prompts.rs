@@ -1,15 +1,17 @@
 //! Prompts and completion, and how one plugin is asked for such things (PR-2 to PR-4,
 //! CO-1 to CO-3). Resources, for which several plugins are asked, are in
-//! [`resources`](crate::resources).
+//! [`resources`](crate::call::resources).
 
 use crate::access::caller::Caller;
 use crate::access::permit::Permit;
 use crate::access::rules::Object;
-use crate::call::tools_call::client;
 use crate::catalog::tools_list::page_of;
 use crate::client::client_channel::Outlet;
+use crate::run::client::Client;
 use crate::run::round_trip::{About, InputRequired, Rounds};
 use crate::run::run::{Driven, Run};
+use crate::run::setup::Setup;
+use crate::slots::Slots;
 use crate::slots::admission::{Claim, Full};
 use crate::slots::stop::Stop;
 use crate::slots::work::Work;
@@ -71,9 +73,9 @@ pub(crate) enum Missed {
 
 impl Missed {
     /// The fault, where the request was for this plugin alone.
-    pub fn fault(self, dispatch: &Dispatch) -> Fault {
+    pub fn fault(self, slots: &Slots) -> Fault {
         match self {
-            Self::Full(full) => dispatch.busy(full),
+            Self::Full(full) => slots.busy(full),
             Self::Late(time) => Fault::Answered(RpcError::internal(format!(
                 "The plugin did not answer within {time:?} (`resources.list-time`)"
             ))),
@@ -124,12 +126,12 @@ impl Dispatch {
     pub async fn list_prompts(&self, caller: &Caller, cursor: Option<&str>) -> Result<RawJson, Fault> {
         const SCOPE: &str = "prompts";
         let after = match cursor {
-            Some(cursor) => Some(self.open_cursor(SCOPE, cursor).await?),
+            Some(cursor) => Some(self.clients.open_cursor(SCOPE, cursor).await?),
             None => None,
         };
         let (prompts, more) = self.prompts_after(caller, after.as_deref());
         let next = match prompts.last() {
-            Some((last, _)) if more => Some(self.seal_cursor(SCOPE, last).await?),
+            Some((last, _)) if more => Some(self.clients.seal_cursor(SCOPE, last).await?),
             _ => None,
         };
         Ok(page("prompts", prompts.iter().map(|(_, entry)| entry), next.as_deref()))
@@ -137,11 +139,11 @@ impl Dispatch {
 
     /// A page of the caller's prompts, each with its name, and whether more follow.
     fn prompts_after(&self, caller: &Caller, after: Option<&str>) -> (Vec<(String, RawJson)>, bool) {
-        let catalog = self.catalog();
+        let catalog = self.catalog.current();
         let mut prompts = catalog
             .prompts()
             .filter(|prompt| after.is_none_or(|after| prompt.name.as_str() > after))
-            .filter(|prompt| self.shows(caller, Object::Prompt(&prompt.name)))
+            .filter(|prompt| self.access.shows(caller, Object::Prompt(&prompt.name)))
             .map(|prompt| (prompt.name.clone(), RawJson::of(prompt)));
         page_of(&mut prompts, self.settings.page, |(_, entry)| entry.as_bytes().len())
     }
@@ -157,9 +159,11 @@ impl Dispatch {
         params: GetParams,
     ) -> Result<Fetched, Fault> {
         let unknown = || Fault::UnknownPrompt(toolyard_protocol::error::clip(&params.name, 128));
-        let permit =
-            self.permit(request.caller, Object::Prompt(&params.name)).map_err(|denial| denial.or(unknown))?;
-        let catalog = self.catalog();
+        let permit = self
+            .access
+            .permit(request.caller, Object::Prompt(&params.name))
+            .map_err(|denial| denial.or(unknown))?;
+        let catalog = self.catalog.current();
         let (provider, prompt) = catalog.prompt(&params.name).ok_or_else(unknown)?;
         params.check(prompt).map_err(Fault::Answered)?;
         let retrieval = Retrieval::Prompt { arguments: RawJson::of(&params.arguments), name: params.name };
@@ -186,9 +190,9 @@ impl Dispatch {
             Reference::Template { uri } => (Object::Resource(uri), "there is no such resource template"),
         };
         let nothing = || Fault::NothingToComplete(nothing.to_owned());
-        let permit = self.permit(request.caller, object).map_err(|denial| denial.or(nothing))?;
+        let permit = self.access.permit(request.caller, object).map_err(|denial| denial.or(nothing))?;
         let argument = toolyard_protocol::error::clip(&params.name, 128);
-        let catalog = self.catalog();
+        let catalog = self.catalog.current();
         let provider = match &params.reference {
             Reference::Prompt { name } => {
                 let (provider, prompt) = catalog.prompt(name).ok_or_else(nothing)?;
@@ -226,7 +230,7 @@ impl Dispatch {
         retrieval: Retrieval,
     ) -> Result<Served, Fault> {
         let served = self.retrieve_within(permit, request, provider, retrieval, Bound::NONE).await;
-        served.map_err(|missed| missed.fault(self))
+        served.map_err(|missed| missed.fault(&self.slots))
     }
 
     /// One run of a plugin within bounds. It is stopped when its time is up, when its
@@ -239,7 +243,7 @@ impl Dispatch {
         retrieval: Retrieval,
         bound: Bound,
     ) -> Result<Served, Missed> {
-        if self.closing.is_set() {
+        if self.slots.closing.is_set() {
             return Err(Missed::Over(Fault::Closing));
         }
         let stops = StopsRun { stop: Arc::new(Stop::default()), provider };
@@ -260,11 +264,7 @@ impl Dispatch {
                 stops.stop.set();
                 served
             }
-            () = request.stop.wait() => Err(Missed::Over(if self.closing.is_set() {
-                Fault::Closing
-            } else {
-                Fault::Cancelled
-            })),
+            () = request.stop.wait() => Err(Missed::Over(self.stopped())),
             time = time => Err(Missed::Late(time)),
         }
     }
@@ -279,33 +279,36 @@ impl Dispatch {
     ) -> Result<Served, Missed> {
         let rounds = match (&request.retry, about(request.caller, &retrieval)) {
             (Some(retry), Some(about)) => {
-                Some(Rounds::begin(self, about, retry.clone()).await.map_err(Missed::Over)?)
+                Some(Rounds::begin(&self.deps, about, retry.clone()).await.map_err(Missed::Over)?)
             }
             _ => None,
         };
         let work = Work::Provider(provider.clone());
-        let share = self.share(request.caller);
+        let share = self.access.share(request.caller);
         let claim = Claim { owner: share.account.clone(), work: work.clone() };
-        let mut slot = self.admission.admit(claim).map_err(Missed::Full)?;
-        let client = client(request.caller, share, request.outlet.clone(), request.progress_token.clone());
-        let mut run = Run::new(self.clone(), work, stop, client);
-        // Lists, and the search for a resource, go through every plugin: nobody is to
-        // be asked for plugins that have nothing to do with it.
-        run.asks_permission = matches!(retrieval, Retrieval::Prompt { .. });
-        run.begins_elsewhere = !here;
+        let mut slot = self.slots.admission.admit(claim).map_err(Missed::Full)?;
+        let mut client =
+            Client::of(request.caller, share, request.outlet.clone(), request.progress_token.clone());
         if request.retry.is_some() && rounds.is_none() {
             // 26M-1: with any other request a stateless client is asked nothing.
-            run.capabilities = RawJson::empty_object();
+            client.capabilities = RawJson::empty_object();
         }
-        run.rounds = rounds;
-        let run = Arc::new(run);
+        let setup = Setup {
+            // Lists, and the search for a resource, go through every plugin: nobody is to
+            // be asked for plugins that have nothing to do with it.
+            asks_permission: matches!(retrieval, Retrieval::Prompt { .. }),
+            begins_elsewhere: !here,
+            rounds,
+            ..Setup::new(work, stop, client)
+        };
+        let run = Run::new(self.deps.clone(), setup);
         let work = provider.clone().serve(retrieval, slot.room(), run.clone());
-        let over = || Missed::Over(if self.closing.is_set() { Fault::Closing } else { Fault::Cancelled });
-        match self.to_end(&run, slot, run.clone().drive(work).boxed()).await {
+        let over = || Missed::Over(self.stopped());
+        match run.to_end(slot, run.clone().drive(work).boxed()).await {
             Some(Driven::Done(RetrievalEnd::Done(retrieved))) => Ok(Served::Done(retrieved)),
             Some(Driven::Suspended) if !run.stop.is_set() => match &run.rounds {
                 Some(rounds) => {
-                    let input = rounds.outcome(self).await.map_err(Missed::Over)?;
+                    let input = rounds.outcome(&self.deps).await.map_err(Missed::Over)?;
                     Ok(Served::InputRequired(input))
                 }
                 None => Err(over()),

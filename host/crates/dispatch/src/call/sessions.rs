@@ -29,7 +29,7 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::Store`].
     pub async fn open_session(&self, new: NewSession) -> Result<Session, Fault> {
-        let id = SessionId::of(self.ids.uuid());
+        let id = SessionId::of(self.deps.ids.uuid());
         let session = Session {
             owner: new.principal.owner(Some(&id)).unwrap_or(Owner::Local),
             id,
@@ -41,7 +41,7 @@ impl Dispatch {
             created_at: Timestamp(0),
             seen_at: Timestamp(0),
         };
-        Ok(self.stores.sessions.open(session, self.settings.sessions).await?)
+        Ok(self.sessions.open(session, self.settings.sessions).await?)
     }
 
     /// The session of this id, if it is open.
@@ -49,7 +49,7 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::Store`].
     pub async fn session(&self, id: &SessionId) -> Result<Option<Session>, Fault> {
-        Ok(self.stores.sessions.session(id).await?)
+        Ok(self.sessions.session(id).await?)
     }
 
     /// Notes that a session is in use.
@@ -57,7 +57,7 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::Store`].
     pub async fn touch_session(&self, id: &SessionId) -> Result<(), Fault> {
-        Ok(self.stores.sessions.touch(id).await?)
+        Ok(self.sessions.touch(id).await?)
     }
 
     /// Stores what the client set in a session: its log level and its
@@ -66,7 +66,7 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::Store`].
     pub async fn remember_session(&self, session: &Session) -> Result<bool, Fault> {
-        Ok(self.stores.sessions.remember(session).await?)
+        Ok(self.sessions.remember(session).await?)
     }
 
     /// Ends a session. The live tasks of an anonymous client are cancelled with
@@ -75,8 +75,9 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::Store`].
     pub async fn close_session(&self, session: &Session) -> Result<bool, Fault> {
-        let closed = self.stores.sessions.close(&session.id).await?;
+        let closed = self.sessions.close(&session.id).await?;
         if closed && session.owner == Owner::Session(session.id.clone()) && self.settings.tasks {
+            self.cluster.recover_once().await?;
             self.cancel_all(session).await?;
         }
         Ok(closed)
@@ -89,11 +90,11 @@ impl Dispatch {
         let mut after = None;
         loop {
             let query = ListQuery { owner: caller.owner.clone(), after, limit: self.settings.page };
-            let page = self.stores.tasks.list(&query).await?;
+            let page = self.tasks.store.list(&query).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(toolyard_task::store::After { created_at: last.created_at, id: last.id });
             for summary in page.iter().filter(|summary| !summary.status.is_terminal()) {
-                match self.cancel_by(&caller, &summary.id.to_string(), by.clone()).await {
+                match self.tasks.cancel_by(&caller, &summary.id.to_string(), by.clone()).await {
                     // It ended meanwhile: just as well.
                     Ok(_) | Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => {}
                     Err(fault) => return Err(fault),

@@ -2,12 +2,13 @@
 //! task, and the client is asked by the answer to its request.
 
 use crate::access::caller::Caller;
-use crate::call::reply::{CallReply, Created, Handover};
+use crate::call::reply::{CallReply, Created};
 use crate::call::tools_call::{Asking, Origin, Permitted, Plain};
 use crate::observe::metrics::Measured;
 use crate::run::promote::{Course, EndOrTask};
 use crate::run::round_trip::{About, Rounds};
 use crate::slots::stop::Stop;
+use crate::task::handover::Handover;
 use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ impl Dispatch {
         }
         let CallParams { name, arguments, .. } = &call.params;
         let about = About::of(caller, "tools/call", name.clone(), arguments.clone());
-        let rounds = Rounds::begin(self, about, retry).await?;
+        let rounds = Rounds::begin(&self.deps, about, retry).await?;
         let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
         let inline_for = tool.spec().inline_for.unwrap_or(match support {
             TaskSupport::Required => Duration::ZERO,
@@ -53,40 +54,28 @@ impl Dispatch {
         let plain = self.begin_run(caller, tool, call, Some(Asking { rounds, may_be_task }))?;
         let Plain { run, slot, drive, became, cancelled, permit: _permit } = plain;
         let end = match became {
-            None => self.to_end(&run, slot, drive).await.unwrap_or(RunEnd::Stopped),
+            None => run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped),
             Some(became) => {
-                let course = Course { run: &run, became, stop: &cancelled, inline_for };
-                match self.to_end_or_task(course, slot, drive).await {
+                let course = Course { became, stop: &cancelled, inline_for };
+                match run.to_end_or_task(course, slot, drive).await {
                     EndOrTask::End(end) => end,
                     EndOrTask::Task(task) => return self.created(&task, &cancelled),
                 }
             }
         };
-        if cancelled.is_set() {
-            return Err(if self.closing.is_set() { Fault::Closing } else { Fault::Cancelled });
-        }
-        match (end, &run.rounds) {
-            (RunEnd::Result { result, .. }, _) => Ok(CallReply::Result(result)),
-            (RunEnd::Error(error), _) => Ok(CallReply::Error(error)),
-            (RunEnd::Stopped, Some(rounds)) if rounds.are_suspended() => {
-                Ok(CallReply::InputRequired(Box::pin(rounds.outcome(self)).await?))
-            }
-            (RunEnd::Stopped, _) if self.closing.is_set() => Err(Fault::Closing),
-            (RunEnd::Stopped, _) => Err(Fault::Cancelled),
-        }
+        self.reply_to(&run, end, &cancelled).await
     }
 
     /// The reply for a task of a stateless client, which learns of it in no other way.
     pub(crate) fn created(self: &Arc<Self>, task: &Task, stop: &Stop) -> Result<CallReply, Fault> {
-        let handover = Handover::of(self, task.id);
+        let handover = Handover::of(&self.tasks, task.id);
         if stop.is_set() {
             // 26S-2: it hears nothing more of its request.
             drop(handover);
             return Err(Fault::Cancelled);
         }
-        let offer = self.offer.load();
-        let immediate_response =
-            offer.tool(&task.tool).and_then(|tool| tool.spec().immediate_response.clone());
+        let tool = self.catalog.tool(&task.tool);
+        let immediate_response = tool.and_then(|tool| tool.spec().immediate_response.clone());
         Ok(CallReply::Created(Created { view: task.view(), immediate_response, handover: Some(handover) }))
     }
 }

@@ -1,7 +1,8 @@
 //! What has changed in what is on offer, for those who tell clients (TL-1, R-6,
 //! R-7, PR-5). Bursts become one notice: whoever follows looks at the latest.
 
-use crate::{Catalog, Dispatch};
+use crate::Catalog;
+use crate::catalog::LiveCatalog;
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 pub use toolyard_protocol::initialize::Offers;
@@ -74,7 +75,7 @@ fn offers(catalog: &Catalog) -> Offers {
     }
 }
 
-impl Dispatch {
+impl LiveCatalog {
     /// What plugins offer besides tools now.
     #[must_use]
     pub fn offers(&self) -> Offers {
@@ -103,12 +104,12 @@ impl Dispatch {
 
     /// A guest says that something has changed, here or in another process of this machine.
     pub fn announce(&self, change: Change) {
-        self.tell_change(&change);
+        self.node.tell_change(&change);
         self.announce_here(change);
     }
 
     /// A guest says that something has changed, wherever it is; clients of this host hear it.
-    pub(crate) fn announce_here(&self, change: Change) {
+    pub fn announce_here(&self, change: Change) {
         // Nobody may be listening, here and below.
         drop(self.feeds.announcements.send(change.clone()));
         match change {

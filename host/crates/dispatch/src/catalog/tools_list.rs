@@ -1,10 +1,11 @@
 //! `tools/list`: entries rendered once a catalog, not once a request.
 
+use crate::Fault;
 use crate::access::caller::Caller;
 use crate::access::rate_limit::ToolPace;
 use crate::access::rules::Object;
+use crate::catalog::LiveCatalog;
 use crate::observe::metrics::Measured;
-use crate::{Dispatch, Fault};
 use std::collections::HashMap;
 use std::sync::Arc;
 use toolyard_protocol::page::page;
@@ -105,7 +106,7 @@ pub(crate) fn page_of<T>(
     (page, false)
 }
 
-impl Dispatch {
+impl LiveCatalog {
     /// The parameters of this tool that HTTP clients repeat in headers (26XH-2); none
     /// of one that there is not, that the caller is not to know of, or that is refused
     /// to a client without tasks in any case, which is said first (26H-14).
@@ -120,7 +121,11 @@ impl Dispatch {
         let found = offer.entries.binary_search_by(|entry| entry.name.as_str().cmp(tool));
         let wanted =
             found.map_or_else(|_| Arc::default(), |place| offer.entries[place].param_headers.clone());
-        if wanted.is_empty() || self.shows(caller, Object::Tool(tool)) { wanted } else { Arc::default() }
+        if wanted.is_empty() || self.access.shows(caller, Object::Tool(tool)) {
+            wanted
+        } else {
+            Arc::default()
+        }
     }
 
     /// The result of `tools/list` (TL-2, N-1): what the caller may use. No tasks are offered to clients
@@ -136,18 +141,19 @@ impl Dispatch {
     ) -> Result<RawJson, Fault> {
         const SCOPE: &str = "tools";
         let after = match cursor {
-            Some(cursor) => Some(self.open_cursor(SCOPE, cursor).await?),
+            Some(cursor) => Some(self.clients.open_cursor(SCOPE, cursor).await?),
             None => None,
         };
         let offer = self.offer.load_full();
         // The name is the key, so a page goes on rightly in a newer catalog too.
         let start = after.map_or(0, |after| offer.entries.partition_point(|entry| entry.name <= after));
-        let mut visible =
-            offer.entries[start..].iter().filter(|entry| self.shows(caller, Object::Tool(&entry.name)));
+        let mut visible = offer.entries[start..]
+            .iter()
+            .filter(|entry| self.access.shows(caller, Object::Tool(&entry.name)));
         let (shown, more) =
             page_of(&mut visible, self.settings.page, |entry| entry.with_tasks.as_bytes().len());
         let next = match shown.last() {
-            Some(last) if more => Some(self.seal_cursor(SCOPE, &last.name).await?),
+            Some(last) if more => Some(self.clients.seal_cursor(SCOPE, &last.name).await?),
             _ => None,
         };
         let tasks = match whom {

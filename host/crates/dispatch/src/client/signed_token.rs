@@ -1,7 +1,8 @@
 //! Cursors: opaque, signed, bound to the list and the principal that they were
 //! given for (T-31, T-33).
 
-use crate::{Dispatch, Fault};
+use crate::Fault;
+use crate::client::Clients;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -11,17 +12,17 @@ use toolyard_task::store::StoreError;
 
 const MAC_BYTES: usize = 16;
 
-impl Dispatch {
+impl Clients {
     /// The cursor for `position` in the list that `scope` names.
     pub(crate) async fn seal_cursor(&self, scope: &str, position: &str) -> Result<String, StoreError> {
-        let keys = self.stores.keys.keys(KeyUse::Cursor).await?;
+        let keys = self.keys.keys(KeyUse::Cursor).await?;
         let key = keys.first().expect("a key store has a key for every use");
         Ok(seal(key, scope, position))
     }
 
     /// The position that a cursor stands for.
     pub(crate) async fn open_cursor(&self, scope: &str, cursor: &str) -> Result<String, Fault> {
-        let keys = self.stores.keys.keys(KeyUse::Cursor).await?;
+        let keys = self.keys.keys(KeyUse::Cursor).await?;
         open(&keys, scope, cursor).ok_or(Fault::InvalidCursor)
     }
 }

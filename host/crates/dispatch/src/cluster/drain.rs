@@ -1,7 +1,7 @@
 //! The end: let runs finish, stop those that do not, leave no task behind that
 //! claims to be running.
 
-use crate::Dispatch;
+use crate::cluster::Cluster;
 use crate::slots::registry::RunKey;
 use crate::task::commit::Changed;
 use futures_util::StreamExt as _;
@@ -50,13 +50,13 @@ impl AddAssign for Drained {
     }
 }
 
-impl Dispatch {
+impl Cluster {
     /// Takes no more calls, lets what runs go on for `grace`, then stops it. Tasks
     /// that did not end are failed with a message that says why, or handed over; tasks
     /// that wait for a slot are seen to at once.
     pub async fn drain(&self, grace: Duration, parting: Parting) -> Drained {
-        self.closing.set();
-        self.tracker.close();
+        self.slots.closing.set();
+        self.slots.tracker.close();
         let until = Instant::now() + grace;
         // The longest line keeps nobody beyond the grace.
         let by = (parting == Parting::HandOver).then_some(until);
@@ -64,10 +64,10 @@ impl Dispatch {
         loop {
             // Again and again: a call that was taken in before the end began may still
             // become a task that waits.
-            drained += self.part_with(self.runs.unstopped(true), parting, by).await;
+            drained += self.part_with(self.slots.runs.unstopped(true), parting, by).await;
             tokio::select! {
                 biased;
-                () = self.tracker.wait() => break,
+                () = self.slots.tracker.wait() => break,
                 () = tokio::time::sleep_until(until) => break,
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
@@ -75,21 +75,21 @@ impl Dispatch {
         if parting == Parting::HandOver {
             // Of these nothing is written: they have not begun, and are found by the next
             // host like those of one that died.
-            for key in self.runs.unstopped(true) {
-                self.runs.stop_key(key);
+            for key in self.slots.runs.unstopped(true) {
+                self.slots.runs.stop_key(key);
                 drained.handed_over += 1;
             }
         }
-        drained += self.part_with(self.runs.unstopped(false), parting, None).await;
-        if tokio::time::timeout(LET_GO, self.tracker.wait()).await.is_err() {
-            tracing::error!(runs = self.runs.all().len(), "guests did not let go in time");
-        } else if let (Parting::HandOver, Some(incarnation)) = (parting, self.membership.current())
-            && let Err(error) = self.stores.nodes.resign(incarnation).await
+        drained += self.part_with(self.slots.runs.unstopped(false), parting, None).await;
+        if tokio::time::timeout(LET_GO, self.slots.tracker.wait()).await.is_err() {
+            tracing::error!(runs = self.slots.runs.all().len(), "guests did not let go in time");
+        } else if let (Parting::HandOver, Some(incarnation)) = (parting, self.node.current())
+            && let Err(error) = self.node.store.resign(incarnation).await
         {
             tracing::warn!(error = &error as &dyn std::error::Error, "this host could not say that it ends");
         }
         // Who still waits for a task waits for another host.
-        self.parted.set();
+        self.slots.parted.set();
         drained
     }
 
@@ -118,24 +118,24 @@ impl Dispatch {
                 Drained { cut: 1, handed_over: 0 }
             }),
         };
-        self.runs.stop_key(key);
+        self.slots.runs.stop_key(key);
         parted
     }
 
     async fn part_with_task(&self, id: TaskId, parting: Parting) -> Result<Drained, StoreError> {
         let none = Drained::default();
-        let Some(read) = self.stores.tasks.read(id, None).await? else { return Ok(none) };
+        let Some(read) = self.tasks.store.read(id, None).await? else { return Ok(none) };
         let task = read.task;
-        let declared = self.offer.load().tool(&task.tool).map(|tool| tool.spec().durability);
+        let declared = self.catalog.tool(&task.tool).map(|tool| tool.spec().durability);
         let incarnation = task.fence.incarnation;
         // Another host has claimed it, and this one's run of it just has not been told.
-        if self.membership.current() != Some(incarnation) {
+        if self.node.current() != Some(incarnation) {
             return Ok(none);
         }
-        let (departure, why) = match (parting, recovery(&task, declared, self.settings.attempts)) {
+        let (departure, why) = match (parting, recovery(&task, declared, self.deps.settings.attempts)) {
             (Parting::HandOver, Recovery::Run) => {
                 let released = Event::Released { incarnation };
-                let released = self.change(id, &released, &By::host().because("host_stops")).await?;
+                let released = self.tasks.change(id, &released, &By::host().because("host_stops")).await?;
                 if let Changed::Done(task) = &released {
                     tracing::info!(task = %id, tool = task.tool, "task left to the next host");
                 }
@@ -147,7 +147,7 @@ impl Dispatch {
             (Parting::End(departure), Recovery::End(why)) => (departure, why),
         };
         let orphaned = Event::Orphaned { incarnation, departure, why };
-        match self.change(id, &orphaned, &By::host().because("host_stops")).await? {
+        match self.tasks.change(id, &orphaned, &By::host().because("host_stops")).await? {
             Changed::Done(task) => {
                 tracing::info!(task = %id, tool = task.tool, "task ended because the host stops");
                 Ok(Drained { cut: 1, handed_over: 0 })

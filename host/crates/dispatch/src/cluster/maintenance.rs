@@ -1,17 +1,14 @@
 //! What happens without being asked for: ttls, removal, tasks of dead hosts,
 //! changes that others made to the shared store.
 
-use crate::Dispatch;
+use crate::cluster::Cluster;
 use crate::task::commit::Changed;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
-use toolyard_task::audit::By;
 use toolyard_task::store::{Hint, StoreError};
-use toolyard_task::{Event, Incarnation, TaskId};
+use toolyard_task::{Incarnation, TaskId};
 
 const TICK: Duration = Duration::from_millis(250);
 /// Every so many ticks the shared state of hosts and sessions is looked at.
@@ -33,17 +30,17 @@ struct Beat {
     look: bool,
 }
 
-impl Dispatch {
+impl Cluster {
     /// The service that keeps time, and hears what other hosts say; runs until `stop` turns
     /// true. It touches nothing before the first request about a task, so that a process that
     /// only answers a probe leaves the data folder alone.
-    pub async fn keep_time(self: Arc<Self>, stop: watch::Receiver<bool>) {
+    pub async fn keep_time(&self, stop: watch::Receiver<bool>) {
         // Beside each other: who waits for the end of a task does not wait for timed work too.
         tokio::join!(self.beat(stop.clone()), self.hear_hints(stop.clone()), self.hear_words(stop));
     }
 
     async fn beat(&self, mut stop: watch::Receiver<bool>) {
-        let shared = self.has_neighbours();
+        let shared = self.node.is_shared;
         let mut seen = HashMap::new();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -57,7 +54,7 @@ impl Dispatch {
             }
             count = count.wrapping_add(1);
             if count.is_multiple_of(TIDY_TICKS) {
-                self.policy().paces.tidy();
+                self.access.tidy_rates();
             }
             // By the clock, as ticks are left out where one takes long; at the tick that is nearest.
             let now = Instant::now();
@@ -71,7 +68,7 @@ impl Dispatch {
     }
 
     async fn hear_hints(&self, mut stop: watch::Receiver<bool>) {
-        let mut hints = self.stores.tasks.hints();
+        let mut hints = self.tasks.store.hints();
         loop {
             let hint = tokio::select! {
                 biased;
@@ -84,10 +81,10 @@ impl Dispatch {
     }
 
     async fn hear_words(&self, mut stop: watch::Receiver<bool>) {
-        if !self.has_neighbours() {
+        if !self.node.is_shared {
             return;
         }
-        let mut words = self.stores.gossip.hear();
+        let mut words = self.node.gossip.hear();
         loop {
             let word = tokio::select! {
                 biased;
@@ -101,32 +98,33 @@ impl Dispatch {
 
     async fn tick(&self, beat: &Beat, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
         let Beat { slow, shared, look } = *beat;
-        self.settle_refusals();
+        self.access.settle_refusals();
         if look {
-            self.tell_use();
-            self.admission.forget_silent();
+            self.node.tell_use();
+            self.slots.admission.forget_silent();
             self.wake_what_changed(seen).await?;
         }
         if self.recovered.get().is_none() {
-            if !look {
+            // Others count on this host, whether anybody asks it for anything or not; and a call
+            // that became a task while it ran has waited for nothing.
+            if !look && self.node.current().is_none() {
                 return Ok(());
             }
-            // Others count on this host, whether anybody asks it for anything or not.
             self.recover_once().await?;
         }
-        let due = self.stores.tasks.due(DUE_AT_ONCE).await?;
+        let due = self.tasks.store.due(DUE_AT_ONCE).await?;
         let mut over = Vec::new();
         for id in due {
-            match self.expire(id).await? {
+            match self.tasks.expire(id).await? {
                 Changed::Done(_) => {}
                 Changed::Refused(..) | Changed::Gone => over.push(id),
             }
         }
         if !over.is_empty() {
-            self.stores.tasks.remove(&over).await?;
+            self.tasks.store.remove(&over).await?;
         }
-        self.tidy_kept().await?;
-        let published = self.published.swap(false, Ordering::Relaxed);
+        self.tasks.tidy_kept().await?;
+        let published = self.catalog.take_published();
         if shared {
             self.tell_components(published).await?;
         }
@@ -140,39 +138,29 @@ impl Dispatch {
             self.help_others().await?;
         }
         if slow {
-            self.stores.sessions.sweep(self.settings.session_idle_ms).await?;
+            self.sessions.sweep(self.deps.settings.session_idle_ms).await?;
         }
         Ok(())
     }
 
-    /// Ends a task whose ttl has passed, and stops its guest.
-    pub(crate) async fn expire(&self, id: TaskId) -> Result<Changed, StoreError> {
-        let changed = self.change(id, &Event::Expired, &By::host()).await?;
-        if let Changed::Done(task) = &changed {
-            self.runs.stop(id);
-            tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
-        }
-        Ok(changed)
-    }
-
     /// Another process, or another host, changed something.
     async fn on_hint(&self, hint: Hint) -> Result<(), StoreError> {
-        let Some(me) = self.membership.current() else {
-            self.waiters.wake_all();
+        let Some(me) = self.node.current() else {
+            self.tasks.waiters.wake_all();
             return Ok(());
         };
         match hint {
             Hint::Task(id) => {
-                self.waiters.wake(id);
+                self.tasks.waiters.wake(id);
                 // A run whose record is only being written is not to be found under this host.
-                let running = if self.runs.is_stored(id) { vec![id] } else { Vec::new() };
+                let running = if self.slots.runs.is_stored(id) { vec![id] } else { Vec::new() };
                 self.stop_unless_held(&running, me).await
             }
             Hint::Anything => {
-                self.waiters.wake_all();
+                self.tasks.waiters.wake_all();
                 // Taken before the store is asked: what is stored later is not
                 // among the answers and must not be stopped for it.
-                let running = self.runs.stored_tasks();
+                let running = self.slots.runs.stored_tasks();
                 self.stop_unless_held(&running, me).await
             }
         }
@@ -180,16 +168,16 @@ impl Dispatch {
 
     /// Wakes those who wait for tasks that are not as they were at the last look.
     async fn wake_what_changed(&self, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
-        let waited = self.waiters.ids();
+        let waited = self.tasks.waiters.ids();
         if waited.is_empty() {
             seen.clear();
             return Ok(());
         }
-        let found: HashMap<TaskId, u64> = self.stores.tasks.versions(&waited).await?.into_iter().collect();
+        let found: HashMap<TaskId, u64> = self.tasks.store.versions(&waited).await?.into_iter().collect();
         for id in
             waited.into_iter().filter(|id| found.get(id).is_none_or(|version| seen.get(id) != Some(version)))
         {
-            self.waiters.wake(id);
+            self.tasks.waiters.wake(id);
         }
         *seen = found;
         Ok(())
@@ -201,7 +189,7 @@ impl Dispatch {
         if running.is_empty() {
             return Ok(());
         }
-        let held = self.stores.tasks.held_by(me).await?;
+        let held = self.tasks.store.held_by(me).await?;
         self.stop_others(running, &held).await
     }
 
@@ -209,11 +197,11 @@ impl Dispatch {
     pub(crate) async fn stop_others(&self, running: &[TaskId], held: &[TaskId]) -> Result<(), StoreError> {
         let held: HashSet<&TaskId> = held.iter().collect();
         for id in running.iter().filter(|id| !held.contains(id)) {
-            if let Some(read) = self.stores.tasks.read(*id, None).await? {
-                self.desk.settle(&read.task);
-                self.runs.tell_status(&read.task);
+            if let Some(read) = self.tasks.store.read(*id, None).await? {
+                self.tasks.desk.settle(&read.task);
+                self.slots.runs.tell_status(&read.task);
             }
-            self.runs.stop(*id);
+            self.slots.runs.stop(*id);
         }
         Ok(())
     }

@@ -2,46 +2,30 @@
 //! ended with a word about what may have happened. Tasks of a host that lives are
 //! never touched.
 
-use crate::Dispatch;
-use crate::access::principal::{Principal, Subject};
-use crate::call::tools_call::Place;
-use crate::client::client_channel::{Line, NoOutlet, Notice, Outlet, Place as LinePlace};
+use crate::client::client_lookup::Reached;
+use crate::cluster::Cluster;
 use crate::observe::metrics::Measured;
-use crate::run::run::{Client, Run};
+use crate::run::client::Client;
+use crate::run::run::Run;
+use crate::run::setup::Setup;
+use crate::run::task_run::Turn;
 use crate::slots::admission::Claim;
-use crate::slots::registry::Runs;
-use crate::slots::stop::Stop;
 use crate::slots::work::Work;
 use crate::task::commit::Changed;
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use toolyard_task::audit::{By, name_of};
 use toolyard_task::recovery::{Departure, NotRerun, Recovery, recovery};
 use toolyard_task::store::StoreError;
-use toolyard_task::tool::{Checked, Share};
-use toolyard_task::{Event, Incarnation, Owner, SessionDigest, SessionId, Task, TaskId};
+use toolyard_task::tool::Checked;
+use toolyard_task::{Event, Incarnation, Owner, Task, TaskId};
 
 /// Tasks that are seen to at once, so that they share commits.
 const AT_ONCE: usize = 64;
 /// The longest time before a task is run again.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
-
-/// The way to clients whose requests are over: those of tasks that are run by another
-/// host than the one which took their calls.
-pub trait Reach: Send + Sync + 'static {
-    /// Where notices go for the client of a task, and where it is asked.
-    fn outlet(&self, session: Option<&SessionId>) -> Arc<dyn Outlet>;
-
-    /// The session of this digest, if its client has a stream open here that may carry what
-    /// belongs to the task.
-    fn listening(&self, session: &SessionDigest, task: Option<TaskId>) -> Option<SessionId> {
-        let _ = (session, task);
-        None
-    }
-}
 
 /// What was done about one task.
 pub(crate) enum Seen {
@@ -55,7 +39,7 @@ pub(crate) enum Seen {
     Unadopted,
 }
 
-impl Dispatch {
+impl Cluster {
     /// Sees to the tasks of dead hosts before the first request about a task is
     /// answered.
     pub(crate) async fn recover_once(&self) -> Result<(), StoreError> {
@@ -86,13 +70,13 @@ impl Dispatch {
 
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
         let mut unadopted = false;
-        for dead in self.stores.nodes.dead().await? {
-            if self.membership.current() == Some(dead) {
+        for dead in self.node.store.dead().await? {
+            if self.node.current() == Some(dead) {
                 // The others know it before this host does. What it takes over from itself,
                 // it takes over as another one, or two of its runs would have one fence.
-                self.fence_off(dead);
+                self.node.fence_off(dead);
             }
-            let orphans = self.stores.tasks.held_by(dead).await?;
+            let orphans = self.tasks.store.held_by(dead).await?;
             let seeing = futures_util::stream::iter(orphans).map(|id| self.see_to(id, dead, Departure::Died));
             let (mut ended, mut claimed, mut left) = (0_usize, 0_usize, 0_usize);
             let mut seen = seeing.buffered(AT_ONCE);
@@ -105,7 +89,7 @@ impl Dispatch {
                 }
             }
             if left == 0 {
-                self.stores.nodes.forget(dead).await?;
+                self.node.store.forget(dead).await?;
             }
             if left == 0 || ended + claimed > 0 {
                 tracing::info!(incarnation = %dead, claimed, ended, left, "tasks of a host that stopped were seen to");
@@ -119,14 +103,14 @@ impl Dispatch {
     /// that it had failed, and had written all the same, a task may be run by nobody, and
     /// a run may have no task any more.
     pub(crate) async fn see_to_strays(&self) -> Result<(), StoreError> {
-        let Some(me) = self.membership.current() else { return Ok(()) };
+        let Some(me) = self.node.current() else { return Ok(()) };
         // Taken before the store is asked: what is stored later is not among the answers.
-        let running = self.runs.stored_tasks();
-        let held = self.stores.tasks.held_by(me).await?;
+        let running = self.slots.runs.stored_tasks();
+        let held = self.tasks.store.held_by(me).await?;
         self.stop_others(&running, &held).await?;
         // Looked at after the store was asked: a run is registered before its record is
         // written, and forgotten after its end is.
-        for id in held.into_iter().filter(|id| !self.runs.has(*id)) {
+        for id in held.into_iter().filter(|id| !self.slots.runs.has(*id)) {
             // A task that ended since the store was asked is left as it is.
             if let Seen::Ended | Seen::Claimed = self.see_to(id, me, Departure::LostSight).await? {
                 tracing::warn!(task = %id, "a task was on record as this host's and did not run; this host has seen to it");
@@ -137,24 +121,26 @@ impl Dispatch {
 
     /// Sees to one task of a host that does not run it.
     async fn see_to(&self, id: TaskId, dead: Incarnation, departure: Departure) -> Result<Seen, StoreError> {
-        let Some(read) = self.stores.tasks.read(id, None).await? else { return Ok(Seen::Left) };
+        let Some(read) = self.tasks.store.read(id, None).await? else { return Ok(Seen::Left) };
         let task = read.task;
         if !task.is_live() || task.fence.incarnation != dead {
             return Ok(Seen::Left);
         }
-        let tool = self.offer.load().tool(&task.tool);
+        let tool = self.catalog.tool(&task.tool);
         let declared = tool.as_ref().map(|tool| tool.spec().durability);
-        let why = match recovery(&task, declared, self.settings.attempts) {
+        let why = match recovery(&task, declared, self.deps.settings.attempts) {
             Recovery::End(why) => why,
             // What is on record stays as it was; a host takes it over.
-            Recovery::Run if !self.settings.adopts && tool.is_some() => return Ok(Seen::Unadopted),
-            Recovery::Run if !self.settings.adopts || self.closing.is_set() => return Ok(Seen::Left),
+            Recovery::Run if !self.deps.settings.adopts && tool.is_some() => return Ok(Seen::Unadopted),
+            Recovery::Run if !self.deps.settings.adopts || self.slots.closing.is_set() => {
+                return Ok(Seen::Left);
+            }
             Recovery::Run => match tool {
                 None => return self.wait_for_tool(&task).await,
                 Some(tool) => match misfit(&task, &tool) {
                     Some(what) => NotRerun::Misfit(what),
                     None => {
-                        let by = self.registered().await?;
+                        let by = self.node.registered().await?;
                         let (from, digest) = (task.fence.incarnation, tool.spec().digest.clone());
                         return self.adopt(task, tool, Event::Claimed { from, by, digest }, by).await;
                     }
@@ -162,7 +148,7 @@ impl Dispatch {
             },
         };
         let orphaned = Event::Orphaned { incarnation: dead, departure, why };
-        match self.change(id, &orphaned, &By::host().because("host_died")).await? {
+        match self.tasks.change(id, &orphaned, &By::host().because("host_died")).await? {
             Changed::Done(task) => {
                 tracing::info!(task = %id, tool = task.tool, "task ended because its host is gone");
                 Ok(Seen::Ended)
@@ -174,14 +160,14 @@ impl Dispatch {
     /// Its tool may come back, here or elsewhere, until its ttl. Where another host has it,
     /// that one takes the task over.
     async fn wait_for_tool(&self, task: &Task) -> Result<Seen, StoreError> {
-        let hosts = self.stores.nodes.living().await?;
+        let hosts = self.node.store.living().await?;
         if hosts.iter().any(|host| host.components.contains(&task.digest)) {
             return Ok(Seen::Left);
         }
         let message = format!("Waiting for the tool `{}`, which is not loaded now.", task.tool);
         if task.status_message.as_ref() != Some(&message) {
             let said = Event::Said { fence: task.fence, message };
-            self.change(task.id, &said, &By::host()).await?;
+            self.tasks.change(task.id, &said, &By::host()).await?;
         }
         Ok(Seen::Left)
     }
@@ -194,75 +180,47 @@ impl Dispatch {
         taking: Event,
         by: Incarnation,
     ) -> Result<Seen, StoreError> {
-        let Some(this) = self.this.upgrade() else { return Ok(Seen::Left) };
         let work = Work::Tool(tool.clone());
-        let share = self.share_of(&task.owner);
+        let share = self.access.share_of(&task.owner);
         let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let name = name_of(&task.owner);
         let client = Client {
-            outlet: Arc::new(Reached { dispatch: self.this.clone(), session: task.session.clone() }),
+            outlet: Arc::new(Reached { clients: self.clients.clone(), session: task.session.clone() }),
             share,
             session: task.session.clone(),
             owner: Some(task.owner.clone()).filter(|owner| *owner != Owner::Anyone),
             by: By::client(),
-            name: name_of(&task.owner),
             capabilities: task.client_capabilities.clone(),
             progress_token: task.progress_token.clone(),
+            name: name.clone(),
         };
-        let mut run = Run::new(this.clone(), work, Arc::new(Stop::default()), client);
-        (run.trace, run.recording) = self.trace(None, &tool);
-        run.is_checked = checked(&task, &tool) == Checked::Fits;
-        let run = Arc::new(run);
+        let setup = Setup {
+            is_checked: checked(&task, &tool) == Checked::Fits,
+            ..Setup::new(work, Arc::default(), client)
+        };
+        let run = Run::new(self.deps.clone(), setup);
         // Registered before it is claimed, so that a cancel which finds the record finds
         // the run as well.
-        let guard = Runs::register(&this, Some(task.id), run.registration(), true);
-        let taken = self.change(task.id, &taking, &By::host().because("host_died")).await?;
+        let guard = self.slots.register(Some(task.id), run.registration(), true);
+        let taken = self.tasks.change(task.id, &taking, &By::host().because("host_died")).await?;
         let Changed::Done(task) = taken else { return Ok(Seen::Left) };
-        run.is_task(&task);
-        guard.stored(by);
-        self.metrics.task_claimed();
+        run.set_task(&task);
+        guard.stored(|| self.node.current() == Some(by));
+        self.observers.metrics.task_claimed();
         let pause = self.back_off(task.fence.attempt);
         tracing::info!(task = %task.id, tool = task.tool, attempt = task.fence.attempt, ?pause, "task taken over from another host");
-        self.tracker.spawn_on(
-            async move {
-                this.run_task(task, tool, run, Place::After(pause, claim), &guard).await;
-                drop(guard);
-            },
-            &self.guests,
-        );
+        self.deps.spawn_task(task, tool, run, Turn::After(pause, claim), guard);
         Ok(Seen::Claimed)
     }
 
     /// How long a task waits before it is run again; doubled with each attempt, since
     /// what it does may be what ends its hosts.
     fn back_off(&self, attempt: u32) -> Duration {
-        let first = Duration::from_millis(self.settings.rerun_after_ms);
+        let first = Duration::from_millis(self.deps.settings.rerun_after_ms);
         match attempt.checked_sub(2) {
             None => Duration::ZERO,
             Some(doublings) => first.saturating_mul(1 << doublings.min(16)).min(LONGEST_BACK_OFF),
         }
-    }
-
-    /// On whose account the runs of this owner's tasks compute.
-    fn share_of(&self, owner: &Owner) -> Share {
-        let principal = match owner {
-            Owner::Local => Principal::Local,
-            Owner::Session(_) | Owner::Anyone => Principal::Anonymous,
-            Owner::Subject { issuer, subject } => Principal::Subject(Subject {
-                issuer: issuer.clone(),
-                subject: subject.clone(),
-                client: None,
-                scopes: BTreeSet::new(),
-                claims: serde_json::Value::Null,
-                expires_at: None,
-            }),
-        };
-        Share { account: owner.key().into(), weight: self.policy().weights.of(&principal) }
-    }
-
-    /// Tells where clients are reached whose requests are over. The first word counts.
-    pub fn reach_by(&self, reach: Arc<dyn Reach>) {
-        // Whoever comes second serves nobody that the first does not.
-        drop(self.reach.set(reach));
     }
 }
 
@@ -277,35 +235,4 @@ fn misfit(task: &Task, tool: &Measured) -> Option<String> {
 
 fn checked(task: &Task, tool: &Measured) -> Checked {
     if tool.spec().digest == task.digest { Checked::Fits } else { tool.check(&task.arguments) }
-}
-
-/// The client of a task that was taken over, wherever it is by then.
-struct Reached {
-    dispatch: Weak<Dispatch>,
-    session: Option<SessionId>,
-}
-
-impl Reached {
-    fn outlet(&self) -> Arc<dyn Outlet> {
-        let dispatch = self.dispatch.upgrade();
-        let reach = dispatch.as_ref().and_then(|dispatch| dispatch.reach.get());
-        reach.map_or_else(
-            || Arc::new(NoOutlet) as Arc<dyn Outlet>,
-            |reach| reach.outlet(self.session.as_ref()),
-        )
-    }
-}
-
-impl Outlet for Reached {
-    fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        self.outlet().notify(task, notice);
-    }
-
-    fn line(&self, task: Option<TaskId>, place: LinePlace) -> Option<Arc<dyn Line>> {
-        self.outlet().line(task, place)
-    }
-
-    fn release(&self, retry: Duration) {
-        self.outlet().release(retry);
-    }
 }

@@ -4,27 +4,25 @@
 //!
 //! All of it may be lost. What must be true stands in the store.
 
+use crate::Subject;
 use crate::access::principal::Principal;
 use crate::access::rate_limit::{Operation, RateKey};
 use crate::client::client_channel::Notice;
-use crate::{Dispatch, Subject};
+use crate::node::Node;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use toolyard_task::gossip::LONGEST;
 use toolyard_task::tool::Change;
-use toolyard_task::wire::{LogLevel, Progress, RawJson};
+use toolyard_task::wire::RawJson;
 use toolyard_task::{SessionDigest, SessionId, TaskId};
-
-/// Principals whose use is told of, at once; of more it is not told.
-const MOST: usize = 10_000;
 
 /// A word to the other hosts. Tagged from outside, here and below: JSON as it came cannot be
 /// read out of anything else.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+pub(crate) enum Word {
     /// A notice for the client of a session, which listens on another host, perhaps.
     Notice { session: SessionDigest, task: Option<TaskId>, notice: Passed },
     /// A guest says that something has changed.
@@ -39,7 +37,7 @@ enum Word {
 /// A notice, as it is passed on.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Passed {
+pub(crate) enum Passed {
     Progress {
         token: RawJson,
         progress: f64,
@@ -60,7 +58,7 @@ enum Passed {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
+pub(crate) enum Said {
     Tools,
     Prompts,
     Resources,
@@ -70,36 +68,17 @@ enum Said {
 /// Whose operations are counted together.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Who {
+pub(crate) enum Who {
     Local,
     Peer(IpAddr),
     Subject(String, String),
 }
 
-/// What was used here of the rates since the others were told.
-#[derive(Default)]
-pub(crate) struct Used(Mutex<HashMap<(RateKey, Operation), u32>>);
-
-impl Used {
-    pub fn count(&self, who: &RateKey, operation: Operation) {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = used.get_mut(&(who.clone(), operation)) {
-            *count += 1;
-        } else if used.len() < MOST {
-            used.insert((who.clone(), operation), 1);
-        }
-    }
-
-    fn take(&self) -> HashMap<(RateKey, Operation), u32> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Dispatch {
+impl Node {
     /// Passes a notice on to the host where its client listens. Says nothing where there is
     /// no other host.
     pub fn pass_on(&self, session: &SessionId, task: Option<TaskId>, notice: &Notice) {
-        if !self.has_neighbours() {
+        if !self.is_shared {
             return;
         }
         let notice = match notice {
@@ -122,7 +101,7 @@ impl Dispatch {
 
     /// Tells the others what a guest here says has changed.
     pub(crate) fn tell_change(&self, change: &Change) {
-        if self.has_neighbours() {
+        if self.is_shared {
             let what = match change {
                 Change::Tools => Said::Tools,
                 Change::Prompts => Said::Prompts,
@@ -135,7 +114,7 @@ impl Dispatch {
 
     /// Tells the others what was used here since the last time, and what runs.
     pub(crate) fn tell_use(&self) {
-        let used = self.used.take().into_iter().filter_map(|((who, operation), count)| {
+        let used = self.access.used.take().into_iter().filter_map(|((who, operation), count)| {
             let who = match who {
                 RateKey::Local => Who::Local,
                 RateKey::Peer(address) => Who::Peer(address),
@@ -151,7 +130,7 @@ impl Dispatch {
             Some((who, operation, count))
         });
         self.tell_all(used.collect(), |by| Word::Used { by });
-        if let Some((round, running)) = self.admission.round() {
+        if let Some((round, running)) = self.slots.admission.round() {
             let host = self.number;
             // Nobody runs anything any more: that is told as well.
             if running.is_empty() {
@@ -182,58 +161,9 @@ impl Dispatch {
 
     fn tell(&self, word: &Word) {
         match serde_json::to_string(word) {
-            Ok(word) => self.stores.gossip.tell(word),
+            Ok(word) => self.gossip.tell(word),
             Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "a word is no JSON"),
         }
-    }
-
-    /// Another host tells something.
-    pub(crate) async fn on_word(&self, word: &str) {
-        match serde_json::from_str(word) {
-            Ok(Word::Notice { session, task, notice }) => self.deliver(&session, task, notice).await,
-            Ok(Word::Changed { what }) => self.announce_here(match what {
-                Said::Tools => Change::Tools,
-                Said::Prompts => Change::Prompts,
-                Said::Resources => Change::Resources,
-                Said::Resource(uri) => Change::Resource(uri),
-            }),
-            Ok(Word::Used { by }) => {
-                let policy = self.policy();
-                for (who, operation, count) in by {
-                    policy.paces.spend(&who.into(), operation, count);
-                }
-            }
-            Ok(Word::Running { host, round, of }) => self.admission.runs_elsewhere(host, round, of),
-            // Of another release, most likely.
-            Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "a word is not understood")
-            }
-        }
-    }
-
-    async fn deliver(&self, session: &SessionDigest, task: Option<TaskId>, notice: Passed) {
-        let Some(reach) = self.reach.get() else { return };
-        let Some(session) = reach.listening(session, task) else { return };
-        let notice = match notice {
-            Passed::Progress { token, progress, total, message } => {
-                Notice::Progress { token, progress: Progress { progress, total, message } }
-            }
-            Passed::Log { level, logger, data } => {
-                let Some(level) = LogLevel::parse(&level) else { return };
-                Notice::Log { level, logger, data }
-            }
-            Passed::Status => {
-                let Some(id) = task else { return };
-                let Ok(Some(read)) = self.stores.tasks.read(id, None).await else { return };
-                // A word names the session; the record says whose it is.
-                if read.task.session.as_ref() != Some(&session) {
-                    return;
-                }
-                Notice::Status(read.task.view())
-            }
-            Passed::ElicitationComplete { elicitation_id } => Notice::ElicitationComplete { elicitation_id },
-        };
-        reach.outlet(Some(&session)).notify(task, notice);
     }
 }
 

@@ -6,10 +6,10 @@
 //! stopped, and whoever comes next gets another incarnation. What it left is seen to
 //! like what any dead host left.
 
-use crate::Dispatch;
+use crate::node::Node;
 use crate::slots::registry::RunKey;
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
@@ -98,15 +98,14 @@ impl Membership {
     }
 }
 
-impl Dispatch {
-    /// This process as a host that holds tasks: registered at the first task, after the
-    /// tasks of dead hosts were seen to.
-    pub(crate) async fn incarnation(&self) -> Result<Incarnation, StoreError> {
-        self.recover_once().await?;
-        self.registered().await
+impl Node {
+    /// The incarnation, as long as it holds.
+    pub fn current(&self) -> Option<Incarnation> {
+        self.membership.current()
     }
 
-    /// The same, without a look at dead hosts.
+    /// This process as a host that holds tasks. Whoever wants it for a new task has seen to
+    /// the tasks of dead hosts before.
     pub(crate) async fn registered(&self) -> Result<Incarnation, StoreError> {
         let membership = &self.membership;
         if let Some(incarnation) = membership.current() {
@@ -123,10 +122,10 @@ impl Dispatch {
         let standing = *membership.lock();
         if let Standing::Lost(former) = standing {
             // The store may still take it for alive, and its tasks are run by nobody.
-            self.stores.nodes.resign(former).await?;
+            self.store.resign(former).await?;
         }
         let asked = Instant::now();
-        let Registration { incarnation, tenure } = self.stores.nodes.register().await?;
+        let Registration { incarnation, tenure } = self.store.register().await?;
         *membership.lock() = Standing::Holds(Held::of(incarnation, tenure, asked));
         membership.registered.notify_one();
         tracing::info!(%incarnation, ?tenure, "this host holds tasks from now on");
@@ -136,7 +135,7 @@ impl Dispatch {
     /// The service that keeps this host alive to the others; runs until `stop` turns
     /// true. Apart from the service that keeps time, since that one may wait for the
     /// store.
-    pub async fn keep_lease(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    pub async fn keep_lease(&self, mut stop: watch::Receiver<bool>) {
         loop {
             let due = self.membership.held().map(|held| match held.until {
                 Some(until) => held.renew_at.min(until),
@@ -164,7 +163,7 @@ impl Dispatch {
         }
         let answer = tokio::select! {
             biased;
-            answer = self.stores.nodes.renew(held.incarnation) => answer,
+            answer = self.store.renew(held.incarnation) => answer,
             () = until(held.until) => return self.fence_off(held.incarnation),
         };
         let renewed = match answer {
@@ -199,9 +198,9 @@ impl Dispatch {
                 Standing::Holds(_) | Standing::Unknown | Standing::Lost(_) => return,
             }
         }
-        let runs = self.runs.all();
+        let runs = self.slots.runs.all();
         let tasks = runs.iter().filter(|(key, _)| matches!(key, RunKey::Task(_)));
-        let stopped = tasks.map(|(key, _)| self.runs.stop_key(*key)).count();
+        let stopped = tasks.map(|(key, _)| self.slots.runs.stop_key(*key)).count();
         tracing::error!(
             %incarnation, stopped,
             "this host has lost its hold on its tasks: it was not heard of in time, or somebody removed what tells \

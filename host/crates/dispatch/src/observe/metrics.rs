@@ -5,7 +5,7 @@
 //! published, so that a call itself only adds to numbers that it holds.
 
 use crate::observe::call_end::CallEnd;
-use crate::{Catalog, Dispatch, Outcome};
+use crate::{Catalog, Outcome};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -16,8 +16,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
 use toolyard_task::Tool;
 use toolyard_task::tool::Spent;
 
@@ -192,7 +192,7 @@ impl Metrics {
         self.denied.get_or_create(&[(BY, if scope_helps { SCOPE } else { RULE })]).inc();
     }
 
-    fn register(&self, registry: &mut Registry) {
+    pub fn register(&self, registry: &mut Registry) {
         for by in [RULE, SCOPE] {
             drop(self.denied.get_or_create(&[(BY, by)]));
         }
@@ -260,36 +260,43 @@ const fn ending(outcome: &Outcome) -> &'static str {
     }
 }
 
-impl Dispatch {
-    /// Registers what is counted here. What stands rather than grows, such as how
-    /// many tasks wait, is looked up when it is asked for.
-    pub fn register_metrics(self: &Arc<Self>, registry: &mut Registry) {
-        self.metrics.register(registry);
-        registry.register_collector(Box::new(Standing(Arc::downgrade(self))));
+/// How things stand at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    /// Live tasks of this host, by what they do: they wait for a slot, run, or wait for
+    /// their clients' answers.
+    pub waiting: usize,
+    pub working: usize,
+    pub asking: usize,
+    /// Runs of guests that hold a slot.
+    pub runs: u32,
+    /// Questions that are out with clients.
+    pub questions: usize,
+}
+
+/// Looks up how things stand when it is asked for. None once there is nothing to look at.
+pub(crate) struct StandingCollector<F>(pub F);
+
+impl<F> std::fmt::Debug for StandingCollector<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StandingCollector")
     }
 }
 
-/// What can be seen of a dispatcher at any moment.
-#[derive(Debug)]
-struct Standing(Weak<Dispatch>);
-
-impl Collector for Standing {
+impl<F: Fn() -> Option<Standing> + Send + Sync + 'static> Collector for StandingCollector<F> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let Some(dispatch) = self.0.upgrade() else { return Ok(()) };
-        let tasks = dispatch.runs.census();
+        let Some(now) = (self.0)() else { return Ok(()) };
         let help = "Live tasks of this host, by what they do.";
         let mut family = encoder.encode_descriptor("toolyard_tasks", help, None, MetricType::Gauge)?;
-        for (state, count) in
-            [("waiting", tasks.waiting), ("working", tasks.working), ("asking", tasks.asking)]
-        {
+        for (state, count) in [("waiting", now.waiting), ("working", now.working), ("asking", now.asking)] {
             number(count).encode(family.encode_family(&[(STATE, state)])?)?;
         }
         let help = "Runs of guests that hold a slot.";
         let runs = encoder.encode_descriptor("toolyard_runs", help, None, MetricType::Gauge)?;
-        number(dispatch.running() as usize).encode(runs)?;
+        number(now.runs as usize).encode(runs)?;
         let help = "Questions that are out with clients.";
         let open = encoder.encode_descriptor("toolyard_questions_open", help, None, MetricType::Gauge)?;
-        number(dispatch.desk.open() + dispatch.requests.open()).encode(open)
+        number(now.questions).encode(open)
     }
 }
 

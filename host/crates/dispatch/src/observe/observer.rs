@@ -4,14 +4,14 @@
 //! it is over (`trace.rs`), and what goes on record (`audit.rs`). Where nobody looks on,
 //! a call pays for one look at whether somebody does.
 
-use crate::access::caller::Caller;
-use crate::{Dispatch, Fault};
+use crate::Fault;
+use crate::observe::Observers;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::question::Checked;
-use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::tool::{GivenAnswer, Report};
 use toolyard_task::{RunEnd, TaskId};
@@ -106,24 +106,24 @@ struct Course {
     over: bool,
 }
 
-impl Dispatch {
+impl Observers {
     /// Has somebody look on at calls from now on. Only the first to be named counts.
     pub fn observe_by(&self, observer: Arc<dyn Observer>) {
         drop(self.gallery.observer.set(observer));
     }
 
     /// A call comes in.
-    pub(crate) fn observe(&self, caller: &Caller, params: &CallParams) -> Option<Arc<Observation>> {
+    pub fn observe(&self, caller: &dyn Display, tool: &str, arguments: &RawJson) -> Option<Arc<Observation>> {
         let observer = self.gallery.observer.get()?;
         let observation = Observation {
             observer: observer.clone(),
             number: self.gallery.calls.fetch_add(1, Ordering::Relaxed) + 1,
-            tool: toolyard_protocol::error::clip(&params.name, 128),
+            tool: toolyard_protocol::error::clip(tool, 128),
             began: Instant::now(),
             course: Mutex::default(),
         };
-        let caller = caller.principal.to_string();
-        observation.tell(CallEvent::Began { caller: &caller, arguments: &params.arguments });
+        let caller = caller.to_string();
+        observation.tell(CallEvent::Began { caller: &caller, arguments });
         Some(Arc::new(observation))
     }
 }
@@ -142,7 +142,7 @@ impl Observation {
     }
 
     /// It is this task from now on.
-    pub fn is_task(&self, task: TaskId) {
+    pub fn set_task(&self, task: TaskId) {
         self.lock().task = Some(task);
         self.tell(CallEvent::IsTask);
     }

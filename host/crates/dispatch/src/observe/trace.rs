@@ -3,7 +3,7 @@
 //! What may not live here: how a trace is written down or sent, and the clock of
 //! traces, which is finer than ours. Both are behind the port [`Traces`].
 
-use crate::Dispatch;
+use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
 use crate::observe::metrics::Measured;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -46,7 +46,7 @@ pub struct EndedCall<'a> {
     pub spent: Option<Spent>,
 }
 
-impl Dispatch {
+impl Observers {
     /// Has calls traced from now on. Only the first to be named counts.
     pub fn trace_to(&self, traces: Arc<dyn Traces>) {
         drop(self.traces.set(traces));
@@ -54,7 +54,7 @@ impl Dispatch {
 
     /// The place in a trace of a call that came with `parent`, and its record if one
     /// is kept. Where nothing is traced, guests still learn of the caller's trace.
-    pub(crate) fn trace(
+    pub fn trace(
         &self,
         parent: Option<TraceContext>,
         tool: &Arc<Measured>,
@@ -98,7 +98,7 @@ struct Course {
 
 impl Recording {
     /// The call is this task from now on.
-    pub fn is_task(&self, task: TaskId) {
+    pub fn set_task(&self, task: TaskId) {
         // It is told once.
         let _ = self.task.set(task);
     }

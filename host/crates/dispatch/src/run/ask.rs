@@ -2,13 +2,15 @@
 //! request on the call's own line; from a task it is written to the task first and
 //! goes out wherever the client can be reached.
 
-use crate::client::client_channel::{Outlet, Place};
-use crate::run::posed::{Addressee, KEYS, Posed, same};
+use crate::Fault;
+use crate::client::client_channel::Place;
+use crate::run::deps::RunDeps;
+use crate::run::posed::{KEYS, Posed, same};
 use crate::run::round_trip::Rounds;
 use crate::run::run::Run;
 use crate::task::commit::Changed;
+use crate::task::questions::Addressee;
 use crate::task::waiters::Watch;
-use crate::{Caller, Dispatch, Fault};
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -17,14 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use toolyard_protocol::question::{self, Checked, Given};
-use toolyard_protocol::response::with_related_task;
-use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_protocol::{ClientCapabilities, RawJson};
 use toolyard_task::apply::MOST_ASKED_AGAIN;
 use toolyard_task::audit::By;
 use toolyard_task::store::{Read, StoreError};
-use toolyard_task::task::{Era, Question, Sent};
+use toolyard_task::task::{Era, Question};
 use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
-use toolyard_task::wire::error::INVALID_PARAMS;
 use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
 
 /// How often it is looked whether a question that is out nowhere can go out.
@@ -38,7 +38,7 @@ const KEY_BYTES: usize = 128;
 impl Run {
     /// Asks the client all of these and waits for every answer.
     pub(crate) async fn ask_client(&self, asked: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        let client = ClientCapabilities::of(&self.capabilities);
+        let client = ClientCapabilities::of(&self.client.capabilities);
         let mut keys = HashSet::new();
         let mut posed = Vec::with_capacity(asked.len());
         for AskedQuestion { key, method, params, check } in asked {
@@ -53,7 +53,7 @@ impl Run {
             if !keys.insert(key.clone()) {
                 return Err(AskError::Invalid(format!("the key `{key}` stands for two questions")));
             }
-            let elicitation_id = self.dispatch.random_id().to_string();
+            let elicitation_id = self.deps.ids.uuid().to_string();
             let question = question::check(&method, &params, &elicitation_id)
                 .map_err(|what| AskError::Invalid(format!("the question `{key}`: {what}")))?;
             question.check_client(&client).map_err(AskError::Unsupported)?;
@@ -68,19 +68,19 @@ impl Run {
     /// Puts questions that were checked, under keys that stand for them alone, and
     /// waits for every answer.
     pub(crate) async fn put_all(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
-        if let Some(observation) = &self.observation {
+        if let Some(observation) = self.observation() {
             posed.iter().for_each(|Posed { key, question, .. }| observation.asked(key, question));
         }
         let answers = match (self.task(), &self.rounds) {
             (Some(_), _) => self.ask_in_task(posed).await?,
             (None, Some(rounds)) => self.ask_by_rounds(rounds, posed).await?,
             (None, None) => {
-                let client = ClientCapabilities::of(&self.capabilities);
+                let client = ClientCapabilities::of(&self.client.capabilities);
                 let put = |Posed { key, question, .. }| self.ask_plainly(&client, key, question);
                 join_all(posed.into_iter().map(put)).await
             }
         };
-        if let Some(observation) = &self.observation {
+        if let Some(observation) = self.observation() {
             observation.answered(&answers);
         }
         Ok(answers)
@@ -147,10 +147,10 @@ impl Run {
         key: &str,
         question: &Checked,
     ) -> Result<RawJson, AskError> {
-        let time = Duration::from_millis(self.dispatch.settings.question_ms);
+        let time = Duration::from_millis(self.deps.settings.question_ms);
         let until = Instant::now() + time;
         let as_task = question.kind.as_task(client);
-        let ttl = as_task.then_some(self.dispatch.settings.question_ms);
+        let ttl = as_task.then_some(self.deps.settings.question_ms);
         let result = self.question(key, question.kind.method(), &question.params(ttl), until).await?;
         match question::given(question.kind, as_task, &result).map_err(AskError::Refused)? {
             Given::Answer(answer) => Ok(answer),
@@ -177,13 +177,13 @@ impl Run {
             return Ok(known);
         }
         self.store_questions(id, fence, checked).await?;
-        let settle = Duration::from_millis(self.dispatch.settings.question_settle_ms);
+        let settle = Duration::from_millis(self.deps.settings.question_settle_ms);
         let mut wait = Wait {
             run: self,
             id,
             fence,
             keys,
-            watch: self.dispatch.waiters.watch(id),
+            watch: self.deps.tasks.waiters.watch(id),
             following: FuturesUnordered::new(),
             followed: HashSet::new(),
             arrived: None,
@@ -212,12 +212,12 @@ impl Run {
         fence: Fence,
         checked: Vec<(String, Checked)>,
     ) -> Result<(), AskError> {
-        let task = match self.dispatch.stores.tasks.read(id, None).await.map_err(unstored)? {
+        let task = match self.deps.tasks.store.read(id, None).await.map_err(unstored)? {
             Some(Read { task, .. }) if task.is_live() => task,
             _ => return Err(AskError::Cancelled),
         };
-        let time = Duration::from_millis(self.dispatch.settings.question_ms);
-        let deadline = self.dispatch.clock.now().plus(time.as_millis() as u64).min(task.expires_at());
+        let time = Duration::from_millis(self.deps.settings.question_ms);
+        let deadline = self.deps.clock.now().plus(time.as_millis() as u64).min(task.expires_at());
         let mut new = Vec::new();
         for (key, question) in checked {
             let asked = task.questions.iter().find(|asked| asked.key == key);
@@ -257,7 +257,7 @@ impl Run {
             return Ok(());
         }
         let asked = Event::Asked { fence, questions: new };
-        match self.dispatch.change(id, &asked, &By::host()).await.map_err(unstored)? {
+        match self.deps.tasks.change(id, &asked, &By::host()).await.map_err(unstored)? {
             Changed::Done(task) => {
                 tracing::info!(task = %id, questions = task.open_questions().count(), "task asks its client");
                 Ok(())
@@ -275,7 +275,7 @@ impl Run {
         question: Question,
         client_task: String,
     ) -> (String, Result<RawJson, AskError>) {
-        let left = question.deadline.since(self.dispatch.clock.now());
+        let left = question.deadline.since(self.deps.clock.now());
         let until = Instant::now() + Duration::from_millis(left);
         let task = question::ClientTask {
             id: client_task,
@@ -314,29 +314,29 @@ enum Step {
 impl Wait<'_> {
     /// Sees to the questions as they are, and waits for the next thing to happen.
     async fn step(&mut self) -> Result<Step, StoreError> {
-        let dispatch = &self.run.dispatch;
+        let RunDeps { tasks, clock, .. } = &*self.run.deps;
         if let Some(answered) = &self.arrived {
             // What the client's own task came to.
-            dispatch.change(self.id, answered, &By::client()).await?;
+            tasks.change(self.id, answered, &By::client()).await?;
             self.arrived = None;
         }
         let changed = self.watch.changed();
         tokio::pin!(changed);
         changed.as_mut().enable();
-        let task = match dispatch.stores.tasks.read(self.id, None).await? {
+        let task = match tasks.store.read(self.id, None).await? {
             Some(Read { task, .. }) if task.is_live() => task,
             _ => return Ok(Step::Over),
         };
         if let Some(key) = self.misfit(&task) {
             tracing::info!(task = %self.id, key, "an answer does not fit; the client is asked again");
             let again = Event::AskedAgain { fence: Some(self.fence), key };
-            dispatch.change(self.id, &again, &By::host()).await?;
+            tasks.change(self.id, &again, &By::host()).await?;
             return Ok(Step::Again);
         }
         if let Some(answers) = answers(&task, &self.keys) {
             return Ok(Step::Answered(answers));
         }
-        let now = dispatch.clock.now();
+        let now = clock.now();
         let open: Vec<&Question> =
             task.open_questions().filter(|question| self.waits_for(&question.key)).collect();
         for question in &open {
@@ -345,7 +345,7 @@ impl Wait<'_> {
                 tracing::info!(task = %self.id, key = question.key, "nobody answered in time");
                 let timed_out =
                     Event::Answered { key: question.key.clone(), answer: Err(AskError::TimedOut) };
-                dispatch.change(self.id, &timed_out, &By::host()).await?;
+                tasks.change(self.id, &timed_out, &By::host()).await?;
                 return Ok(Step::Again);
             }
             if let Some(client_task) = &question.client_task
@@ -356,13 +356,13 @@ impl Wait<'_> {
             }
         }
         let to = Addressee {
-            session: self.run.session.as_ref(),
-            capabilities: &self.run.capabilities,
-            outlet: &self.run.outlet,
+            session: self.run.client.session.as_ref(),
+            capabilities: &self.run.client.capabilities,
+            outlet: &self.run.client.outlet,
             place: std::mem::replace(&mut self.place, Place::Expected),
             patience: COMES_BACK,
         };
-        dispatch.offer_questions(&task, to).await?;
+        tasks.offer_questions(&task, to).await?;
         let left = open.iter().map(|question| question.deadline.since(now)).min().unwrap_or_default();
         tokio::select! {
             biased;
@@ -412,99 +412,4 @@ fn answers(task: &Task, keys: &[(String, Option<Arc<dyn AnswerCheck>>)]) -> Opti
 
 fn unstored(error: StoreError) -> AskError {
     AskError::Refused(Fault::Store(error).rpc())
-}
-
-impl Dispatch {
-    /// Sends those open questions of a task that are out nowhere and that this
-    /// client can be asked.
-    pub(crate) async fn offer_questions(&self, task: &Task, to: Addressee<'_>) -> Result<(), StoreError> {
-        let client = ClientCapabilities::of(to.capabilities);
-        for asked in task.open_questions().filter(|question| question.client_task.is_none()) {
-            let question = Checked { kind: asked.kind, params: asked.params.clone() };
-            if question.check_client(&client).is_err() {
-                continue;
-            }
-            let Some(line) = to.outlet.line(Some(task.id), to.place) else { return Ok(()) };
-            let Some(claim) = self.desk.claim(task.id, &asked.key, to.patience, &*line) else { continue };
-            let request_id = format!("{}.{}", task.id, self.ids.uuid().simple());
-            let sent = Sent { id: request_id.clone(), session: to.session.cloned() };
-            let sent = Event::Sent { key: asked.key.clone(), sent };
-            // Durable before it leaves, or its answer would come for a request
-            // that nobody knows.
-            if !matches!(self.change(task.id, &sent, &By::host()).await?, Changed::Done(_)) {
-                continue;
-            }
-            let left = asked.deadline.since(self.clock.now()).max(1);
-            let mut params = question.params(question.kind.as_task(&client).then_some(left));
-            if self.settings.related_task && !claim.bare {
-                params = with_related_task(&params, &task.id.to_string());
-            }
-            if line.question(&asked.key, &request_id, asked.kind.method(), &params) {
-                tracing::debug!(task = %task.id, key = asked.key, "question sent");
-                claim.delivered(request_id, line);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes in a client's response to a request of ours. What answers nothing, or
-    /// comes from a session that was not asked, is ignored.
-    ///
-    /// # Errors
-    /// [`Fault::Store`]: the answer is not written and should be given again.
-    pub async fn answered(
-        &self,
-        caller: &Caller,
-        request_id: &str,
-        response: Result<RawJson, RpcError>,
-    ) -> Result<(), Fault> {
-        let Err(response) = self.requests.answer(caller.session.as_ref(), request_id, response) else {
-            return Ok(());
-        };
-        let task = request_id.split_once('.').and_then(|(task, _)| TaskId::parse(task));
-        let Some(id) = task.filter(|_| self.settings.tasks) else {
-            tracing::debug!(request_id, "a response to no request of ours");
-            return Ok(());
-        };
-        let task = match self.visible(caller, id).await {
-            Ok(task) => task,
-            Err(Fault::UnknownTask) => return Ok(()),
-            Err(fault) => return Err(fault),
-        };
-        let Some((question, sent)) = task.question_sent_as(request_id) else { return Ok(()) };
-        if sent.session != caller.session || question.answer.is_some() || !task.is_live() {
-            tracing::debug!(task = %id, key = question.key, "a response that comes too late, or from another session");
-            return Ok(());
-        }
-        let client = ClientCapabilities::of(&caller.capabilities);
-        let answer = match response {
-            Ok(result) => match question::given(question.kind, question.kind.as_task(&client), &result) {
-                Ok(Given::Answer(answer)) => Ok(answer),
-                Ok(Given::Task(task)) => {
-                    tracing::info!(task = %id, key = question.key, client_task = task.id, "the client runs a question as a task");
-                    self.desk.answered(id, &question.key, request_id);
-                    let key = question.key.clone();
-                    let entrusted = Event::Entrusted { key, client_task: task.id };
-                    self.change(id, &entrusted, &caller.by()).await?;
-                    return Ok(());
-                }
-                Err(error) => Err(AskError::Refused(error)),
-            },
-            Err(error) if is_mistaken(&error, id) && self.desk.without_task(id, &question.key) => {
-                self.waiters.wake(id);
-                return Ok(());
-            }
-            Err(error) => Err(AskError::Refused(error)),
-        };
-        self.desk.answered(id, &question.key, request_id);
-        let answered = Event::Answered { key: question.key.clone(), answer };
-        self.change(id, &answered, &caller.by()).await?;
-        Ok(())
-    }
-}
-
-/// IR-9: a client that runs tasks itself may take the task that a question names
-/// for one of its own, and say that it does not know it.
-fn is_mistaken(error: &RpcError, task: TaskId) -> bool {
-    error.code == INVALID_PARAMS && error.message.contains(&task.to_string())
 }

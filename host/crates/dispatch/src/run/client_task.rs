@@ -3,6 +3,7 @@
 
 use crate::client::client_channel::Place;
 use crate::client::pending_requests::{Asked, Response};
+use crate::run::client::Client;
 use crate::run::run::Run;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -51,10 +52,10 @@ impl Run {
     ) -> Option<Response> {
         let task = self.task().map(|(id, _)| id);
         loop {
-            if let Some(line) = self.outlet.line(task, Place::Anywhere) {
-                let id = self.dispatch.random_id().simple().to_string();
+            if let Some(line) = self.client.outlet.line(task, Place::Anywhere) {
+                let id = self.deps.ids.uuid().simple().to_string();
                 let asked = Asked { id: id.clone(), task, line: line.clone() };
-                let (pending, told) = self.dispatch.requests.expect(asked, self.session.clone());
+                let (pending, told) = self.deps.clients.requests.expect(asked, self.client.session.clone());
                 let sent = match key {
                     Some(key) => line.question(key, &id, method, params),
                     None => line.request(&id, method, params),
@@ -142,14 +143,14 @@ struct Entrusted<'a> {
 
 impl Drop for Entrusted<'_> {
     fn drop(&mut self) {
-        let Run { dispatch, outlet, capabilities, .. } = self.run;
+        let Run { deps, client: Client { outlet, capabilities, .. }, .. } = self.run;
         let task = self.run.task();
         if self.over || !ClientCapabilities::of(capabilities).cancels_tasks {
             return;
         }
         // Nobody waits for the response: whatever it is, we are through with it.
         if let Some(line) = outlet.line(task.map(|(id, _)| id), Place::Anywhere) {
-            let id = dispatch.random_id().simple().to_string();
+            let id = deps.ids.uuid().simple().to_string();
             let params = RawJson::of(&serde_json::json!({"taskId": self.id}));
             line.request(&id, "tasks/cancel", &params);
             tracing::debug!(client_task = self.id, "the client was told to cancel its task");

@@ -82,16 +82,16 @@ impl Run {
 
     /// What the caller said of this once and for all.
     async fn standing(&self, wanted: &Wanted) -> Result<Option<Verdict>, StoreError> {
-        let Some(owner) = &self.owner else { return Ok(None) };
+        let Some(owner) = &self.client.owner else { return Ok(None) };
         let (plugin, digest) = self.work.component();
-        let grant = self.dispatch.stores.grants.standing(owner, plugin, digest, wanted).await?;
+        let grant = self.deps.access.grants.standing(owner, plugin, digest, wanted).await?;
         Ok(grant.map(|grant| grant.verdict))
     }
 
     /// Whether it was allowed for the whole task, be it to an earlier run of it: the
     /// answer stands in the task as long as there is a task.
     async fn said_for_task(&self, id: TaskId, wanted: &Wanted) -> Result<bool, StoreError> {
-        let Some(read) = self.dispatch.stores.tasks.read(id, None).await? else { return Ok(false) };
+        let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(false) };
         let name = self.question_name(wanted);
         let mut questions = read.task.questions.iter().filter(|question| question.key.starts_with(&name));
         let for_task = |answer: &RawJson| Decision::read(answer, &Offered::ALL) == Some(Decision::Task);
@@ -118,10 +118,10 @@ impl Run {
     async fn ask_permission(&self, open: Vec<Wanted>) -> Result<(), NotPermitted> {
         let fail = |wanted: &Wanted, why| Err(NotPermitted { wanted: wanted.clone(), why });
         let first = &open[0];
-        if !self.asks_permission {
+        if !self.permissions.asks {
             return fail(first, WhyNot::NotHere);
         }
-        let client = ClientCapabilities::of(&self.capabilities);
+        let client = ClientCapabilities::of(&self.client.capabilities);
         let most = self.work.bounds().permissions;
         let attempt = self.task().map_or(1, |(_, fence)| fence.attempt);
         let mut questions = Vec::with_capacity(open.len());
@@ -129,7 +129,7 @@ impl Run {
         for wanted in &open {
             let offered = Offered {
                 for_task: self.task().is_some() || matches!(wanted, Wanted::Host { .. }),
-                for_ever: self.owner.is_some(),
+                for_ever: self.client.owner.is_some(),
             };
             let question = form::question(self, wanted, &offered);
             if let Err(lacks) = question.check_client(&client) {
@@ -215,13 +215,13 @@ impl Run {
     /// Keeps what was said for ever. If that fails, it was still said for this run,
     /// and the person is asked again another time.
     async fn keep(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) -> bool {
-        let Some(owner) = self.owner.clone() else { return false };
+        let Some(owner) = self.client.owner.clone() else { return false };
         let (plugin, digest) = self.work.component();
         let session_only = matches!(owner, Owner::Session(_));
         let grant = Grant {
-            id: GrantId(self.dispatch.random_id()),
+            id: GrantId(self.deps.ids.uuid()),
             owner,
-            by: self.caller.clone(),
+            by: self.client.name.clone(),
             plugin: plugin.to_owned(),
             digest: digest.clone(),
             wanted: wanted.clone(),
@@ -229,8 +229,8 @@ impl Run {
             given_at: Timestamp(0),
         };
         let entry = self.entry(wanted, verdict, if session_only { "session" } else { how_long });
-        let most = self.dispatch.settings.permissions;
-        match self.dispatch.stores.grants.give(grant, most, vec![entry]).await {
+        let most = self.deps.settings.permissions;
+        match self.deps.access.grants.give(grant, most, vec![entry]).await {
             Ok(Some(grant)) => {
                 tracing::info!(grant = %grant.id, plugin, verdict = verdict.as_str(), wanted = %wanted, "a person said so for ever");
                 true
@@ -250,12 +250,12 @@ impl Run {
 
     /// Notes what was said for a while only.
     fn note(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) {
-        self.dispatch.stores.audit.note(self.entry(wanted, verdict, how_long));
+        self.deps.access.note_entry(self.entry(wanted, verdict, how_long));
     }
 
     fn entry(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) -> Entry {
         let of = self.work.component();
-        let entry = Entry::said(verdict, of, wanted, how_long, &self.by);
+        let entry = Entry::said(verdict, of, wanted, how_long, &self.client.by);
         let entry = match self.work.tool_name() {
             Some(name) => entry.of_tool(name),
             None => entry,

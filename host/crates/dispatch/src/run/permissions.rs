@@ -10,6 +10,8 @@ use toolyard_task::permission::WhyNot;
 pub(crate) struct Permissions {
     /// One question at a time: what waits behind it may be answered by it.
     pub(crate) turn: Semaphore,
+    /// Whether a person is asked for what the manifest leaves to a person.
+    pub(crate) asks: bool,
     said: Mutex<Said>,
 }
 
@@ -27,13 +29,11 @@ pub(crate) enum ForThisRun {
     No(WhyNot),
 }
 
-impl Default for Permissions {
-    fn default() -> Self {
-        Self { turn: Semaphore::new(1), said: Mutex::default() }
-    }
-}
-
 impl Permissions {
+    pub fn new(asks: bool) -> Self {
+        Self { turn: Semaphore::new(1), asks, said: Mutex::default() }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Said> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }

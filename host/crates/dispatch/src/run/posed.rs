@@ -1,11 +1,7 @@
 //! Questions that are put to a client, and to whom.
 
-use crate::client::client_channel::{Outlet, Place};
 use std::sync::Arc;
-use std::time::Duration;
-use toolyard_protocol::RawJson;
 use toolyard_protocol::question::Checked;
-use toolyard_task::SessionId;
 use toolyard_task::tool::AnswerCheck;
 use toolyard_task::wire::QuestionKind;
 
@@ -18,16 +14,6 @@ pub(crate) struct Posed {
     pub question: Checked,
     /// What an answer must be besides well formed.
     pub check: Option<Arc<dyn AnswerCheck>>,
-}
-
-/// To whom the questions of a task are put.
-pub(crate) struct Addressee<'a> {
-    pub session: Option<&'a SessionId>,
-    pub capabilities: &'a RawJson,
-    pub outlet: &'a Arc<dyn Outlet>,
-    pub place: Place,
-    /// How long a line with nobody at its other end is waited for.
-    pub patience: Duration,
 }
 
 /// Whether two questions are one. The ids of elicitations are the host's and tell

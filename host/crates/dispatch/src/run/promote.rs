@@ -2,20 +2,19 @@
 //! longer than it may in line, or when it has had effects and has to ask. It is not
 //! started again; the run that was under way is the task's.
 
-use crate::call::reply::Handover;
+use crate::Fault;
 use crate::run::prospect::{NotPromoted, Prospect};
 use crate::run::run::Run;
 use crate::slots::admission::Slot;
-use crate::slots::registry::Runs;
 use crate::slots::stop::Stop;
-use crate::{Dispatch, Fault};
+use crate::task::handover::Handover;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{SemaphorePermit, oneshot};
 use toolyard_protocol::tools::RequestedTtl;
-use toolyard_task::audit::{Entry, name_of};
+use toolyard_task::audit::name_of;
 use toolyard_task::task::Era;
 use toolyard_task::{Fence, RunEnd, Task};
 
@@ -32,7 +31,7 @@ impl Run {
     /// Makes the call a task, durably, if it is none yet. What it asked and was
     /// answered so far is the task's (26T-11).
     pub(crate) async fn become_task(&self) -> Result<(), NotPromoted> {
-        let dispatch = &self.dispatch;
+        let deps = &self.deps;
         let Some(prospect) = &self.prospect else { return Err(NotPromoted::MayNot) };
         let _turn = prospect.turn().await;
         if self.task().is_some() {
@@ -40,7 +39,7 @@ impl Run {
         }
         // A run whose client is to be asked in another round ends, and is no task's.
         let ends = prospect.over.get().is_some() || self.is_suspended();
-        if ends || self.stop.is_set() || dispatch.closing.is_set() {
+        if ends || self.stop.is_set() || deps.slots.closing.is_set() {
             return Err(NotPromoted::Over);
         }
         let task = self.make_task(prospect).await.map_err(NotPromoted::Fault)?;
@@ -48,42 +47,24 @@ impl Run {
         let tell = prospect.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
         if tell.is_none_or(|tell| tell.send(task).is_err()) {
             // Nobody waits for the call any more, so nobody will be told of the task.
-            drop(Handover::of(dispatch, id));
+            drop(Handover::of(&deps.tasks, id));
         }
         Ok(())
     }
 
     async fn make_task(&self, prospect: &Prospect) -> Result<Task, Fault> {
-        let dispatch = &self.dispatch;
-        let incarnation = dispatch.incarnation().await?;
+        let Prospect { caller, tool, params, .. } = prospect;
+        let incarnation = self.deps.node.registered().await?;
         let fence = Fence { incarnation, attempt: 1 };
-        let new = dispatch.new_task(
-            &prospect.caller,
-            &**prospect.tool,
-            &prospect.params,
-            fence,
-            (Era::Stateless, RequestedTtl::Absent),
-        );
+        let new = self.deps.new_task(caller, &***tool, params, fence, (Era::Stateless, RequestedTtl::Absent));
         let new = Task {
             status_message: self.said(),
             effects: self.has_effects(),
             questions: self.asked().answered(fence.attempt, new.created_at),
             ..new
         };
-        dispatch.make_room_for(&new).await?;
-        // Registered before it is stored, so that a cancel which finds the record
-        // finds the run as well.
-        let guard = Runs::register(dispatch, Some(new.id), self.registration(), false);
-        let entry = Entry::created(&new, &prospect.caller.by());
-        let created = dispatch.stores.tasks.create(new, dispatch.quota(), vec![entry]).await;
-        let task = created.map_err(|error| dispatch.not_created(error))?;
-        guard.stored(incarnation);
+        let (task, guard) = self.deps.create_task(self, new, caller, false).await?;
         *prospect.guard() = Some(guard);
-        self.is_task(&task);
-        dispatch.metrics.task_created();
-        if let Some(observation) = &self.observation {
-            observation.is_task(task.id);
-        }
         tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "a running call became a task");
         Ok(task)
     }
@@ -94,7 +75,7 @@ impl Run {
         let Some(prospect) = &self.prospect else { return false };
         prospect.close().await;
         let Some(task) = self.as_task() else { return false };
-        self.dispatch.finish_task(task, end.clone()).await;
+        self.deps.finish_task(task, end.clone()).await;
         drop(prospect.guard().take());
         true
     }
@@ -102,7 +83,6 @@ impl Run {
 
 /// How a call is waited for that may become a task.
 pub(crate) struct Course<'a> {
-    pub run: &'a Arc<Run>,
     /// The news that it has become one.
     pub became: oneshot::Receiver<Task>,
     /// Set when the request is cancelled.
@@ -119,7 +99,7 @@ pub(crate) enum EndOrTask {
     Task(Box<Task>),
 }
 
-impl Dispatch {
+impl Run {
     /// Drives a call to its end, or until it is a task. Like any call it goes on even
     /// if this future is dropped; but it is told of to nobody then.
     pub(crate) async fn to_end_or_task(
@@ -128,11 +108,10 @@ impl Dispatch {
         slot: Slot,
         mut drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
-        let run = course.run;
-        if run.work.is_quick()
+        if self.work.is_quick()
             && let Some(end) = (&mut drive).now_or_never()
         {
-            if run.task().is_none() {
+            if self.task().is_none() {
                 return EndOrTask::End(end);
             }
             // It became a task and ended in its first poll; the end is written like
@@ -148,10 +127,10 @@ impl Dispatch {
         slot: Slot,
         drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
-        let Course { run, mut became, stop, inline_for } = course;
+        let Course { mut became, stop, inline_for } = course;
         let (tell, mut told) = oneshot::channel();
-        run.is_registered(self);
-        let driven = run.clone();
+        self.register();
+        let driven = self.clone();
         let moved = async move {
             let end = drive.await;
             let was_task = driven.ended_as_task(&end).await;
@@ -161,7 +140,7 @@ impl Dispatch {
                 drop(tell.send(end));
             }
         };
-        self.tracker.spawn_on(moved, &self.guests);
+        self.deps.slots.tracker.spawn_on(moved, &self.deps.slots.guests);
         let clock = tokio::time::sleep(inline_for);
         tokio::pin!(clock);
         let (mut stopping, mut clocked) = (false, false);
@@ -172,13 +151,13 @@ impl Dispatch {
                 end = &mut told => return EndOrTask::End(end.unwrap_or(RunEnd::Stopped)),
                 () = stop.wait(), if !stopping => {
                     stopping = true;
-                    run.cancel_unless_task().await;
+                    self.cancel_unless_task().await;
                 }
                 () = &mut clock, if !clocked => {
                     clocked = true;
-                    if let Err(why) = run.become_task().await {
+                    if let Err(why) = self.become_task().await {
                         // It is waited for a while longer, as any plain call is.
-                        tracing::info!(of = run.work.name(), %why, "a call that takes long does not become a task");
+                        tracing::info!(of = self.work.name(), %why, "a call that takes long does not become a task");
                     }
                 }
             }
@@ -188,11 +167,11 @@ impl Dispatch {
 
 impl Run {
     /// Registers it as a plain call, unless it is a task by now.
-    fn is_registered(&self, dispatch: &Arc<Dispatch>) {
+    fn register(&self) {
         let Some(prospect) = &self.prospect else { return };
         let mut guard = prospect.guard();
         if guard.is_none() {
-            *guard = Some(Runs::register(dispatch, None, self.registration(), false));
+            *guard = Some(self.deps.slots.register(None, self.registration(), false));
         }
     }
 

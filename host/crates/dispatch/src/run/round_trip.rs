@@ -6,11 +6,12 @@
 //! for what with which arguments, for so long, and to the questions that it answers.
 //! Nothing of a round is kept here, so any host with the same keys takes up the next.
 
+use crate::Fault;
 use crate::access::caller::Caller;
 use crate::client::signed_token::{open, seal};
+use crate::run::deps::RunDeps;
 use crate::run::posed::{KEYS, bare};
 use crate::slots::stop::Stop;
-use crate::{Dispatch, Fault};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use toolyard_protocol::question::{self, Checked, Given};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Owner;
-use toolyard_task::keys::KeyUse;
+use toolyard_task::keys::{KeyStore, KeyUse};
 use toolyard_task::tool::{AnswerCheck, AskError};
 use toolyard_task::wire::{QuestionKind, Timestamp};
 use uuid::Uuid;
@@ -110,8 +111,8 @@ struct Kept {
 
 impl State {
     /// What a client brings back, if it is ours, for this request, and not too old.
-    async fn brought(dispatch: &Dispatch, about: &About, text: &str, now: Timestamp) -> Result<Self, Fault> {
-        let keys = dispatch.stores.keys.keys(KeyUse::RequestState).await?;
+    async fn brought(keys: &dyn KeyStore, about: &About, text: &str, now: Timestamp) -> Result<Self, Fault> {
+        let keys = keys.keys(KeyUse::RequestState).await?;
         let state: Option<Self> =
             open(&keys, &about.scope(), text).and_then(|text| serde_json::from_str(&text).ok());
         let state =
@@ -129,18 +130,18 @@ impl Rounds {
     /// # Errors
     /// [`Fault::RequestState`] if what it brings is not what this host gave for this
     /// request, or is too old.
-    pub async fn begin(dispatch: &Dispatch, about: About, retry: Retry) -> Result<Box<Self>, Fault> {
-        let now = dispatch.clock.now();
+    pub async fn begin(deps: &RunDeps, about: About, retry: Retry) -> Result<Box<Self>, Fault> {
+        let now = deps.clock.now();
         let state = match &retry.state {
             // Apart: most requests bring none.
-            Some(text) => Some(Box::pin(State::brought(dispatch, &about, text, now)).await?),
+            Some(text) => Some(Box::pin(State::brought(&*deps.clients.keys, &about, text, now)).await?),
             None => None,
         };
         let answers = state.as_ref().map(|state| state.answers.clone()).unwrap_or_default();
         Ok(Box::new(Self {
             about,
             responses: retry.responses,
-            until: state.as_ref().map_or_else(|| now.plus(dispatch.settings.state_ms), |state| state.until),
+            until: state.as_ref().map_or_else(|| now.plus(deps.settings.state_ms), |state| state.until),
             state,
             given: Mutex::new(Progress { answers, ..Progress::default() }),
             asked: Stop::default(),
@@ -189,7 +190,7 @@ impl Rounds {
     }
 
     /// What to tell the client of a run that ended so.
-    pub async fn outcome(&self, dispatch: &Dispatch) -> Result<InputRequired, Fault> {
+    pub async fn outcome(&self, deps: &RunDeps) -> Result<InputRequired, Fault> {
         let (questions, answers) = {
             let mut given = self.lock();
             if let Some(refused) = given.refused.take() {
@@ -198,9 +199,9 @@ impl Rounds {
             (std::mem::take(&mut given.open), std::mem::take(&mut given.answers))
         };
         let open = questions.iter().map(|(key, question)| (key.clone(), fingerprint(question))).collect();
-        let id = self.state.as_ref().map_or_else(|| dispatch.random_id(), |state| state.id);
+        let id = self.state.as_ref().map_or_else(|| deps.ids.uuid(), |state| state.id);
         let state = State { id, until: self.until, answers, open };
-        let keys = dispatch.stores.keys.keys(KeyUse::RequestState).await?;
+        let keys = deps.clients.keys.keys(KeyUse::RequestState).await?;
         let key = keys.first().expect("a key store has a key for every use");
         let state = seal(key, &self.about.scope(), RawJson::of(&state).as_str());
         Ok(InputRequired { questions, state })
@@ -208,9 +209,9 @@ impl Rounds {
 
     /// The run is about to have effects, so nothing may be run again with the state
     /// that led here, or with one that led to it (26M-6).
-    pub async fn use_up(&self, dispatch: &Dispatch) -> Result<(), AskError> {
+    pub async fn use_up(&self, keys: &dyn KeyStore) -> Result<(), AskError> {
         let Some(state) = &self.state else { return Ok(()) };
-        let used = dispatch.stores.keys.use_up(state.id, state.until).await;
+        let used = keys.use_up(state.id, state.until).await;
         if used.map_err(|error| AskError::Refused(Fault::Store(error).rpc()))? {
             return Ok(());
         }

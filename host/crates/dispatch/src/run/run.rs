@@ -1,19 +1,24 @@
 //! One run of a tool: what its guest may ask of us, and the loop that drives it.
 
+use crate::Fault;
 use crate::client::client_channel::{Notice, Outlet};
 use crate::observe::call_end::CallEnd;
 use crate::observe::metrics::Measured;
 use crate::observe::observer::{CallEvent, Observation};
 use crate::observe::trace::Recording;
+use crate::run::client::Client;
+use crate::run::deps::RunDeps;
 use crate::run::permissions::Permissions;
 use crate::run::prospect::{NotPromoted, Prospect};
 use crate::run::question_history::Asked;
 use crate::run::round_trip::Rounds;
+use crate::run::setup::Setup;
 use crate::run::throttle::{MayLog, Reports};
+use crate::slots::admission::Slot;
 use crate::slots::registry::Registration;
 use crate::slots::stop::Stop;
 use crate::slots::work::Work;
-use crate::{Dispatch, Fault};
+use crate::task::commit::Changed;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -21,72 +26,36 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{ClientCapabilities, TraceContext};
 use toolyard_task::audit::By;
 use toolyard_task::task::Era;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, Change, GivenAnswer, Report, Share, Spent};
+use toolyard_task::tool::{
+    AskError, AskedQuestion, CallInfo, Change, CheckOrder, Checked, GivenAnswer, Report, Share, Spent,
+};
 use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
 use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
-use toolyard_task::{
-    Event, Fence, NotPermitted, Owner, Room, RunContext, RunEnd, SessionId, Task, TaskId, Wanted,
-};
+use toolyard_task::{Event, Fence, NotPermitted, Room, RunContext, RunEnd, Task, TaskId, Wanted};
 
 /// The longest time for which a stream is released.
 const LONGEST_RELEASE: Duration = Duration::from_secs(60);
 
-/// For whom a run is.
-pub(crate) struct Client {
-    /// Where notices and questions go.
-    pub outlet: Arc<dyn Outlet>,
-    /// On whose account it computes.
-    pub share: Share,
-    /// The session that may answer them.
-    pub session: Option<SessionId>,
-    /// For whose calls it counts what the client is asked to permit; nobody whom
-    /// one would know again, if absent.
-    pub owner: Option<Owner>,
-    /// Who it is, for the audit log.
-    pub by: By,
-    /// The same, in a word.
-    pub name: String,
-    /// What the client can do: an object.
-    pub capabilities: RawJson,
-    /// The token that it wants progress under.
-    pub progress_token: Option<RawJson>,
-}
-
-/// What a run is for, from the moment that it is set up.
+/// A run, from the moment that it is set up.
 pub(crate) struct Run {
-    pub dispatch: Arc<Dispatch>,
+    pub deps: Arc<RunDeps>,
+    pub work: Work,
     pub stop: Arc<Stop>,
+    pub client: Client,
     /// The task that it works on; a plain call has none, unless it becomes one.
     as_task: OnceLock<AsTask>,
-    pub progress_token: Option<RawJson>,
-    pub outlet: Arc<dyn Outlet>,
-    pub share: Share,
-    pub session: Option<SessionId>,
-    pub owner: Option<Owner>,
-    pub by: By,
-    /// Who calls, in a word.
-    pub caller: String,
-    pub capabilities: RawJson,
-    /// Whether a person is asked for what the manifest leaves to a person.
-    pub asks_permission: bool,
     /// Whether its arguments are known to fit; else it checks them before the guest begins.
-    pub is_checked: bool,
+    is_checked: bool,
     /// Whether it begins elsewhere than on the thread that serves its client.
-    pub begins_elsewhere: bool,
+    begins_elsewhere: bool,
     pub permissions: Permissions,
-    pub work: Work,
-    /// The trace that the guest's own requests belong to.
-    pub trace: Option<TraceContext>,
-    /// The record of the call, if it is traced.
-    pub recording: Option<Box<Recording>>,
-    /// The call, if somebody looks on.
-    pub observation: Option<Arc<Observation>>,
+    onlookers: Onlookers,
     /// How a stateless client is asked while this is a plain call.
     pub rounds: Option<Box<Rounds>>,
     /// What it takes to become a task, if it may.
@@ -96,6 +65,16 @@ pub(crate) struct Run {
     asked: Mutex<Asked>,
     reports: Mutex<Reports>,
     reported: Notify,
+}
+
+/// Who is told of a run besides its client.
+struct Onlookers {
+    /// The trace that the guest's own requests belong to.
+    trace: Option<TraceContext>,
+    /// The record of the call, if it is traced.
+    recording: Option<Box<Recording>>,
+    /// The call, if somebody looks on.
+    observation: Option<Arc<Observation>>,
 }
 
 /// The task that a run works on.
@@ -122,39 +101,40 @@ pub(crate) enum Driven<T> {
 }
 
 impl Run {
-    pub fn new(dispatch: Arc<Dispatch>, work: Work, stop: Arc<Stop>, client: Client) -> Self {
-        Self {
-            dispatch,
+    /// Sets a run up. The one place that does, so that every run is observed and traced.
+    pub fn new(deps: Arc<RunDeps>, setup: Setup) -> Arc<Self> {
+        let Setup { work, stop, client, trace, observation, rounds, prospect, .. } = setup;
+        let (trace, recording) = match &work {
+            Work::Tool(tool) => deps.observers.trace(trace, tool),
+            Work::Provider(_) => (trace, None),
+        };
+        Arc::new(Self {
+            deps,
             stop,
+            client,
             as_task: OnceLock::new(),
-            progress_token: client.progress_token,
-            outlet: client.outlet,
-            share: client.share,
-            session: client.session,
-            owner: client.owner,
-            by: client.by,
-            caller: client.name,
-            capabilities: client.capabilities,
-            asks_permission: true,
-            is_checked: true,
-            begins_elsewhere: false,
-            permissions: Permissions::default(),
+            is_checked: setup.is_checked,
+            begins_elsewhere: setup.begins_elsewhere,
+            permissions: Permissions::new(setup.asks_permission),
             reports: Mutex::new(Reports::new(work.bounds())),
             work,
-            trace: None,
-            recording: None,
-            observation: None,
-            rounds: None,
-            prospect: None,
+            onlookers: Onlookers { trace, recording, observation },
+            rounds,
+            prospect,
             affected: AtomicBool::new(false),
             asked: Mutex::default(),
             reported: Notify::new(),
-        }
+        })
+    }
+
+    /// The call, if somebody looks on.
+    pub fn observation(&self) -> Option<&Observation> {
+        self.onlookers.observation.as_deref()
     }
 
     /// What is to be known of it while it is under way.
     pub fn registration(&self) -> Registration {
-        Registration { stop: self.stop.clone(), work: self.work.clone(), outlet: self.outlet.clone() }
+        Registration { stop: self.stop.clone(), work: self.work.clone(), outlet: self.client.outlet.clone() }
     }
 
     /// The task that it works on.
@@ -168,12 +148,16 @@ impl Run {
     }
 
     /// It works on this task from now on. Once: a task is never another one.
-    pub fn is_task(&self, task: &Task) {
+    pub fn set_task(&self, task: &Task) {
         let as_task = AsTask { id: task.id, fence: task.fence, expires_at: task.expires_at(), era: task.era };
-        if self.as_task.set(as_task).is_ok()
-            && let Some(recording) = &self.recording
-        {
-            recording.is_task(task.id);
+        if self.as_task.set(as_task).is_err() {
+            return;
+        }
+        if let Some(recording) = &self.onlookers.recording {
+            recording.set_task(task.id);
+        }
+        if let Some(observation) = self.observation() {
+            observation.set_task(task.id);
         }
     }
 
@@ -189,7 +173,7 @@ impl Run {
 
     /// Runs a tool to its end, or until it is stopped.
     pub async fn drive_tool(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
-        if let Some(recording) = &self.recording {
+        if let Some(recording) = &self.onlookers.recording {
             recording.started();
         }
         let work = match self.is_checked {
@@ -205,13 +189,28 @@ impl Run {
         // By now the guest is gone and has told what it took.
         let called = if self.is_suspended() { CallEnd::InputRequired } else { CallEnd::of(&end) };
         tool.ended(called);
-        if let Some(recording) = &self.recording {
+        if let Some(recording) = &self.onlookers.recording {
             recording.ended(called);
         }
-        if let Some(observation) = &self.observation {
+        if let Some(observation) = self.observation() {
             observation.ended(&end);
         }
         end
+    }
+
+    /// Runs a tool once its arguments have been checked to the end, as part of the run.
+    async fn check_and_run(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
+        let run = self.clone();
+        let order =
+            CheckOrder { share: self.client.share.clone(), stopped: Arc::new(move || run.stop.is_set()) };
+        match tool.tool().check_fully(arguments.clone(), order).await {
+            Checked::Fits => tool.tool().run(arguments, room, self).await,
+            Checked::Misfit(wrong) => {
+                tool.misfit();
+                RunEnd::Result { is_error: true, result: text_result(&wrong, true), message: Some(wrong) }
+            }
+            Checked::Unfinished => RunEnd::Stopped,
+        }
     }
 
     /// Whether it may begin on the thread that serves its client.
@@ -229,7 +228,7 @@ impl Run {
         if let Work::Tool(tool) = &self.work {
             tool.spent(&spent);
         }
-        if let Some(recording) = &self.recording {
+        if let Some(recording) = &self.onlookers.recording {
             recording.spent(spent);
         }
     }
@@ -237,7 +236,7 @@ impl Run {
     /// E-1, E-7: a client that cannot send its user to a page gets no error that
     /// asks it to.
     fn shown(&self, error: RpcError) -> RunEnd {
-        if error.code != URL_ELICITATION_REQUIRED || ClientCapabilities::of(&self.capabilities).url {
+        if error.code != URL_ELICITATION_REQUIRED || ClientCapabilities::of(&self.client.capabilities).url {
             return RunEnd::Error(error);
         }
         let text = format!(
@@ -275,6 +274,33 @@ impl Run {
         }
     }
 
+    /// Drives work that is no task to its end. Most of it ends in its first poll,
+    /// without crossing a thread, if it may begin here; the rest goes on elsewhere even
+    /// if this future is dropped. None if it was lost with its runtime.
+    pub async fn to_end<T: Send + 'static>(
+        self: &Arc<Self>,
+        slot: Slot,
+        mut drive: BoxFuture<'static, T>,
+    ) -> Option<T> {
+        if self.begins_here()
+            && let Some(end) = (&mut drive).now_or_never()
+        {
+            drop(slot);
+            return Some(end);
+        }
+        let (tell, told) = oneshot::channel();
+        let guard = self.deps.slots.register(None, self.registration(), false);
+        tracing::debug!(of = self.work.name(), "call goes on after its first poll");
+        let moved = async move {
+            let end = drive.await;
+            drop((guard, slot));
+            // Nobody listens if the caller went away.
+            drop(tell.send(end));
+        };
+        self.deps.slots.tracker.spawn_on(moved, &self.deps.slots.guests);
+        told.await.ok()
+    }
+
     /// Waits until it has to wait for its client's next request.
     async fn suspended(&self) {
         match &self.rounds {
@@ -308,7 +334,7 @@ impl Run {
         let Some((id, fence)) = self.task() else { return };
         let status = self.lock().take_status();
         if let Some(message) = status
-            && let Err(error) = self.dispatch.change(id, &Event::Said { fence, message }, &By::host()).await
+            && let Err(error) = self.deps.tasks.change(id, &Event::Said { fence, message }, &By::host()).await
         {
             tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "a status message was not stored");
         }
@@ -316,7 +342,7 @@ impl Run {
 
     /// Sends what progress is held, if its time has come or `now_or_never`.
     fn send_progress(&self, now_or_never: bool) {
-        let Some(token) = &self.progress_token else { return };
+        let Some(token) = &self.client.progress_token else { return };
         let progress = self.lock().take_progress(now_or_never);
         if let Some(progress) = progress {
             self.notify(Notice::Progress { token: token.clone(), progress });
@@ -360,7 +386,7 @@ impl Run {
 
     /// Tells the client something, tied to the task if there is one.
     fn notify(&self, notice: Notice) {
-        self.outlet.notify(self.task().map(|(id, _)| id), notice);
+        self.client.outlet.notify(self.task().map(|(id, _)| id), notice);
     }
 
     /// What was asked so far.
@@ -381,17 +407,17 @@ impl RunContext for Run {
 
     fn may_act(&self) -> bool {
         // By the clock, not by a sign: whoever was paused acts before anybody tells it.
-        self.task().is_none_or(|(_, fence)| self.dispatch.membership.current() == Some(fence.incarnation))
+        self.task().is_none_or(|(_, fence)| self.deps.node.current() == Some(fence.incarnation))
     }
 
     fn report(&self, report: Report) {
-        self.outlet.reported(&report);
-        if let Some(observation) = &self.observation {
+        self.client.outlet.reported(&report);
+        if let Some(observation) = self.observation() {
             observation.tell(CallEvent::Reported(&report));
         }
         match report {
             Report::Progress(progress) => {
-                if self.progress_token.is_none() {
+                if self.client.progress_token.is_none() {
                     return;
                 }
                 if !self.lock().progress(progress) {
@@ -407,9 +433,9 @@ impl RunContext for Run {
             Report::Log { level, logger, data } => return self.log(level, logger, data),
             Report::Changed(change) => {
                 if change == Change::Resources {
-                    self.dispatch.resources.changed(Some(self.work.plugin()));
+                    self.deps.catalog.resources.changed(Some(self.work.plugin()));
                 }
-                return self.dispatch.announce(change);
+                return self.deps.catalog.announce(change);
             }
             Report::ElicitationComplete { key } => {
                 let agreed = self.asked().agreed_to(&key);
@@ -423,7 +449,7 @@ impl RunContext for Run {
                 // A task has no connection of its own to spare.
                 if self.task().is_none() {
                     self.send_progress(true);
-                    self.outlet.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
+                    self.client.outlet.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
                 }
                 return;
             }
@@ -432,7 +458,7 @@ impl RunContext for Run {
     }
 
     fn share(&self) -> Share {
-        self.share.clone()
+        self.client.share.clone()
     }
 
     fn info(&self) -> CallInfo {
@@ -440,8 +466,8 @@ impl RunContext for Run {
             task: self.task().map(|(id, _)| id),
             attempt: self.task().map_or(1, |(_, fence)| fence.attempt),
             deadline: self.as_task().map(|task| task.expires_at),
-            client_capabilities: self.capabilities.clone(),
-            trace: self.trace.clone(),
+            client_capabilities: self.client.capabilities.clone(),
+            trace: self.onlookers.trace.clone(),
         }
     }
 
@@ -475,13 +501,13 @@ impl RunContext for Run {
         let _turn = self.turn().await;
         let Some((id, fence)) = self.task() else {
             if let Some(rounds) = &self.rounds {
-                rounds.use_up(&self.dispatch).await?;
+                rounds.use_up(&*self.deps.clients.keys).await?;
             }
             self.affected.store(true, Ordering::Release);
             return Ok(());
         };
-        match self.dispatch.change(id, &Event::Effects { fence }, &By::host()).await {
-            Ok(crate::task::commit::Changed::Done(_)) => Ok(()),
+        match self.deps.tasks.change(id, &Event::Effects { fence }, &By::host()).await {
+            Ok(Changed::Done(_)) => Ok(()),
             Ok(_) => Err(AskError::Cancelled),
             Err(error) => Err(AskError::Refused(Fault::Store(error).rpc())),
         }

@@ -1,15 +1,15 @@
 //! The runs that are under way in this process, so that they can be stopped and
 //! their clients told.
 
-use crate::Dispatch;
 use crate::client::client_channel::{Notice, Outlet};
+use crate::slots::Slots;
 use crate::slots::stop::Stop;
 use crate::slots::work::Work;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Incarnation, Provider, Task, TaskId};
+use toolyard_task::{Provider, Task, TaskId};
 
 /// What a run is registered under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,21 +62,6 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Registers a run; it is forgotten when the guard is dropped.
-    pub fn register(
-        dispatch: &Arc<Dispatch>,
-        task: Option<TaskId>,
-        run: Registration,
-        waiting: bool,
-    ) -> RunGuard {
-        let runs = &dispatch.runs;
-        let number = runs.count.fetch_add(1, Ordering::Relaxed);
-        let key = (task.map_or(RunKey::Plain(number), RunKey::Task), number);
-        let registered = Registered { run, stored: task.is_none(), waiting, asking: false };
-        runs.lock().insert(key, registered);
-        RunGuard { dispatch: dispatch.clone(), key }
-    }
-
     /// Stops the run of this task, if it is here.
     pub fn stop(&self, id: TaskId) {
         self.stop_key(RunKey::Task(id));
@@ -164,31 +149,43 @@ impl Runs {
     }
 }
 
+impl Slots {
+    /// Registers a run; it is forgotten when the guard is dropped.
+    pub fn register(self: &Arc<Self>, task: Option<TaskId>, run: Registration, waiting: bool) -> RunGuard {
+        let number = self.runs.count.fetch_add(1, Ordering::Relaxed);
+        let key = (task.map_or(RunKey::Plain(number), RunKey::Task), number);
+        let registered = Registered { run, stored: task.is_none(), waiting, asking: false };
+        self.runs.lock().insert(key, registered);
+        RunGuard { slots: self.clone(), key }
+    }
+}
+
 /// Keeps a run registered.
 pub(crate) struct RunGuard {
-    dispatch: Arc<Dispatch>,
+    slots: Arc<Slots>,
     key: (RunKey, u64),
 }
 
 impl RunGuard {
-    /// Notes that the task's record is in the store, under this incarnation.
-    pub fn stored(&self, incarnation: Incarnation) {
-        if let Some(registered) = self.dispatch.runs.lock().get_mut(&self.key) {
+    /// Notes that the task's record is in the store, by a host that `holds` its incarnation
+    /// or has lost it.
+    pub fn stored(&self, holds: impl FnOnce() -> bool) {
+        if let Some(registered) = self.slots.runs.lock().get_mut(&self.key) {
             registered.stored = true;
         }
         // Lost while the record was being written, and not among the runs that were
         // stopped then.
-        if self.dispatch.membership.current() != Some(incarnation) {
-            self.dispatch.runs.stop_between(self.key, self.key);
+        if !holds() {
+            self.slots.runs.stop_between(self.key, self.key);
         }
     }
 
     /// Notes that the run has its slot. False if the host has begun to close: then it
     /// waits as before, and whoever closes sees to its task as to one that has not begun.
     pub fn started(&self) -> bool {
-        let mut runs = self.dispatch.runs.lock();
+        let mut runs = self.slots.runs.lock();
         // Whoever closes says so first, and then looks who waits.
-        if self.dispatch.closing.is_set() {
+        if self.slots.closing.is_set() {
             return false;
         }
         if let Some(registered) = runs.get_mut(&self.key) {
@@ -200,6 +197,6 @@ impl RunGuard {
 
 impl Drop for RunGuard {
     fn drop(&mut self) {
-        self.dispatch.runs.lock().remove(&self.key);
+        self.slots.runs.lock().remove(&self.key);
     }
 }

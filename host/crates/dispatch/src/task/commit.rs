@@ -1,6 +1,6 @@
 //! The one way a stored task changes: read, `apply`, compare and write, wake.
 
-use crate::Dispatch;
+use crate::task::Tasks;
 use toolyard_task::audit::{By, Entry};
 use toolyard_task::store::{Committed, StoreError};
 use toolyard_task::wire::TaskStatus;
@@ -17,12 +17,12 @@ pub(crate) enum Changed {
     Gone,
 }
 
-impl Dispatch {
+impl Tasks {
     /// Applies `event` to the task. A lost compare is judged anew by what is
     /// there then. What the audit log says of it is in the same commit (T-43).
     pub(crate) async fn change(&self, id: TaskId, event: &Event, by: &By) -> Result<Changed, StoreError> {
         loop {
-            let Some(read) = self.stores.tasks.read(id, None).await? else {
+            let Some(read) = self.store.read(id, None).await? else {
                 return Ok(Changed::Gone);
             };
             if read.task.is_gone(read.now) {
@@ -33,24 +33,24 @@ impl Dispatch {
                 Err(refusal) => {
                     if refusal == Refusal::Terminal {
                         // Whoever ended it may have been told that the store failed.
-                        self.runs.stop(id);
+                        self.slots.runs.stop(id);
                     }
                     return Ok(Changed::Refused(read.task, refusal));
                 }
             };
             let entries = Entry::changed(event, &next, by);
-            match self.stores.tasks.commit(&next, entries).await? {
+            match self.store.commit(&next, entries).await? {
                 Committed::Done => {
                     if let Some(outcome) = &next.outcome {
                         // A task with an outcome does not change, so it is counted once.
-                        self.metrics.task_ended(outcome);
+                        self.observers.metrics.task_ended(outcome);
                         self.keeps(&next);
                     }
                     // Durable before visible: who is told is told after the commit.
                     // First what is out is taken back, while its line still is.
                     self.desk.settle(&next);
                     if shown(&read.task) != shown(&next) {
-                        self.runs.tell_status(&next);
+                        self.slots.runs.tell_status(&next);
                     }
                     self.waiters.wake(id);
                     return Ok(Changed::Done(next));
@@ -58,6 +58,16 @@ impl Dispatch {
                 Committed::Stale => {}
             }
         }
+    }
+
+    /// Ends a task whose ttl has passed, and stops its guest.
+    pub(crate) async fn expire(&self, id: TaskId) -> Result<Changed, StoreError> {
+        let changed = self.change(id, &Event::Expired, &By::host()).await?;
+        if let Changed::Done(task) = &changed {
+            self.slots.runs.stop(id);
+            tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
+        }
+        Ok(changed)
     }
 }
 

@@ -9,7 +9,8 @@
 //! includes removed ones.
 
 use crate::error::Fault;
-use crate::{Dispatch, Outcome, Owner, Task};
+use crate::task::Tasks;
+use crate::{Outcome, Owner, Task};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -143,12 +144,12 @@ impl Bound {
     }
 }
 
-impl Dispatch {
-    const fn bound_of_one(&self) -> Bound {
+impl Tasks {
+    fn bound_of_one(&self) -> Bound {
         Bound { bytes: self.settings.kept_bytes_per_owner, setting: "tasks.kept-bytes-per-principal" }
     }
 
-    const fn bound_of_all(&self) -> Bound {
+    fn bound_of_all(&self) -> Bound {
         Bound { bytes: self.settings.kept_bytes, setting: "tasks.kept-bytes" }
     }
 
@@ -230,7 +231,7 @@ impl Dispatch {
             Some(owner) => self.discard_ended(owner, excess, bound.setting).await?,
             None => {
                 let mut freed = 0;
-                for (owner, _) in self.stores.tasks.largest_owners(MAX_LARGEST).await? {
+                for (owner, _) in self.store.largest_owners(MAX_LARGEST).await? {
                     if freed >= excess {
                         break;
                     }
@@ -250,7 +251,7 @@ impl Dispatch {
     /// The bytes kept, as the store counts them.
     async fn sum(&self, of: Option<&Owner>) -> Result<u64, StoreError> {
         let begun = Instant::now();
-        let bytes = self.stores.tasks.kept_bytes(of).await?;
+        let bytes = self.store.kept_bytes(of).await?;
         self.kept.learn(of, bytes, begun.elapsed());
         Ok(bytes)
     }
@@ -265,7 +266,7 @@ impl Dispatch {
     ) -> Result<u64, StoreError> {
         let mut freed = 0;
         while freed < excess {
-            let ended = self.stores.tasks.ended_first(owner, AT_ONCE).await?;
+            let ended = self.store.ended_first(owner, AT_ONCE).await?;
             let mut discarded = Vec::new();
             let mut bytes = 0;
             for (task, kept) in &ended {
@@ -278,8 +279,8 @@ impl Dispatch {
             if discarded.is_empty() {
                 break;
             }
-            let count = self.stores.tasks.discard(discarded).await?;
-            self.metrics.tasks_discarded(count);
+            let count = self.store.discard(discarded).await?;
+            self.observers.metrics.tasks_discarded(count);
             tracing::warn!(
                 owner = toolyard_task::audit::name_of(owner),
                 count,

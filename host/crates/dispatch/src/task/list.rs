@@ -3,7 +3,8 @@
 //! Without one, the list is by creation and its cursor is bound to the principal.
 //! With one, the cursor is bound to the filter and its order as well.
 
-use crate::{Caller, Dispatch, Fault};
+use crate::task::Tasks;
+use crate::{Caller, Fault};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use toolyard_protocol::page::{cursor, page};
@@ -15,7 +16,7 @@ use toolyard_task::task::Summary;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Owner, TaskId};
 
-impl Dispatch {
+impl Tasks {
     /// A page of the caller's tasks: those that `params` asks for.
     ///
     /// # Errors
@@ -36,7 +37,7 @@ impl Dispatch {
         let scope = format!("tasks:{}", caller.owner.as_ref().map(Owner::key).unwrap_or_default());
         let after = match cursor {
             Some(cursor) => {
-                let position = self.open_cursor(&scope, cursor).await?;
+                let position = self.clients.open_cursor(&scope, cursor).await?;
                 Some(parse_after(&position).ok_or(Fault::InvalidCursor)?)
             }
             None => None,
@@ -49,7 +50,7 @@ impl Dispatch {
         let next = match found.last() {
             Some(last) if more => {
                 let position = format!("{}:{}", last.created_at.0, last.id);
-                Some(self.seal_cursor(&scope, &position).await?)
+                Some(self.clients.seal_cursor(&scope, &position).await?)
             }
             _ => None,
         };
@@ -73,16 +74,15 @@ impl Dispatch {
         let scope = scope(owner, &filter, order);
         let after = match cursor {
             Some(cursor) => {
-                let position = self.open_cursor(&scope, cursor).await?;
+                let position = self.clients.open_cursor(&scope, cursor).await?;
                 Some(parse_position(&position).ok_or(Fault::InvalidCursor)?)
             }
             None => None,
         };
-        self.recover_once().await?;
         let search = Search { owner: owner.clone(), filter, order, after, limit: self.settings.page };
-        let Page { tasks, next } = self.stores.tasks.search(&search).await?;
+        let Page { tasks, next } = self.store.search(&search).await?;
         let next = match next {
-            Some(next) => Some(self.seal_cursor(&scope, &position(next)).await?),
+            Some(next) => Some(self.clients.seal_cursor(&scope, &position(next)).await?),
             None => None,
         };
         Ok(rendered(&tasks, next.as_deref()))

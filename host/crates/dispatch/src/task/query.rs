@@ -1,11 +1,12 @@
 //! Questions about tasks: get, result, list, cancel. What is not yours reads as
 //! unknown, and so does what has expired (T-23, T-40).
 
+use crate::Fault;
 use crate::access::caller::Caller;
 use crate::client::client_channel::{Outlet, Place};
-use crate::run::posed::Addressee;
+use crate::task::Tasks;
 use crate::task::commit::Changed;
-use crate::{Dispatch, Fault};
+use crate::task::questions::Addressee;
 use futures_util::stream::{self, Stream};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -28,14 +29,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// The same while the task has questions.
 const LOOK_AGAIN_ASKING: Duration = Duration::from_secs(1);
 
-impl Dispatch {
+impl Tasks {
     /// The task as it is (T-22).
     ///
     /// # Errors
     /// [`Fault::UnknownTask`], [`Fault::TasksOff`], [`Fault::Store`].
     pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
         self.tasks_on()?;
-        self.recover_once().await?;
         let id = self.known(caller, id)?;
         self.visible(caller, id).await
     }
@@ -54,7 +54,6 @@ impl Dispatch {
         outlet: Arc<dyn Outlet>,
     ) -> Result<Result<RawJson, RpcError>, Fault> {
         self.tasks_on()?;
-        self.recover_once().await?;
         let id = self.known(caller, id)?;
         let watch = self.waiters.watch(id);
         loop {
@@ -64,7 +63,7 @@ impl Dispatch {
             changed.as_mut().enable();
             let task = self.visible(caller, id).await?;
             if let Some(outcome) = plain_outcome(&task) {
-                self.note_retrieved(caller, &task);
+                self.access.note_retrieved(caller, &task);
                 return Ok(outcome);
             }
             // Who asks for the result anew has given up any line that broke.
@@ -84,7 +83,7 @@ impl Dispatch {
                 biased;
                 () = changed => {}
                 // T-24: it will not be over here; whoever asks the next host is told.
-                () = self.parted.wait() => return Err(Fault::Closing),
+                () = self.slots.parted.wait() => return Err(Fault::Closing),
                 () = tokio::time::sleep(left.min(look_again)) => {}
             }
         }
@@ -101,18 +100,8 @@ impl Dispatch {
         limit: u32,
     ) -> Result<Vec<Summary>, Fault> {
         self.tasks_on()?;
-        self.recover_once().await?;
         let Ok(owner) = caller.reads() else { return Ok(Vec::new()) };
-        Ok(self.stores.tasks.list(&ListQuery { owner: owner.cloned(), after, limit }).await?)
-    }
-
-    /// Cancels a task: final before this returns, and its guest is told to stop
-    /// (T-34 to T-36).
-    ///
-    /// # Errors
-    /// [`Fault::AlreadyOver`], else as [`Dispatch::task`].
-    pub async fn cancel_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
-        self.cancel_by(caller, id, caller.by()).await
+        Ok(self.store.list(&ListQuery { owner: owner.cloned(), after, limit }).await?)
     }
 
     pub(crate) async fn cancel_by(&self, caller: &Caller, id: &str, by: By) -> Result<Task, Fault> {
@@ -124,7 +113,7 @@ impl Dispatch {
         let cancelled = Event::Cancelled { message: message.to_owned() };
         match self.change(task.id, &cancelled, &by).await? {
             Changed::Done(task) => {
-                self.runs.stop(task.id);
+                self.slots.runs.stop(task.id);
                 tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "task cancelled");
                 Ok(task)
             }
@@ -218,7 +207,7 @@ impl Dispatch {
     /// The id that this text spells.
     fn known(&self, caller: &Caller, id: &str) -> Result<TaskId, Fault> {
         TaskId::parse(id).ok_or_else(|| {
-            self.note_unknown(caller, None);
+            self.access.note_unknown(caller, None);
             Fault::UnknownTask
         })
     }
@@ -228,16 +217,16 @@ impl Dispatch {
     pub(crate) async fn visible(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
         let found = self.own(caller, id).await;
         if matches!(found, Err(Fault::UnknownTask)) {
-            self.note_unknown(caller, Some(id));
+            self.access.note_unknown(caller, Some(id));
         }
         found
     }
 
     async fn own(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
-        let mut found = self.stores.tasks.read(id, caller.reads()?).await?;
+        let mut found = self.store.read(id, caller.reads()?).await?;
         if found.is_none() && matches!(caller.owner, Some(Owner::Session(_))) {
             // Whoever knows the id of a task without an owner may ask about it.
-            found = self.stores.tasks.read(id, Some(&Owner::Anyone)).await?;
+            found = self.store.read(id, Some(&Owner::Anyone)).await?;
         }
         let Some(Read { task, now }) = found else { return Err(Fault::UnknownTask) };
         if task.is_gone(now) {

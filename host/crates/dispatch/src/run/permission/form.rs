@@ -64,7 +64,7 @@ impl Decision {
     }
 
     fn title(self, of: &Run) -> &'static str {
-        let session = matches!(of.owner, Some(Owner::Session(_)));
+        let session = matches!(of.client.owner, Some(Owner::Session(_)));
         match self {
             Self::Once => "Yes, this once",
             Self::Task if of.task().is_some() => "Yes, for this task",
@@ -122,7 +122,7 @@ fn message(of: &Run, wanted: &Wanted) -> String {
                 Access::Write => "to read, create, change and delete files",
             };
             // Where the folders of the host are is for the people of the host.
-            let place = if of.owner == Some(Owner::Local) { path } else { named };
+            let place = if of.client.owner == Some(Owner::Local) { path } else { named };
             format!("{who} wants {does} in the folder {place:?}, which it calls {guest:?}. May it?")
         }
         Wanted::Host { scheme, host, port } => {
