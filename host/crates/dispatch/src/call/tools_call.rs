@@ -26,7 +26,7 @@ use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_resul
 use toolyard_task::audit::name_of;
 use toolyard_task::task::Era;
 use toolyard_task::tool::Checked;
-use toolyard_task::{Fence, RunEnd, Task, Tool};
+use toolyard_task::{Fence, RunEnd, Task};
 
 /// A call, as a transport hands it over.
 pub struct ToolCall {

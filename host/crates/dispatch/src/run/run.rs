@@ -1,7 +1,7 @@
 //! One run of a tool: what its guest may ask of us, and the loop that drives it.
 
 use crate::Fault;
-use crate::client::client_channel::{Notice, Outlet};
+use crate::client::client_channel::Notice;
 use crate::observe::call_end::CallEnd;
 use crate::observe::metrics::Measured;
 use crate::observe::observer::{CallEvent, Observation};

@@ -4,6 +4,7 @@
 //! it later. The lines are bounded by the quota of the store, which counts what
 //! waits, and by the plugins' own bounds.
 
+use crate::Bounds;
 use crate::slots::work::Work;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,17 +15,6 @@ use toolyard_task::{Room, SessionId, Shortage};
 
 /// What a host told counts for so long, if nothing else is heard of it.
 const SILENCE: Duration = Duration::from_secs(5);
-
-/// The bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// Runs in the whole host.
-    pub running: u32,
-    /// Runs of one principal.
-    pub running_per_principal: u32,
-    /// Tasks of one principal that wait for a slot.
-    pub waiting_per_principal: u32,
-}
 
 /// Who wants a slot, and for what.
 #[derive(Clone)]

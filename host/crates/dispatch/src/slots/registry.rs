@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Provider, Task, TaskId};
+use toolyard_task::{Task, TaskId};
 
 /// What a run is registered under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,10 +1,9 @@
-//! The one way a stored task changes: read, `apply`, compare and write, wake.
+//! The one way a stored task changes: read, `apply`, compare and write, carry out the effects.
 
 use crate::task::Tasks;
 use toolyard_task::audit::{By, Entry};
 use toolyard_task::store::{Committed, StoreError};
-use toolyard_task::wire::TaskStatus;
-use toolyard_task::{Event, Refusal, Task, TaskId, apply};
+use toolyard_task::{Effect, Event, Refusal, Task, TaskId, Transition, apply};
 
 /// What came of a change.
 #[derive(Debug)]
@@ -28,8 +27,8 @@ impl Tasks {
             if read.task.is_gone(read.now) {
                 return Ok(Changed::Gone);
             }
-            let next = match apply(&read.task, event.clone(), read.now) {
-                Ok(next) => next,
+            let transition = match apply(&read.task, event.clone(), read.now) {
+                Ok(transition) => transition,
                 Err(refusal) => {
                     if refusal == Refusal::Terminal {
                         // Whoever ended it may have been told that the store failed.
@@ -38,40 +37,40 @@ impl Tasks {
                     return Ok(Changed::Refused(read.task, refusal));
                 }
             };
-            let entries = Entry::changed(event, &next, by);
-            match self.store.commit(&next, entries).await? {
-                Committed::Done => {
-                    if let Some(outcome) = &next.outcome {
-                        // A task with an outcome does not change, so it is counted once.
-                        self.observers.metrics.task_ended(outcome);
-                        self.keeps(&next);
-                    }
-                    // Durable before visible: who is told is told after the commit.
-                    // First what is out is taken back, while its line still is.
-                    self.desk.settle(&next);
-                    if shown(&read.task) != shown(&next) {
-                        self.slots.runs.tell_status(&next);
-                    }
-                    self.waiters.wake(id);
-                    return Ok(Changed::Done(next));
-                }
+            let entries = Entry::changed(event, &transition.task, by);
+            match self.store.commit(&transition.task, entries).await? {
+                // Durable before visible: who is told is told after the commit.
+                Committed::Done => return Ok(Changed::Done(self.carry_out(transition))),
                 Committed::Stale => {}
             }
         }
     }
 
-    /// Ends a task whose ttl has passed, and stops its guest.
+    /// Carries out the effects of a transition that is durable. Gives the task.
+    fn carry_out(&self, Transition { task, effects }: Transition) -> Task {
+        for effect in effects {
+            match effect {
+                Effect::RecordEnd => {
+                    if let Some(outcome) = &task.outcome {
+                        self.observers.metrics.task_ended(outcome);
+                    }
+                    self.keeps(&task);
+                }
+                Effect::WithdrawQuestions => self.desk.settle(&task),
+                Effect::NotifyStatus => self.slots.runs.tell_status(&task),
+                Effect::WakeWaiters => self.waiters.wake(task.id),
+                Effect::StopRun => self.slots.runs.stop(task.id),
+            }
+        }
+        task
+    }
+
+    /// Ends a task whose ttl has passed.
     pub(crate) async fn expire(&self, id: TaskId) -> Result<Changed, StoreError> {
         let changed = self.change(id, &Event::Expired, &By::host()).await?;
         if let Changed::Done(task) = &changed {
-            self.slots.runs.stop(id);
             tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
         }
         Ok(changed)
     }
-}
-
-/// What a client sees of a task, but for the times.
-fn shown(task: &Task) -> (TaskStatus, Option<&str>) {
-    (task.status(), task.status_message.as_deref())
 }

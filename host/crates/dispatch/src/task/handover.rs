@@ -45,12 +45,13 @@ impl Drop for Handover {
                 Ok(Changed::Done(_)) => {
                     tracing::info!(task = %id, "task cancelled: its client was not told of it")
                 }
-                Ok(_) => {}
+                Ok(Changed::Gone) => tasks.slots.runs.stop(id),
+                Ok(Changed::Refused(..)) => {}
                 Err(error) => {
-                    tracing::error!(task = %id, error = &error as &dyn std::error::Error, "a task that nobody was told of was not cancelled");
+                    tracing::error!(task = %id, error = &error as &dyn std::error::Error, "a task whose client was not told of it was not cancelled");
+                    tasks.slots.runs.stop(id);
                 }
             }
-            tasks.slots.runs.stop(id);
         };
         let slots = &self.tasks.slots;
         slots.tracker.spawn_on(cancel, &slots.guests);

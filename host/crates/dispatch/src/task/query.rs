@@ -113,7 +113,6 @@ impl Tasks {
         let cancelled = Event::Cancelled { message: message.to_owned() };
         match self.change(task.id, &cancelled, &by).await? {
             Changed::Done(task) => {
-                self.slots.runs.stop(task.id);
                 tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "task cancelled");
                 Ok(task)
             }

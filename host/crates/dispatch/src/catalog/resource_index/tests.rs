@@ -1,5 +1,4 @@
 use super::*;
-use crate::run::posed::same;
 use futures_util::future::BoxFuture;
 use toolyard_task::provider::{Retrieval, RetrievalEnd};
 use toolyard_task::tool::ReportBounds;
