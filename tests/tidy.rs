@@ -185,3 +185,63 @@ fn nothing_sleeps_is_ignored_or_expected_to_panic() {
         }
     }
 }
+
+/// The folders of `dispatch` from the ground up. A folder uses only folders below it.
+const DISPATCH_FLOORS: [&str; 10] =
+    ["observe", "access", "client", "slots", "task", "node", "catalog", "run", "cluster", "call"];
+
+/// A folder that this text uses although it stands in `floor`, which is below that folder. What the
+/// crate root gives out again counts as the folder that it comes from.
+fn uses_a_higher_floor(floor: &str, text: &str, root: &str) -> Option<&'static str> {
+    let rank = |name: &str| DISPATCH_FLOORS.iter().position(|floor| *floor == name);
+    let own = rank(floor)?;
+    let from_root = text.split("crate::").skip(1).flat_map(|rest| {
+        let group = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(group, _)| group);
+        let name = |text: &str| {
+            text.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_owned()
+        };
+        group.map_or_else(|| vec![name(rest)], |group| group.split(',').map(name).collect())
+    });
+    from_root
+        .filter_map(|name| {
+            rank(&name).or_else(|| {
+                let exports = root.split(';').filter(|line| line.trim_start().starts_with("pub use "));
+                let mut words = exports.filter_map(|line| line.trim_start().strip_prefix("pub use "));
+                let export = words.find(|line| {
+                    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+                })?;
+                rank(export.split("::").next()?)
+            })
+        })
+        .find(|used| *used > own)
+        .map(|used| DISPATCH_FLOORS[used])
+}
+
+#[test]
+fn the_folders_of_dispatch_are_floors() {
+    let src = root().join("host/crates/dispatch/src");
+    let lib = std::fs::read_to_string(src.join("lib.rs")).expect("text");
+    for path in sources().iter().filter(|path| path.starts_with(&src)) {
+        let inside = path.strip_prefix(&src).expect("is below").with_extension("");
+        let floor = inside.iter().next().and_then(|name| name.to_str()).expect("plain names");
+        let text = std::fs::read_to_string(path).expect("text");
+        let higher = uses_a_higher_floor(floor, &text, &lib);
+        assert_eq!(higher, None, "{}: a folder uses only folders below it", path.display());
+    }
+    let bad = |text| uses_a_higher_floor("task", text, "pub use call::reply::{CallReply, Created};");
+    assert_eq!(bad("use crate::run::deps::RunDeps;"), Some("run"));
+    assert_eq!(bad("use crate::{CallReply, Fault};"), Some("call"), "by way of the root");
+    assert_eq!(bad("use crate::slots::Slots;"), None);
+}
+
+#[test]
+fn the_facade_of_dispatch_has_its_methods_in_the_root_and_in_call() {
+    let src = root().join("host/crates/dispatch/src");
+    let may = |path: &Path| path.ends_with("src/lib.rs") || path.starts_with(src.join("call"));
+    let has = |text: &str| text.lines().any(|line| line.starts_with("impl Dispatch"));
+    for path in sources().iter().filter(|path| path.starts_with(&src) && !may(path)) {
+        let text = std::fs::read_to_string(path).expect("text");
+        assert!(!has(&text), "{}: a component has its own struct", path.display());
+    }
+    assert!(has("use crate::Dispatch;\nimpl Dispatch {\n}"));
+}

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use toolyard_dispatch::authority::Authority;
+use toolyard_dispatch::rules::Authority;
 use toolyard_dispatch::{
     Bounds, Departure, Dispatch, Drained, Observer, Parting, Policy, Rates, Settings, Stores, Weights,
     visible,

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use toolyard_dispatch::authority::{Authority, RuleSpec};
+use toolyard_dispatch::rules::{Authority, RuleSpec};
 use toolyard_dispatch::{WeightSpec, Weights};
 use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::guard::Door;

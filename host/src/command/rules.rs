@@ -7,7 +7,7 @@ use crate::output;
 use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use toolyard_dispatch::authority::{Authority, Decision, Effect, Miss, Object, Step};
+use toolyard_dispatch::rules::{Authority, Decision, Effect, Miss, Object, Step};
 use toolyard_dispatch::{Principal, RawJson, Subject};
 
 /// The options of `rules`.

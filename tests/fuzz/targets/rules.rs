@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use toolyard_dispatch::authority::{Authority, Decision, Effect, Object, RuleSpec};
+use toolyard_dispatch::rules::{Authority, Decision, Effect, Object, RuleSpec};
 use toolyard_dispatch::{Principal, RawJson, Subject};
 use toolyard_fuzz::{Budget, within};
 use toolyard_readers::Reader;

@@ -162,7 +162,7 @@ async fn commit(times: u32) -> anyhow::Result<()> {
     let owner = owner("somebody");
     for _ in 0..times {
         let made = store.create(task(&owner), AMPLE, Vec::new()).await?;
-        let ended = apply(&made, finished(&made), made.created_at)?;
+        let ended = apply(&made, finished(&made), made.created_at)?.task;
         store.commit(&ended, Vec::new()).await?;
     }
     store.shut_down().await;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::sync::LazyLock;
 use std::time::Duration;
-use toolyard_dispatch::authority::{Authority, Object, RuleSpec};
+use toolyard_dispatch::rules::{Authority, Object, RuleSpec};
 use toolyard_dispatch::{Principal, Subject, Timestamp, open_cursor};
 use toolyard_manifest::{Limits, Manifest};
 use toolyard_protocol::initialize::InitializeParams;

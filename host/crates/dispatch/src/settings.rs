@@ -1,8 +1,6 @@
 //! What the operator can set. Defaults, units and sentences stand in the host's
 //! table of limits; here are only the values.
 
-use crate::admit::Bounds;
-
 /// The settings of the application.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -60,4 +58,15 @@ pub struct Settings {
     pub sessions: u32,
     /// How long a session is kept unseen (milliseconds).
     pub session_idle_ms: u64,
+}
+
+/// How much runs at once, and how much waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Runs in the whole host.
+    pub running: u32,
+    /// Runs of one principal.
+    pub running_per_principal: u32,
+    /// Tasks of one principal that wait for a slot.
+    pub waiting_per_principal: u32,
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
-use toolyard_dispatch::authority::Authority;
+use toolyard_dispatch::rules::Authority;
 use toolyard_dispatch::{
     CallReply, Caller, Dispatch, Fault, Line, NoOutlet, Notice, Outlet, Place, Policy, Principal, Rates,
     RawJson, SessionId, WeightSpec, Weights,

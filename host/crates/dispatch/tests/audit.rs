@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use toolyard_dispatch::authority::{Authority, RuleSpec};
+use toolyard_dispatch::rules::{Authority, RuleSpec};
 use toolyard_dispatch::{
     Caller, Dispatch, Fault, NoOutlet, Operation, Policy, Principal, RateKey, Rates, RawJson, SessionId,
     Subject,

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use toolyard_dispatch::authority::Authority;
+use toolyard_dispatch::rules::Authority;
 use toolyard_dispatch::{
     Bounds, Caller, Change, Dispatch, Fault, NoOutlet, Operation, Policy, Principal, RateKey, Rates, RawJson,
     Settings, Subject,

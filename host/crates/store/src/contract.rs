@@ -185,7 +185,7 @@ pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Resu
     loop {
         let read = store.read(id, None).await.expect("reads")?;
         let next = match apply(&read.task, event.clone(), read.now) {
-            Ok(next) => next,
+            Ok(transition) => transition.task,
             Err(refusal) => return Some(Err(refusal)),
         };
         match store.commit(&next, Entry::changed(event, &next, &By::host())).await.expect("commits") {

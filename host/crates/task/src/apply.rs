@@ -1,7 +1,7 @@
 //! The state machine of a task (T-17): the one place that decides a transition.
 //!
-//! Pure: a task, an event and the store's time give a new task or a refusal.
-//! Stores compare the version and write the new task; whoever loses the compare
+//! Pure: a task, an event and the store's time give a new task and the effects to be
+//! carried out, or a refusal. Stores compare the version and write the new task; whoever loses the compare
 //! reads again and asks again, so that a late writer is judged by what is there
 //! then.
 
@@ -9,7 +9,7 @@ use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Outcome, Question, Sent, Task};
 use crate::tool::AskError;
-use crate::wire::{RawJson, RpcError, Timestamp};
+use crate::wire::{RawJson, RpcError, TaskStatus, Timestamp};
 
 /// How many of the requests that a question went out in are remembered: the
 /// latest. A client that reconnects without end must not make a record grow
@@ -151,11 +151,66 @@ pub enum Refusal {
     AlreadyStarted,
 }
 
+/// What is to be done about a transition once it is durable, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Count the end, and the bytes that are kept of it.
+    RecordEnd,
+    /// Take back the questions that wait for no answer any more, while their lines are
+    /// still known.
+    WithdrawQuestions,
+    /// Tell the client how the task stands now (T-37).
+    NotifyStatus,
+    /// Wake those who wait for a change of the task.
+    WakeWaiters,
+    /// Stop the run of the task: what it came to was decided elsewhere.
+    StopRun,
+}
+
+/// A task after an event, and what is to be done once that is durable. Whoever commits the
+/// task carries the effects out; there is no other place for them.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Transition {
+    /// The task as it is then.
+    pub task: Task,
+    /// What is to be done, in this order.
+    pub effects: Vec<Effect>,
+}
+
 /// Applies `event` to `task` at the store's time `now`.
 ///
 /// # Errors
 /// [`Refusal`], and the task stays as it is.
-pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal> {
+pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Refusal> {
+    let stops = matches!(
+        event,
+        Event::Cancelled { .. } | Event::Expired | Event::Orphaned { .. } | Event::Released { .. }
+    );
+    let next = changed(task, event, now)?;
+    let effects = [
+        (Effect::RecordEnd, next.outcome.is_some()),
+        (Effect::WithdrawQuestions, closes_questions(task, &next)),
+        (Effect::NotifyStatus, shown(task) != shown(&next)),
+        (Effect::WakeWaiters, true),
+        (Effect::StopRun, stops),
+    ];
+    let effects = effects.into_iter().filter_map(|(effect, wanted)| wanted.then_some(effect)).collect();
+    Ok(Transition { task: next, effects })
+}
+
+/// Whether a question that was open is not open any more.
+fn closes_questions(task: &Task, next: &Task) -> bool {
+    let is_open = |key: &str| next.open_questions().any(|question| question.key == key);
+    task.open_questions().any(|question| !is_open(&question.key))
+}
+
+/// What a client sees of a task, but for the times.
+fn shown(task: &Task) -> (TaskStatus, Option<&str>) {
+    (task.status(), task.status_message.as_deref())
+}
+
+fn changed(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal> {
     if !task.is_live() {
         return Err(Refusal::Terminal);
     }

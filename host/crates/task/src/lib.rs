@@ -27,7 +27,7 @@ pub mod store;
 pub mod task;
 pub mod tool;
 
-pub use apply::{Event, Refusal, apply};
+pub use apply::{Effect, Event, Refusal, Transition, apply};
 pub use archive::Archive;
 pub use argument::ArgumentValue;
 pub use audit::AuditStore;

@@ -23,7 +23,7 @@ pub use bearer::{Malformed, bearer};
 pub use jwks::{BadKeySet, KeySet};
 pub use jwt::{Rules, Why};
 pub use settings::{IssuerSettings, KeySource, KeyTimes, Settings, TokenSettings};
-pub use toolyard_dispatch::authority::is_scope;
+pub use toolyard_dispatch::rules::is_scope;
 
 use bytes::Bytes;
 use challenge::Challenges;

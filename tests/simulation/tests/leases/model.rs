@@ -216,7 +216,7 @@ impl Record {
 
     /// What `apply` makes of it.
     fn after(&self, event: Event) -> Option<Self> {
-        Some(Self::of(&apply(&self.task(), event, Timestamp(1)).ok()?))
+        Some(Self::of(&apply(&self.task(), event, Timestamp(1)).ok()?.task))
     }
 }
 

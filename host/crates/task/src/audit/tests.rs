@@ -102,7 +102,7 @@ fn t_43_every_change_that_matters_has_its_entries_and_none_tells_what_was_said()
     ];
     for (event, expected) in cases {
         let before = Task { questions: vec![question("q")], ..task() };
-        let after = apply(&before, event.clone(), Timestamp(5_000)).expect("applies");
+        let after = apply(&before, event.clone(), Timestamp(5_000)).expect("applies").task;
         let entries = Entry::changed(&event, &after, &By::host().because("why"));
         let found: Vec<_> = entries.iter().map(|entry| serde_json::to_value(entry).expect("JSON")).collect();
         assert_eq!(found.len(), expected.len(), "{event:?}");

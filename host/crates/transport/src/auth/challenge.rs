@@ -2,7 +2,7 @@
 
 use super::{Denied, Settings};
 use http::HeaderValue;
-use toolyard_dispatch::authority::is_scope;
+use toolyard_dispatch::rules::is_scope;
 
 /// The challenges, most of them made once.
 pub(super) struct Challenges {

@@ -1,0 +1,186 @@
+//! What is noted of who did what (T-43), beside what goes with a change: results
+//! handed out, look-ups that found nothing, what was refused. None of it waits for
+//! a disk.
+
+use crate::access::Access;
+use crate::access::caller::Caller;
+use crate::access::rate_limit::Operation;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use toolyard_task::audit::{Action, By, Entry};
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Task, TaskId};
+
+/// Refusals that are noted in one second. Whoever is refused may try as often as
+/// the network lets it; what is left of it is a count, so that nobody can flood the
+/// log until it rotates what matters away.
+const REFUSALS_A_SECOND: u64 = 100;
+
+/// Something that a principal may not do.
+#[derive(Debug, Clone)]
+pub(crate) struct Denial<'a> {
+    /// What said no.
+    pub denied_by: DeniedBy<'a>,
+    /// What was asked for.
+    pub what: Wanted<'a>,
+    /// Why, in words that a client did not make.
+    pub reason: &'a str,
+}
+
+/// What said no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeniedBy<'a> {
+    /// A rule of the configuration, by its name; or that there is none which
+    /// allows it.
+    Rule(Option<&'a str>),
+    /// The scopes of the token.
+    Scope,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted<'a> {
+    /// A tool.
+    Tool(&'a str),
+    /// A prompt.
+    Prompt(&'a str),
+    /// A resource.
+    Resource(&'a str),
+}
+
+/// The refusals of the current second.
+#[derive(Default)]
+pub(crate) struct Refusals {
+    this_second: Mutex<Second>,
+}
+
+#[derive(Default)]
+struct Second {
+    number: i64,
+    noted: u64,
+    left_out: u64,
+}
+
+impl Refusals {
+    /// Whether another one is noted. Gives how many were left out in a second that
+    /// is over, too.
+    fn admit(&self, now: Timestamp) -> (bool, u64) {
+        let mut second = self.lock();
+        let left_out = second.turn(now);
+        let admitted = second.noted < REFUSALS_A_SECOND;
+        if admitted {
+            second.noted += 1;
+        } else {
+            second.left_out += 1;
+        }
+        (admitted, left_out)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Second> {
+        self.this_second.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Second {
+    /// Begins anew if this second is over. Gives how many it left out.
+    fn turn(&mut self, now: Timestamp) -> u64 {
+        let number = now.0.div_euclid(1_000);
+        if number == self.number {
+            return 0;
+        }
+        std::mem::replace(self, Self { number, noted: 0, left_out: 0 }).left_out
+    }
+}
+
+impl Access {
+    /// Notes that somebody may not do what it asked for.
+    pub(crate) fn note_denied(&self, caller: &Caller, denial: &Denial<'_>) {
+        let (action, rule) = match denial.denied_by {
+            DeniedBy::Rule(rule) => (Action::DeniedByRule, rule),
+            DeniedBy::Scope => (Action::DeniedByScope, None),
+        };
+        let entry = Entry::new(action, &caller.by()).for_reason(denial.reason);
+        let entry = match denial.what {
+            Wanted::Tool(name) => entry.of_tool(name),
+            Wanted::Prompt(name) => entry.of_prompt(name),
+            Wanted::Resource(uri) => entry.of_resource(uri),
+        };
+        self.note_refusal(match rule {
+            Some(rule) => entry.by_rule(rule),
+            None => entry,
+        });
+    }
+
+    /// Notes that somebody did something too often: once for each principal, kind
+    /// and window, not once for each request.
+    pub(crate) fn note_limited(&self, who: &str, operation: Operation, limit: &str) {
+        let action = match operation {
+            Operation::Polling => Action::LimitedPolling,
+            Operation::FailedLookup => Action::LimitedLookups,
+            Operation::Request | Operation::Call | Operation::Creation | Operation::Session => {
+                Action::LimitedRequests
+            }
+        };
+        self.note_refusal(Entry::new(action, &By::principal(who, None)).for_reason(limit));
+    }
+
+    /// Notes that a request came with credentials that are none, or without any.
+    /// The reason is one of ours: never the credentials, nor anything in them.
+    pub fn note_unauthenticated(&self, reason: &str) {
+        self.note_refusal(
+            Entry::new(Action::Unauthenticated, &By::principal("unknown", None)).for_reason(reason),
+        );
+    }
+
+    /// Notes that what a task came to was handed out.
+    pub(crate) fn note_retrieved(&self, caller: &Caller, task: &Task) {
+        self.audit.note(Entry::retrieved(task, &caller.by()));
+    }
+
+    /// Notes that a task was asked for that the caller does not have. Text that is
+    /// no id of a task is not repeated.
+    pub(crate) fn note_unknown(&self, caller: &Caller, id: Option<TaskId>) {
+        self.note_refusal(Entry { task: id, ..Entry::new(Action::Unknown, &caller.by()) });
+    }
+
+    /// Says how many refusals were left out, once their second is over.
+    pub(crate) fn settle_refusals(&self) {
+        let left_out = self.refusals.lock().turn(self.clock.now());
+        self.note_left_out(left_out);
+    }
+
+    fn note_refusal(&self, entry: Entry) {
+        let (admitted, left_out) = self.refusals.admit(self.clock.now());
+        self.note_left_out(left_out);
+        if admitted {
+            self.audit.note(entry);
+        }
+    }
+
+    fn note_left_out(&self, count: u64) {
+        if count > 0 {
+            self.audit.note(Entry::lost(count, "too_many_refusals"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_43_refusals_without_end_are_counted_and_not_written() {
+        let refusals = Refusals::default();
+        let in_second = |second: i64, count: u64| {
+            let admit = |number: u64| refusals.admit(Timestamp(second * 1_000 + number as i64 % 1_000));
+            let got: Vec<_> = (0..count).map(admit).collect();
+            (
+                got.iter().filter(|(admitted, _)| *admitted).count() as u64,
+                got.iter().map(|(_, left)| left).sum(),
+            )
+        };
+        assert_eq!(in_second(7, 3), (3, 0_u64));
+        assert_eq!(in_second(8, REFUSALS_A_SECOND + 25), (REFUSALS_A_SECOND, 0));
+        assert_eq!(in_second(9, 1), (1, 25));
+        assert_eq!(in_second(10, 1), (1, 0));
+    }
+}

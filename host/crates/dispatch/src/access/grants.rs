@@ -1,0 +1,32 @@
+//! What people said once and for all, for the operator: to see, and to take back.
+
+use crate::access::Access;
+use crate::{Caller, Fault};
+use toolyard_task::audit::{Entry, name_of};
+use toolyard_task::grant::{AfterGrant, Grant, GrantId};
+
+impl Access {
+    /// Everybody's grants after this one, the oldest first. For the operator only;
+    /// no request of a client leads here.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn list_grants(&self, after: Option<AfterGrant>, limit: u32) -> Result<Vec<Grant>, Fault> {
+        Ok(self.grants.grants(after, limit).await?)
+    }
+
+    /// Takes a grant back, in this and every other host on the store: it counts no
+    /// more at the next use. Gives what it was, if it was there.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn revoke_grant(&self, caller: &Caller, id: GrantId) -> Result<Option<Grant>, Fault> {
+        let Some(grant) = self.grants.grant(id).await? else { return Ok(None) };
+        let entry = Entry::revoked(&grant, &caller.by());
+        if !self.grants.revoke(id, vec![entry]).await? {
+            return Ok(None);
+        }
+        tracing::info!(grant = %id, owner = name_of(&grant.owner), plugin = grant.plugin, "grant revoked");
+        Ok(Some(grant))
+    }
+}

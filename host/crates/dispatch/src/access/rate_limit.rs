@@ -1,0 +1,380 @@
+//! How often: rates of one principal, by kind of operation, and of one tool
+//! (T-42). Checked before anything is done; who comes too often hears when to come
+//! again.
+//!
+//! What may not live here: how much may be under way at once, which is
+//! [`crate::slots::admission`].
+
+use crate::access::Access;
+use crate::{Fault, Principal};
+use governor::clock::{Clock as _, DefaultClock};
+use governor::state::keyed::HashMapStateStore;
+use governor::{DefaultDirectRateLimiter, NotUntil, Quota, RateLimiter};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use toolyard_task::Rate;
+use toolyard_task::rate::Per;
+
+/// Principals that are counted one by one. Over it, strangers are counted together
+/// until the sweep has found room.
+const MOST_KEYS: usize = 100_000;
+/// Principals whose use other hosts are told of, at once; of more they are not told.
+const MOST_USED: usize = 10_000;
+/// How often room is made for more.
+const MAKE_ROOM_EVERY: Duration = Duration::from_secs(1);
+/// How often excesses of one principal and kind are reported.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
+
+/// The rates of one principal; none where absent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rates {
+    /// Requests of any kind.
+    pub requests: Option<Rate>,
+    /// Plain calls, and what else makes a plugin run.
+    pub calls: Option<Rate>,
+    /// Tasks created.
+    pub creation: Option<Rate>,
+    /// Questions about tasks.
+    pub polling: Option<Rate>,
+    /// Look-ups of tasks, sessions and events that do not exist.
+    pub failed_lookups: Option<Rate>,
+    /// Sessions opened.
+    pub sessions: Option<Rate>,
+    /// Whether they hold for the user of this machine as well: stdio, and anonymous
+    /// callers from the loopback address.
+    pub local: bool,
+}
+
+/// A kind of operation that has a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Any request.
+    Request,
+    /// A plain call, or what else makes a plugin run.
+    Call,
+    /// A call as a task.
+    Creation,
+    /// A question about a task.
+    Polling,
+    /// A look-up that found nothing.
+    FailedLookup,
+    /// A session is opened.
+    Session,
+}
+
+impl Operation {
+    const ALL: [Self; 6] =
+        [Self::Request, Self::Call, Self::Creation, Self::Polling, Self::FailedLookup, Self::Session];
+
+    /// What comes too often, and the setting.
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Request => ("requests", "rates.requests"),
+            Self::Call => ("calls", "rates.calls"),
+            Self::Creation => ("new tasks", "rates.creation"),
+            Self::Polling => ("questions about tasks", "rates.polling"),
+            Self::FailedLookup => ("look-ups of what does not exist", "rates.failed-lookups"),
+            Self::Session => ("new sessions", "rates.sessions"),
+        }
+    }
+}
+
+/// Whose operations are counted together.
+#[derive(Debug, Clone)]
+pub enum RateKey {
+    /// The user of this machine.
+    Local,
+    /// Whoever calls anonymously from this address, or from this network of 64 bits
+    /// in IPv6.
+    Peer(IpAddr),
+    /// A subject, by whichever of its tokens.
+    Subject(Arc<Principal>),
+    /// Those who are too many to be counted one by one.
+    Crowd,
+}
+
+impl RateKey {
+    /// The key of who makes a request, from which address.
+    #[must_use]
+    pub fn of(principal: &Arc<Principal>, peer: Option<IpAddr>) -> Self {
+        match (&**principal, peer.map(|peer| peer.to_canonical())) {
+            (Principal::Subject(_), _) => Self::Subject(principal.clone()),
+            (Principal::Anonymous, Some(peer)) if !peer.is_loopback() => Self::Peer(network(peer)),
+            _ => Self::Local,
+        }
+    }
+}
+
+/// An address, or what its owner has of IPv6.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+    }
+}
+
+impl PartialEq for RateKey {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Local, Self::Local) | (Self::Crowd, Self::Crowd) => true,
+            (Self::Peer(one), Self::Peer(other)) => one == other,
+            (Self::Subject(one), Self::Subject(other)) => match (&**one, &**other) {
+                (Principal::Subject(one), Principal::Subject(other)) => {
+                    one.issuer == other.issuer && one.subject == other.subject
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+impl Eq for RateKey {}
+
+impl Hash for RateKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Local | Self::Crowd => {}
+            Self::Peer(address) => address.hash(state),
+            Self::Subject(principal) => {
+                if let Principal::Subject(subject) = &**principal {
+                    (&subject.issuer, &subject.subject).hash(state);
+                }
+            }
+        }
+    }
+}
+
+type Keyed<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
+
+/// The rates, and who has used how much of them.
+#[derive(Debug, Default)]
+pub(crate) struct Paces {
+    limiters: HashMap<Operation, Keyed<RateKey>>,
+    /// Until when those who looked up too much that does not exist look up nothing.
+    blocked: Mutex<HashMap<RateKey, Instant>>,
+    reported: Option<Keyed<(RateKey, Operation)>>,
+    local: bool,
+    /// When room was made because there were too many.
+    made_room: Mutex<Option<Instant>>,
+}
+
+impl Paces {
+    pub fn new(rates: &Rates) -> Self {
+        let rate = |operation| match operation {
+            Operation::Request => rates.requests,
+            Operation::Call => rates.calls,
+            Operation::Creation => rates.creation,
+            Operation::Polling => rates.polling,
+            Operation::FailedLookup => rates.failed_lookups,
+            Operation::Session => rates.sessions,
+        };
+        let limiters = Operation::ALL
+            .into_iter()
+            .filter_map(|operation| Some((operation, Keyed::hashmap(quota(rate(operation)?)))));
+        Self {
+            limiters: limiters.collect(),
+            blocked: Mutex::default(),
+            reported: Quota::with_period(REPORT_EVERY).map(Keyed::hashmap),
+            local: rates.local,
+            made_room: Mutex::default(),
+        }
+    }
+
+    /// Whether operations of this one are counted at all.
+    fn counts(&self, who: &RateKey, operation: Operation) -> bool {
+        (self.local || !matches!(who, RateKey::Local)) && self.limiters.contains_key(&operation)
+    }
+
+    /// Counts one; how long to wait if it is one too many.
+    fn count(&self, who: &RateKey, operation: Operation) -> Result<(), Duration> {
+        if matches!(who, RateKey::Local) && !self.local {
+            return Ok(());
+        }
+        let Some(limiter) = self.limiters.get(&operation) else { return Ok(()) };
+        // Who has a token is known, so nobody makes those up.
+        let who = match who {
+            RateKey::Peer(_) if limiter.len() >= MOST_KEYS => {
+                self.make_room();
+                &RateKey::Crowd
+            }
+            who => who,
+        };
+        limiter.check_key(who).map_err(|not_until| wait(&not_until))
+    }
+
+    /// Counts what was done elsewhere. Of what is more than was left, nothing is owed.
+    pub fn spend(&self, who: &RateKey, operation: Operation, count: u32) {
+        let Some(limiter) = self.limiters.get(&operation) else { return };
+        let mut left = count;
+        // In halves, until what is left fits.
+        let mut step = count;
+        while let Some(some) = NonZeroU32::new(step.min(left)) {
+            match limiter.check_key_n(who, some) {
+                Ok(Ok(())) => left -= some.get(),
+                Ok(Err(_)) | Err(_) => step = some.get() / 2,
+            }
+        }
+    }
+
+    /// How long this one may look up nothing.
+    fn blocked_for(&self, who: &RateKey) -> Option<Duration> {
+        let blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        blocked.get(who)?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+
+    fn block(&self, who: &RateKey, wait: Duration) {
+        let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        if blocked.len() < MOST_KEYS {
+            blocked.insert(who.clone(), Instant::now() + wait);
+            return;
+        }
+        drop(blocked);
+        self.make_room();
+    }
+
+    /// Whether an excess is to be reported: the first in a while.
+    fn is_news(&self, who: &RateKey, operation: Operation) -> bool {
+        self.reported.as_ref().is_some_and(|reported| {
+            reported.len() < MOST_KEYS && reported.check_key(&(who.clone(), operation)).is_ok()
+        })
+    }
+
+    /// Tidies before it is time, but not once for each stranger: it takes a while,
+    /// and they are many.
+    fn make_room(&self) {
+        let mut made = self.made_room.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.is_none_or(|made| made.elapsed() >= MAKE_ROOM_EVERY) {
+            self.tidy();
+            *made = Some(Instant::now());
+        }
+    }
+
+    /// Forgets those whose counts have run out.
+    pub fn tidy(&self) {
+        for limiter in self.limiters.values() {
+            limiter.retain_recent();
+        }
+        if let Some(reported) = &self.reported {
+            reported.retain_recent();
+        }
+        let now = Instant::now();
+        self.blocked.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, until| *until > now);
+    }
+}
+
+/// What was used here of the rates since the others were told.
+#[derive(Default)]
+pub(crate) struct Used(Mutex<HashMap<(RateKey, Operation), u32>>);
+
+impl Used {
+    pub fn count(&self, who: &RateKey, operation: Operation) {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = used.get_mut(&(who.clone(), operation)) {
+            *count += 1;
+        } else if used.len() < MOST_USED {
+            used.insert((who.clone(), operation), 1);
+        }
+    }
+
+    pub fn take(&self) -> HashMap<(RateKey, Operation), u32> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The rate of one tool, whoever calls it.
+#[derive(Debug)]
+pub(crate) struct ToolPace {
+    pub rate: Rate,
+    limiter: DefaultDirectRateLimiter,
+}
+
+impl ToolPace {
+    pub fn new(rate: Rate) -> Self {
+        Self { rate, limiter: RateLimiter::direct(quota(rate)) }
+    }
+
+    /// Counts a call.
+    pub fn count(&self) -> Result<(), Fault> {
+        self.limiter.check().map_err(|not_until| Fault::TooOften {
+            what: "calls of this tool",
+            limit: "tools.NAME.rate",
+            retry_after_ms: milliseconds(wait(&not_until)),
+        })
+    }
+}
+
+fn quota(rate: Rate) -> Quota {
+    match rate.per {
+        Per::Second => Quota::per_second(rate.count),
+        Per::Minute => Quota::per_minute(rate.count),
+        Per::Hour => Quota::per_hour(rate.count),
+    }
+}
+
+fn wait(not_until: &NotUntil<<DefaultClock as governor::clock::Clock>::Instant>) -> Duration {
+    not_until.wait_time_from(DefaultClock::default().now())
+}
+
+fn milliseconds(wait: Duration) -> u64 {
+    // Rounded up: who comes at that time is let in.
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+impl Access {
+    /// Counts an operation of this principal.
+    ///
+    /// # Errors
+    /// [`Fault::TooOften`]; the operation must not be done.
+    pub fn pace(&self, who: &RateKey, operation: Operation) -> Result<(), Fault> {
+        let policy = self.policy();
+        if operation == Operation::Polling
+            && let Some(left) = policy.paces.blocked_for(who)
+        {
+            return Err(too_often(Operation::FailedLookup, left));
+        }
+        let Err(wait) = policy.paces.count(who, operation) else {
+            if self.is_shared && policy.paces.counts(who, operation) {
+                self.used.count(who, operation);
+            }
+            return Ok(());
+        };
+        if operation == Operation::FailedLookup {
+            policy.paces.block(who, wait);
+        }
+        if policy.paces.is_news(who, operation) {
+            let (what, limit) = operation.words();
+            // Quoted: the name is the issuer's, not ours.
+            let who = who.to_string();
+            tracing::warn!(?who, limit, "too many {what}; refused for a while");
+            self.note_limited(&who, operation, limit);
+        }
+        Err(too_often(operation, wait))
+    }
+}
+
+fn too_often(operation: Operation, wait: Duration) -> Fault {
+    let (what, limit) = operation.words();
+    Fault::TooOften { what, limit, retry_after_ms: milliseconds(wait) }
+}
+
+impl std::fmt::Display for RateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Local => f.write_str("local"),
+            Self::Peer(address) => write!(f, "anonymous from {address}"),
+            Self::Subject(principal) => principal.fmt(f),
+            Self::Crowd => f.write_str("anonymous"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,606 @@
+//! Lists and reads resources (R-2 to R-5). The host asks several plugins at once, each with a short
+//! time and a bounded number of runs. It leaves out a plugin that is late, busy, endless or fails,
+//! so that no plugin hides the resources of others.
+//!
+//! A URI goes to the plugin whose manifest names it, that listed it, or whose template fits it. The
+//! host offers a URI to all plugins, in the order of their names, only if it belongs to none of
+//! them.
+
+use crate::access::permit::Permit;
+use crate::access::rules::{Kind, Object};
+use crate::call::resources_prompts::{Bound, Fetched, Missed, Request, Served};
+use crate::catalog::resource_index::{Learnt, claimant, template_claimant};
+use crate::slots::admission::Full;
+use crate::{Dispatch, Fault};
+use futures_util::future::join_all;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use toolyard_protocol::RawJson;
+use toolyard_protocol::page::page;
+use toolyard_protocol::resources::{not_found, uri_of};
+use toolyard_task::Provider;
+use toolyard_task::provider::{Retrieval, Retrieved};
+
+/// How many pages of one plugin a client that goes on listing gets; more is a list
+/// without an end, which would keep the client for ever.
+const MAX_PAGES: u32 = 1_000;
+/// The bytes that the pages of all plugins may take in one answer. A page that does not fit waits
+/// for the next answer.
+const MAX_PAGE_BYTES: usize = 16 << 20;
+
+/// The position of a listing: for each plugin that has more, its name, its own cursor, and how many
+/// of its pages were given.
+type Positions = Vec<(String, Option<String>, u32)>;
+
+/// A plugin in a listing.
+struct Turn {
+    provider: Arc<dyn Provider>,
+    /// Where its next page begins, if it has one.
+    next: Option<Option<String>>,
+    /// Pages that earlier answers and this one gave.
+    pages: u32,
+    /// Runs for this answer.
+    runs: u32,
+    /// How long its runs for this answer may still take.
+    time: Duration,
+    entries: Vec<RawJson>,
+    /// Entries that it may not list.
+    foreign: usize,
+}
+
+/// A plugin's page.
+struct Page {
+    entries: Vec<RawJson>,
+    next: Option<String>,
+}
+
+impl Page {
+    fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.as_bytes().len()).sum()
+    }
+}
+
+impl Dispatch {
+    /// The result of `resources/list` (R-2): a page of each plugin that has more.
+    ///
+    /// # Errors
+    /// [`Fault::InvalidCursor`], [`Fault::Busy`], [`Fault::Cancelled`].
+    pub async fn list_resources(
+        self: &Arc<Self>,
+        request: Request<'_>,
+        cursor: Option<&str>,
+    ) -> Result<RawJson, Fault> {
+        const SCOPE: &str = "resources";
+        let from = match cursor {
+            Some(cursor) => {
+                let position = self.clients.open_cursor(SCOPE, cursor).await?;
+                Some(serde_json::from_str::<Positions>(&position).map_err(|_| Fault::InvalidCursor)?)
+            }
+            None => None,
+        };
+        let Some(permit) = self.access.permit_list(request.caller, Kind::Resource) else {
+            return Ok(page("resources", [].iter(), None));
+        };
+        let providers = self.resource_providers();
+        let mut turns = self.turns(&providers, from);
+        self.list_pages(&permit, &request, &providers, &mut turns).await?;
+        self.leave_foreign_out(&providers, &mut turns);
+        let more: Positions = turns
+            .iter_mut()
+            .filter_map(|turn| Some((turn.provider.spec().plugin.clone(), turn.next.take()?, turn.pages)))
+            .collect();
+        let position = RawJson::of(&more);
+        let next = if more.is_empty() {
+            None
+        } else {
+            Some(self.clients.seal_cursor(SCOPE, position.as_str()).await?)
+        };
+        let entries = turns.iter().flat_map(|turn| &turn.entries);
+        Ok(page("resources", entries, next.as_deref()))
+    }
+
+    /// The plugins to ask: all, or those that had more and are still loaded.
+    fn turns(&self, providers: &[Arc<dyn Provider>], from: Option<Positions>) -> Vec<Turn> {
+        let turn = |provider: &Arc<dyn Provider>, next, pages| Turn {
+            provider: provider.clone(),
+            next: Some(next),
+            pages,
+            runs: 0,
+            time: self.list_time(),
+            entries: Vec::new(),
+            foreign: 0,
+        };
+        let Some(positions) = from else {
+            return providers.iter().map(|provider| turn(provider, None, 0)).collect();
+        };
+        let of = |name: &str| providers.iter().find(|provider| provider.spec().plugin == name);
+        positions
+            .into_iter()
+            .filter_map(|(plugin, next, pages)| Some(turn(of(&plugin)?, next, pages)))
+            .collect()
+    }
+
+    /// Asks for pages, round by round, until there is enough.
+    async fn list_pages(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        providers: &[Arc<dyn Provider>],
+        turns: &mut [Turn],
+    ) -> Result<(), Fault> {
+        let until = Instant::now() + self.list_time() * 2;
+        let enough = self.settings.page as usize;
+        let (mut given, mut bytes) = (0, 0);
+        for round in 0..self.settings.list_runs {
+            let open: Vec<usize> = (0..turns.len()).filter(|at| turns[*at].next.is_some()).collect();
+            if open.is_empty() || given >= enough || Instant::now() >= until {
+                break;
+            }
+            let mut pages = self.ask_for_pages(permit, request, turns, &open).await?;
+            if round == 0 && request_is_busy(&pages) {
+                let full = pages.into_iter().find_map(|(_, page)| page.err());
+                return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(&self.slots)));
+            }
+            // The shortest first, so that a plugin with large pages keeps no other out.
+            pages.sort_by_key(|(at, page)| (page.as_ref().map_or(0, Page::bytes), *at));
+            for (at, page) in pages {
+                let turn = &mut turns[at];
+                match page {
+                    Ok(page) if bytes > 0 && bytes + page.bytes() > MAX_PAGE_BYTES => given = enough,
+                    Ok(page) => {
+                        bytes += page.bytes();
+                        given += self.take_page(request, providers, turn, page);
+                    }
+                    Err(missed) => {
+                        turn.next = None;
+                        self.note_missed(request, &turn.provider, &missed);
+                    }
+                }
+            }
+        }
+        for turn in turns.iter_mut() {
+            if turn.next.is_some() && turn.entries.is_empty() && turn.runs >= self.settings.list_runs {
+                turn.next = None;
+                self.note_late(request, &turn.provider, "it gives pages without entries and without an end");
+            }
+        }
+        Ok(())
+    }
+
+    /// One page of each of these plugins, all asked at once.
+    async fn ask_for_pages(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        turns: &mut [Turn],
+        open: &[usize],
+    ) -> Result<Vec<(usize, Result<Page, Missed>)>, Fault> {
+        let asked: &[Turn] = turns;
+        let here = open.len() == 1;
+        let ask = |at: usize| async move {
+            let turn = &asked[at];
+            let cursor = turn.next.clone().flatten();
+            let begun = Instant::now();
+            let given = self
+                .ask_one(permit, request, &turn.provider, Retrieval::Resources { cursor }, (turn.time, here))
+                .await;
+            given.map(|given| match given {
+                Retrieved::Resources { entries, next } => (Page { entries, next }, begun.elapsed()),
+                _ => (Page { entries: Vec::new(), next: None }, begun.elapsed()),
+            })
+        };
+        let pages = self.all_that_fit(open.to_vec(), |at| ask(*at)).await?;
+        let mut taken = Vec::with_capacity(pages.len());
+        for (at, page) in pages {
+            let turn = &mut turns[at];
+            turn.runs += 1;
+            taken.push((
+                at,
+                page.map(|(page, took)| {
+                    turn.time = turn.time.saturating_sub(took);
+                    page
+                }),
+            ));
+        }
+        Ok(taken)
+    }
+
+    /// Takes the entries of a page that are shown, and returns their size.
+    fn take_page(
+        &self,
+        request: &Request<'_>,
+        providers: &[Arc<dyn Provider>],
+        turn: &mut Turn,
+        page: Page,
+    ) -> usize {
+        let asked = turn.next.take().flatten();
+        turn.pages += 1;
+        let mine = providers.iter().position(|provider| Arc::ptr_eq(provider, &turn.provider));
+        let mut own = Vec::new();
+        let before = turn.entries.len();
+        for entry in page.entries {
+            let Some(uri) = uri_of(&entry) else { continue };
+            if !self.may_list(providers, mine, &uri) {
+                turn.foreign += 1;
+                continue;
+            }
+            if self.access.shows(request.caller, Object::Resource(&uri)) {
+                turn.entries.push(entry);
+            }
+            own.push(uri);
+        }
+        self.catalog.resources.note_uris(&turn.provider, own.iter().map(String::as_str));
+        turn.next = match page.next {
+            Some(next) if asked.as_ref() == Some(&next) => {
+                self.note_late(request, &turn.provider, "its cursor repeats");
+                None
+            }
+            Some(_) if turn.pages >= MAX_PAGES => {
+                self.note_late(request, &turn.provider, "it has more pages than are listed");
+                None
+            }
+            next => next.map(Some),
+        };
+        turn.entries.len() - before
+    }
+
+    /// Removes the entries that belong to another plugin, now that all pages are here, and logs
+    /// that.
+    fn leave_foreign_out(&self, providers: &[Arc<dyn Provider>], turns: &mut [Turn]) {
+        for turn in turns {
+            let mine = providers.iter().position(|provider| Arc::ptr_eq(provider, &turn.provider));
+            let before = turn.entries.len();
+            turn.entries
+                .retain(|entry| uri_of(entry).is_some_and(|uri| self.may_list(providers, mine, &uri)));
+            turn.foreign += before - turn.entries.len();
+            if turn.foreign > 0 {
+                tracing::warn!(
+                    plugin = turn.provider.spec().plugin,
+                    entries = turn.foreign,
+                    "resources are left out of a list: they are outside of `resources.uris` of this plugin's \
+                     manifest, or belong to another plugin"
+                );
+            }
+        }
+    }
+
+    /// Whether this plugin may list this URI: its manifest must allow the URI, and no other plugin
+    /// may have it. Of two plugins that list one URI, the first by name has it.
+    fn may_list(&self, providers: &[Arc<dyn Provider>], mine: Option<usize>, uri: &str) -> bool {
+        let Some(mine) = mine else { return true };
+        match claimant(providers, uri) {
+            Some(claimant) => claimant == mine,
+            None => {
+                providers[mine].spec().uris.is_none()
+                    && self.catalog.resources.lister(&providers[..mine], uri).is_none()
+            }
+        }
+    }
+
+    /// As [`Dispatch::may_list`], for a template.
+    fn may_list_template(&self, providers: &[Arc<dyn Provider>], mine: usize, template: &str) -> bool {
+        match template_claimant(providers, template) {
+            Some(claimant) => claimant == mine,
+            None => {
+                providers[mine].spec().uris.is_none()
+                    && self.catalog.resources.template_lister(&providers[..mine], template).is_none()
+            }
+        }
+    }
+
+    /// The result of `resources/templates/list` (R-3), all on one page.
+    ///
+    /// # Errors
+    /// [`Fault::InvalidCursor`] for any cursor, since none is given; else as
+    /// [`Dispatch::list_resources`].
+    pub async fn list_templates(
+        self: &Arc<Self>,
+        request: Request<'_>,
+        cursor: Option<&str>,
+    ) -> Result<RawJson, Fault> {
+        if cursor.is_some() {
+            return Err(Fault::InvalidCursor);
+        }
+        let Some(permit) = self.access.permit_list(request.caller, Kind::Resource) else {
+            return Ok(page("resourceTemplates", [].iter(), None));
+        };
+        let providers = self.resource_providers();
+        let templates = self.all_templates(&permit, &request, &providers, true).await?;
+        let shown =
+            templates.iter().filter(|(uri, _)| self.access.shows(request.caller, Object::Resource(uri)));
+        let entries: Vec<RawJson> = shown.map(|(_, entry)| entry.clone()).collect();
+        Ok(page("resourceTemplates", entries.iter(), None))
+    }
+
+    /// The templates of these plugins, as far as each may list them; all asked at once.
+    async fn all_templates(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        providers: &[Arc<dyn Provider>],
+        busy_is_error: bool,
+    ) -> Result<Vec<(String, RawJson)>, Fault> {
+        let time = self.list_time();
+        let here = providers.len() == 1;
+        let ask =
+            |at: &usize| self.ask_one(permit, request, &providers[*at], Retrieval::Templates, (time, here));
+        let mut given = self.all_that_fit((0..providers.len()).collect(), ask).await?;
+        if busy_is_error && request_is_busy(&given) {
+            let full = given.into_iter().find_map(|(_, given)| given.err());
+            return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(&self.slots)));
+        }
+        given.sort_by_key(|(at, _)| *at);
+        let mut all = Vec::new();
+        for (at, given) in given {
+            let mut templates = match given {
+                Ok(Retrieved::Templates(templates)) => templates,
+                Ok(_) => continue,
+                Err(missed) => {
+                    self.note_missed(request, &providers[at], &missed);
+                    continue;
+                }
+            };
+            let before = templates.len();
+            templates.retain(|(template, _)| self.may_list_template(providers, at, template));
+            if templates.len() < before {
+                tracing::warn!(
+                    plugin = providers[at].spec().plugin,
+                    templates = before - templates.len(),
+                    "resource templates are left out of a list: they are outside of `resources.uris` of this \
+                     plugin's manifest, or belong to another plugin"
+                );
+            }
+            self.catalog
+                .resources
+                .note_templates(&providers[at], templates.iter().map(|(uri, _)| uri.as_str()));
+            all.append(&mut templates);
+        }
+        Ok(all)
+    }
+
+    /// The result of `resources/read` (R-4).
+    ///
+    /// # Errors
+    /// [`Fault::Answered`]: `-32002` if no plugin has it (R-5), or what the plugin
+    /// said; else as [`Dispatch::list_resources`].
+    pub async fn read_resource(self: &Arc<Self>, request: Request<'_>, uri: &str) -> Result<Fetched, Fault> {
+        let unknown = || Fault::Answered(not_found(uri));
+        let permit =
+            self.access.permit(request.caller, Object::Resource(uri)).map_err(|denial| denial.or(unknown))?;
+        let mut providers = self.resource_providers();
+        let read = || Retrieval::Read { uri: uri.to_owned() };
+        let fetched = |served| match served {
+            Served::Done(Retrieved::Contents(Some(contents))) => Some(Fetched::Done(contents)),
+            Served::InputRequired(input) => Some(Fetched::InputRequired(input)),
+            Served::Done(_) => None,
+        };
+        if let Some(claimant) = claimant(&providers, uri) {
+            let served = self.retrieve(&permit, &request, &providers[claimant], read()).await?;
+            return fetched(served).ok_or_else(unknown);
+        }
+        // A plugin whose manifest names other URIs is not asked for this one.
+        providers.retain(|provider| provider.spec().uris.is_none());
+        if let Some(owner) = self.route(&permit, &request, &providers, uri).await? {
+            let served = self.retrieve(&permit, &request, &providers[owner], read()).await?;
+            return fetched(served).ok_or_else(unknown);
+        }
+        let (mut failed, last) = (None, providers.len().saturating_sub(1));
+        let account = request.caller.account();
+        for (at, provider) in providers.iter().enumerate() {
+            // No plugin waits behind the last one.
+            let time = self.catalog.resources.patience(&account, &provider.spec().plugin, self.list_time());
+            if at < last && time.is_none() {
+                continue;
+            }
+            let time = time.filter(|_| at < last);
+            let bound = Bound { time, here: true };
+            match self.retrieve_within(&permit, &request, provider, read(), bound).await {
+                Ok(served) => match fetched(served) {
+                    Some(fetched) => return Ok(fetched),
+                    None => continue,
+                },
+                Err(Missed::Over(fault)) => return Err(fault),
+                Err(missed) => {
+                    if let Missed::Late(_) = missed {
+                        self.note_missed(&request, provider, &missed);
+                    }
+                    failed.get_or_insert_with(|| missed.fault(&self.slots));
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(unknown))
+    }
+
+    /// Which of these plugins a URI is for, if it belongs to one that is known. Asks those
+    /// for all that they list of which it is not known.
+    async fn route(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        providers: &[Arc<dyn Provider>],
+        uri: &str,
+    ) -> Result<Option<usize>, Fault> {
+        if providers.len() < 2 {
+            return Ok(None);
+        }
+        if let Some(lister) = self.catalog.resources.lister(providers, uri) {
+            return Ok(Some(lister));
+        }
+        let unknown: Vec<usize> =
+            (0..providers.len()).filter(|at| !self.catalog.resources.is_fresh(&providers[*at])).collect();
+        if !unknown.is_empty() {
+            let learn = |at: &usize| self.learn(permit, request, &providers[*at]);
+            let learnt = self.all_that_fit(unknown, learn).await?;
+            for (at, learnt) in learnt {
+                match learnt {
+                    Ok(mut learnt) => {
+                        learnt.uris.retain(|uri| self.may_list(providers, Some(at), uri));
+                        self.catalog.resources.note_learnt(&providers[at], &learnt);
+                    }
+                    Err(missed) => self.note_missed(request, &providers[at], &missed),
+                }
+            }
+        }
+        let lister = self.catalog.resources.lister(providers, uri);
+        Ok(lister.or_else(|| self.catalog.resources.template_fitter(providers, uri)))
+    }
+
+    /// All that a plugin lists, as far as it says so in its time.
+    async fn learn(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        provider: &Arc<dyn Provider>,
+    ) -> Result<Learnt, Missed> {
+        let until = Instant::now() + self.list_time();
+        let left = || until.saturating_duration_since(Instant::now());
+        let mut learnt = Learnt::default();
+        match self.ask_one(permit, request, provider, Retrieval::Templates, (left(), false)).await {
+            Ok(Retrieved::Templates(templates)) => {
+                learnt.templates = Some(templates.into_iter().map(|(template, _)| template).collect());
+            }
+            Ok(_) | Err(Missed::Failed(_)) => {}
+            Err(missed) => return Err(missed),
+        }
+        let mut cursor = None;
+        for _ in 0..self.settings.list_runs {
+            let asked = cursor.clone();
+            let retrieval = Retrieval::Resources { cursor };
+            match self.ask_one(permit, request, provider, retrieval, (left(), false)).await {
+                Ok(Retrieved::Resources { entries, next }) => {
+                    learnt.uris.extend(entries.iter().filter_map(uri_of));
+                    if next.is_none() || next == asked {
+                        learnt.is_whole = next.is_none();
+                        break;
+                    }
+                    cursor = next;
+                }
+                Ok(_) => break,
+                // Its templates are known, and some of its URIs.
+                Err(missed @ (Missed::Failed(_) | Missed::Late(_))) => {
+                    self.note_missed(request, provider, &missed);
+                    break;
+                }
+                Err(missed) => return Err(missed),
+            }
+        }
+        Ok(learnt)
+    }
+
+    /// The plugin that lists this template.
+    pub(crate) async fn provider_of_template(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        template: &str,
+    ) -> Result<Option<Arc<dyn Provider>>, Fault> {
+        let providers = self.resource_providers();
+        let mut known = self.catalog.resources.template_lister(&providers, template);
+        if known.is_none() {
+            self.all_templates(permit, request, &providers, true).await?;
+            known = self.catalog.resources.template_lister(&providers, template);
+        }
+        Ok(known.map(|at| providers[at].clone()))
+    }
+
+    /// One run of a plugin on behalf of a request that asks several. One that was late is
+    /// asked with less time, or not at all for a while.
+    async fn ask_one(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        provider: &Arc<dyn Provider>,
+        retrieval: Retrieval,
+        (time, here): (Duration, bool),
+    ) -> Result<Retrieved, Missed> {
+        let plugin = &provider.spec().plugin;
+        let account = request.caller.account();
+        let Some(time) = self.catalog.resources.patience(&account, plugin, time) else {
+            return Err(Missed::PassedOver);
+        };
+        let bound = Bound { time: Some(time), here };
+        match self.retrieve_within(permit, request, provider, retrieval, bound).await? {
+            Served::Done(retrieved) => {
+                self.catalog.resources.was_in_time(&account, plugin);
+                Ok(retrieved)
+            }
+            // A list asks its client nothing.
+            Served::InputRequired(_) => Err(Missed::Over(Fault::Cancelled)),
+        }
+    }
+
+    /// Asks all at once. Those for which the host or the caller had no slot are asked again
+    /// when others are done, so that a list takes as many slots as there are and no more.
+    async fn all_that_fit<T, R, F: Future<Output = Result<R, Missed>>>(
+        &self,
+        mut waiting: Vec<T>,
+        ask: impl Fn(&T) -> F,
+    ) -> Result<Vec<(T, Result<R, Missed>)>, Fault> {
+        let mut done = Vec::with_capacity(waiting.len());
+        while !waiting.is_empty() {
+            let results = join_all(waiting.iter().map(&ask)).await;
+            let (mut again, mut full, before) = (Vec::new(), None, done.len());
+            for (asked, result) in std::mem::take(&mut waiting).into_iter().zip(results) {
+                match result {
+                    Err(Missed::Full(why @ (Full::Host | Full::Principal))) => {
+                        full = Some(why);
+                        again.push(asked);
+                    }
+                    Err(Missed::Over(fault)) => return Err(fault),
+                    result => done.push((asked, result)),
+                }
+            }
+            if let Some(full) = full.filter(|_| done.len() == before) {
+                return Err(self.slots.busy(full));
+            }
+            waiting = again;
+        }
+        Ok(done)
+    }
+
+    /// Says in the log why a plugin is left out.
+    fn note_missed(&self, request: &Request<'_>, provider: &Arc<dyn Provider>, missed: &Missed) {
+        let plugin = &provider.spec().plugin;
+        match missed {
+            Missed::Late(time) => {
+                let why = format!("it took longer than {time:?} (`resources.list-time`)");
+                self.note_late(request, provider, &why);
+            }
+            // It was said when it was late.
+            Missed::PassedOver | Missed::Over(_) => {}
+            Missed::Full(full) => {
+                tracing::warn!(plugin, why = %self.slots.busy(*full), "a plugin is left out of a list of resources");
+            }
+            Missed::Failed(error) => {
+                tracing::warn!(plugin, %error, "a plugin could not list its resources and is left out");
+            }
+        }
+    }
+
+    fn note_late(&self, request: &Request<'_>, provider: &Arc<dyn Provider>, why: &str) {
+        let plugin = &provider.spec().plugin;
+        let pause = self.catalog.resources.was_late(&request.caller.account(), plugin);
+        tracing::warn!(
+            plugin,
+            why,
+            left_out_for = ?pause,
+            "a plugin is left out of lists of resources for this caller"
+        );
+    }
+
+    fn list_time(&self) -> Duration {
+        Duration::from_millis(self.settings.list_ms)
+    }
+
+    fn resource_providers(&self) -> Vec<Arc<dyn Provider>> {
+        let catalog = self.catalog.current();
+        let providers = catalog.providers().iter().filter(|provider| provider.spec().has_resources);
+        providers.cloned().collect()
+    }
+}
+
+/// Whether every plugin is busy, so that an empty list would be untrue.
+fn request_is_busy<T, R>(given: &[(T, Result<R, Missed>)]) -> bool {
+    !given.is_empty() && given.iter().all(|(_, given)| matches!(given, Err(Missed::Full(_))))
+}

@@ -1,0 +1,336 @@
+//! Prompts and completion, and how one plugin is asked for such things (PR-2 to PR-4,
+//! CO-1 to CO-3). Resources, for which several plugins are asked, are in
+//! [`resources`](crate::call::resources).
+
+use crate::access::caller::Caller;
+use crate::access::permit::Permit;
+use crate::access::rules::Object;
+use crate::catalog::tools_list::page_of;
+use crate::client::client_channel::Outlet;
+use crate::run::client::Client;
+use crate::run::round_trip::{About, InputRequired, Rounds};
+use crate::run::run::{Driven, Run};
+use crate::run::setup::Setup;
+use crate::slots::Slots;
+use crate::slots::admission::{Claim, Full};
+use crate::slots::stop::Stop;
+use crate::slots::work::Work;
+use crate::{Dispatch, Fault};
+use futures_util::FutureExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_protocol::completion::{CompleteParams, Reference, has_variable};
+use toolyard_protocol::page::page;
+use toolyard_protocol::prompts::GetParams;
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_protocol::{RawJson, RpcError};
+use toolyard_task::Provider;
+use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
+
+/// Who asks a plugin for something, and how it is reached meanwhile.
+pub struct Request<'a> {
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// Stops the run (C-1).
+    pub stop: Arc<Stop>,
+    /// Where notices and questions go.
+    pub outlet: Arc<dyn Outlet>,
+    /// The token that progress is wanted under.
+    pub progress_token: Option<RawJson>,
+    /// What a stateless client brings from an earlier round (26M-4); none with
+    /// sessions.
+    pub retry: Option<Retry>,
+}
+
+/// What a request for a prompt or a resource gets.
+#[derive(Debug)]
+pub enum Fetched {
+    /// The result.
+    Done(RawJson),
+    /// The client has to answer first, and then to make the request again (26M-2).
+    InputRequired(InputRequired),
+}
+
+/// What a run of a plugin came to.
+pub(crate) enum Served {
+    Done(Retrieved),
+    InputRequired(InputRequired),
+}
+
+/// Why a run of a plugin gave nothing.
+pub(crate) enum Missed {
+    /// There was no place for it.
+    Full(Full),
+    /// It did not end in this time.
+    Late(Duration),
+    /// It was late before and is not asked for a while.
+    PassedOver,
+    /// The plugin said so, or failed.
+    Failed(RpcError),
+    /// The whole request ends.
+    Over(Fault),
+}
+
+impl Missed {
+    /// The fault, where the request was for this plugin alone.
+    pub fn fault(self, slots: &Slots) -> Fault {
+        match self {
+            Self::Full(full) => slots.busy(full),
+            Self::Late(time) => Fault::Answered(RpcError::internal(format!(
+                "The plugin did not answer within {time:?} (`resources.list-time`)"
+            ))),
+            Self::PassedOver => Fault::Answered(RpcError::internal(
+                "The plugin did not answer in time before and is not asked for a while",
+            )),
+            Self::Failed(error) => Fault::Answered(error),
+            Self::Over(fault) => fault,
+        }
+    }
+}
+
+/// How long a run may take, and where it begins.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound {
+    /// None: as long as the limits of the plugin allow.
+    pub time: Option<Duration>,
+    /// Whether it may begin on the thread that serves the client. Not where several begin
+    /// at once: each may compute there for a while.
+    pub here: bool,
+}
+
+impl Bound {
+    /// For a request that is for one plugin.
+    pub const NONE: Self = Self { time: None, here: true };
+}
+
+/// Stops a run when dropped, so that no run outlives its waiter.
+struct StopsRun<'a> {
+    stop: Arc<Stop>,
+    provider: &'a Arc<dyn Provider>,
+}
+
+impl Drop for StopsRun<'_> {
+    fn drop(&mut self) {
+        if self.stop.set() {
+            // After the flag: the guest must see it when it looks.
+            self.provider.interrupt();
+        }
+    }
+}
+
+impl Dispatch {
+    /// The result of `prompts/list` (PR-2).
+    ///
+    /// # Errors
+    /// [`Fault::InvalidCursor`].
+    pub async fn list_prompts(&self, caller: &Caller, cursor: Option<&str>) -> Result<RawJson, Fault> {
+        const SCOPE: &str = "prompts";
+        let after = match cursor {
+            Some(cursor) => Some(self.clients.open_cursor(SCOPE, cursor).await?),
+            None => None,
+        };
+        let (prompts, more) = self.prompts_after(caller, after.as_deref());
+        let next = match prompts.last() {
+            Some((last, _)) if more => Some(self.clients.seal_cursor(SCOPE, last).await?),
+            _ => None,
+        };
+        Ok(page("prompts", prompts.iter().map(|(_, entry)| entry), next.as_deref()))
+    }
+
+    /// A page of the caller's prompts, each with its name, and whether more follow.
+    fn prompts_after(&self, caller: &Caller, after: Option<&str>) -> (Vec<(String, RawJson)>, bool) {
+        let catalog = self.catalog.current();
+        let mut prompts = catalog
+            .prompts()
+            .filter(|prompt| after.is_none_or(|after| prompt.name.as_str() > after))
+            .filter(|prompt| self.access.shows(caller, Object::Prompt(&prompt.name)))
+            .map(|prompt| (prompt.name.clone(), RawJson::of(prompt)));
+        page_of(&mut prompts, self.settings.page, |(_, entry)| entry.as_bytes().len())
+    }
+
+    /// The result of `prompts/get` (PR-3).
+    ///
+    /// # Errors
+    /// [`Fault::UnknownPrompt`], [`Fault::Answered`] with what is wrong with the
+    /// arguments or what the plugin said; else as [`Dispatch::list_resources`].
+    pub async fn get_prompt(
+        self: &Arc<Self>,
+        request: Request<'_>,
+        params: GetParams,
+    ) -> Result<Fetched, Fault> {
+        let unknown = || Fault::UnknownPrompt(toolyard_protocol::error::clip(&params.name, 128));
+        let permit = self
+            .access
+            .permit(request.caller, Object::Prompt(&params.name))
+            .map_err(|denial| denial.or(unknown))?;
+        let catalog = self.catalog.current();
+        let (provider, prompt) = catalog.prompt(&params.name).ok_or_else(unknown)?;
+        params.check(prompt).map_err(Fault::Answered)?;
+        let retrieval = Retrieval::Prompt { arguments: RawJson::of(&params.arguments), name: params.name };
+        match self.retrieve(&permit, &request, provider, retrieval).await? {
+            Served::Done(Retrieved::Prompt(result)) => Ok(Fetched::Done(result)),
+            Served::InputRequired(input) => Ok(Fetched::InputRequired(input)),
+            _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a prompt"))),
+        }
+    }
+
+    /// The result of `completion/complete` (CO-2).
+    ///
+    /// # Errors
+    /// [`Fault::NothingToComplete`] for an unknown prompt, template or argument
+    /// (CO-3); else as [`Dispatch::get_prompt`].
+    pub async fn complete(
+        self: &Arc<Self>,
+        request: Request<'_>,
+        params: CompleteParams,
+    ) -> Result<RawJson, Fault> {
+        let unknown = |what: String| Err(Fault::NothingToComplete(what));
+        let (object, nothing) = match &params.reference {
+            Reference::Prompt { name } => (Object::Prompt(name), "there is no such prompt"),
+            Reference::Template { uri } => (Object::Resource(uri), "there is no such resource template"),
+        };
+        let nothing = || Fault::NothingToComplete(nothing.to_owned());
+        let permit = self.access.permit(request.caller, object).map_err(|denial| denial.or(nothing))?;
+        let argument = toolyard_protocol::error::clip(&params.name, 128);
+        let catalog = self.catalog.current();
+        let provider = match &params.reference {
+            Reference::Prompt { name } => {
+                let (provider, prompt) = catalog.prompt(name).ok_or_else(nothing)?;
+                if !prompt.arguments.iter().any(|known| known.name == params.name) {
+                    return unknown(format!("the prompt has no argument `{argument}`"));
+                }
+                provider.clone()
+            }
+            Reference::Template { uri } => {
+                let provider =
+                    self.provider_of_template(&permit, &request, uri).await?.ok_or_else(nothing)?;
+                if !has_variable(uri, &params.name) {
+                    return unknown(format!("the template has no variable `{argument}`"));
+                }
+                provider
+            }
+        };
+        if !provider.spec().has_completion {
+            return Ok(RawJson::trusted(r#"{"completion":{"values":[],"total":0,"hasMore":false}}"#));
+        }
+        let CompleteParams { reference, name, value, settled } = params;
+        let retrieval = Retrieval::Complete { reference, name, value, settled: RawJson::of(&settled) };
+        match self.retrieve(&permit, &request, &provider, retrieval).await? {
+            Served::Done(Retrieved::Completion(result)) => Ok(result),
+            _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a completion"))),
+        }
+    }
+
+    /// One run of a plugin, as long as the limits of the plugin allow.
+    pub(crate) async fn retrieve(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        provider: &Arc<dyn Provider>,
+        retrieval: Retrieval,
+    ) -> Result<Served, Fault> {
+        let served = self.retrieve_within(permit, request, provider, retrieval, Bound::NONE).await;
+        served.map_err(|missed| missed.fault(&self.slots))
+    }
+
+    /// One run of a plugin within bounds. It is stopped when its time is up, when its
+    /// client cancels or is gone, and when this future is dropped.
+    pub(crate) async fn retrieve_within(
+        self: &Arc<Self>,
+        permit: &Permit,
+        request: &Request<'_>,
+        provider: &Arc<dyn Provider>,
+        retrieval: Retrieval,
+        bound: Bound,
+    ) -> Result<Served, Missed> {
+        if self.slots.closing.is_set() {
+            return Err(Missed::Over(Fault::Closing));
+        }
+        let stops = StopsRun { stop: Arc::new(Stop::default()), provider };
+        let run = self.run_provider(permit, request, provider, retrieval, (stops.stop.clone(), bound.here));
+        let time = async {
+            match bound.time {
+                Some(time) => {
+                    tokio::time::sleep(time).await;
+                    time
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            served = run => {
+                // It has ended; there is nothing to interrupt.
+                stops.stop.set();
+                served
+            }
+            () = request.stop.wait() => Err(Missed::Over(self.stopped())),
+            time = time => Err(Missed::Late(time)),
+        }
+    }
+
+    async fn run_provider(
+        self: &Arc<Self>,
+        _permit: &Permit,
+        request: &Request<'_>,
+        provider: &Arc<dyn Provider>,
+        retrieval: Retrieval,
+        (stop, here): (Arc<Stop>, bool),
+    ) -> Result<Served, Missed> {
+        let rounds = match (&request.retry, about(request.caller, &retrieval)) {
+            (Some(retry), Some(about)) => {
+                Some(Rounds::begin(&self.deps, about, retry.clone()).await.map_err(Missed::Over)?)
+            }
+            _ => None,
+        };
+        let work = Work::Provider(provider.clone());
+        let share = self.access.share(request.caller);
+        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let mut slot = self.slots.admission.admit(claim).map_err(Missed::Full)?;
+        let mut client =
+            Client::of(request.caller, share, request.outlet.clone(), request.progress_token.clone());
+        if request.retry.is_some() && rounds.is_none() {
+            // 26M-1: with any other request a stateless client is asked nothing.
+            client.capabilities = RawJson::empty_object();
+        }
+        let setup = Setup {
+            // Lists, and the search for a resource, go through every plugin: nobody is to
+            // be asked for plugins that have nothing to do with it.
+            asks_permission: matches!(retrieval, Retrieval::Prompt { .. }),
+            begins_elsewhere: !here,
+            rounds,
+            ..Setup::new(work, stop, client)
+        };
+        let run = Run::new(self.deps.clone(), setup);
+        let work = provider.clone().serve(retrieval, slot.room(), run.clone());
+        let over = || Missed::Over(self.stopped());
+        match run.to_end(slot, run.clone().drive(work).boxed()).await {
+            Some(Driven::Done(RetrievalEnd::Done(retrieved))) => Ok(Served::Done(retrieved)),
+            Some(Driven::Suspended) if !run.stop.is_set() => match &run.rounds {
+                Some(rounds) => {
+                    let input = rounds.outcome(&self.deps).await.map_err(Missed::Over)?;
+                    Ok(Served::InputRequired(input))
+                }
+                None => Err(over()),
+            },
+            Some(Driven::Done(RetrievalEnd::Failed(error))) => Err(Missed::Failed(error)),
+            Some(Driven::Panicked) => {
+                Err(Missed::Failed(RpcError::internal("The engine failed during this request")))
+            }
+            _ => Err(over()),
+        }
+    }
+}
+
+/// What a round is about: only these requests have any (26M-1).
+fn about(caller: &Caller, retrieval: &Retrieval) -> Option<About> {
+    match retrieval {
+        Retrieval::Read { uri } => {
+            Some(About::of(caller, "resources/read", uri.clone(), RawJson::empty_object()))
+        }
+        Retrieval::Prompt { name, arguments } => {
+            Some(About::of(caller, "prompts/get", name.clone(), arguments.clone()))
+        }
+        Retrieval::Resources { .. } | Retrieval::Templates | Retrieval::Complete { .. } => None,
+    }
+}

@@ -1,0 +1,105 @@
+//! Sessions of the revisions that have them (H-22 to H-26): rows of the store, so
+//! that a restart loses none.
+
+use crate::access::caller::Caller;
+use crate::{Dispatch, Fault, Principal};
+use std::sync::Arc;
+use toolyard_protocol::{RawJson, Revision};
+use toolyard_task::session::Session;
+use toolyard_task::store::ListQuery;
+use toolyard_task::wire::Timestamp;
+use toolyard_task::{Owner, SessionId};
+
+/// A session that is to be opened.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// Who opens it. The tasks of an anonymous client belong to the session.
+    pub principal: Arc<Principal>,
+    /// The revision that was agreed on.
+    pub revision: Revision,
+    /// What the client can do: an object.
+    pub capabilities: RawJson,
+    /// The client's name and version, for logs.
+    pub client: String,
+}
+
+impl Dispatch {
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn open_session(&self, new: NewSession) -> Result<Session, Fault> {
+        let id = SessionId::of(self.deps.ids.uuid());
+        let session = Session {
+            owner: new.principal.owner(Some(&id)).unwrap_or(Owner::Local),
+            id,
+            revision: new.revision.as_str().to_owned(),
+            client_capabilities: new.capabilities,
+            client: new.client,
+            log_level: None,
+            subscriptions: std::collections::BTreeSet::new(),
+            created_at: Timestamp(0),
+            seen_at: Timestamp(0),
+        };
+        Ok(self.sessions.open(session, self.settings.sessions).await?)
+    }
+
+    /// The session of this id, if it is open.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn session(&self, id: &SessionId) -> Result<Option<Session>, Fault> {
+        Ok(self.sessions.session(id).await?)
+    }
+
+    /// Notes that a session is in use.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn touch_session(&self, id: &SessionId) -> Result<(), Fault> {
+        Ok(self.sessions.touch(id).await?)
+    }
+
+    /// Stores what the client set in a session: its log level and its
+    /// subscriptions. Says whether the session is open.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn remember_session(&self, session: &Session) -> Result<bool, Fault> {
+        Ok(self.sessions.remember(session).await?)
+    }
+
+    /// Ends a session. The live tasks of an anonymous client are cancelled with
+    /// it, since nobody can ask for them any more. Says whether it was open.
+    ///
+    /// # Errors
+    /// [`Fault::Store`].
+    pub async fn close_session(&self, session: &Session) -> Result<bool, Fault> {
+        let closed = self.sessions.close(&session.id).await?;
+        if closed && session.owner == Owner::Session(session.id.clone()) && self.settings.tasks {
+            self.cluster.recover_once().await?;
+            self.cancel_all(session).await?;
+        }
+        Ok(closed)
+    }
+
+    async fn cancel_all(&self, session: &Session) -> Result<(), Fault> {
+        let anonymous = Arc::new(Principal::Anonymous);
+        let caller = Caller::new(anonymous, Some(session.id.clone()), RawJson::empty_object());
+        let by = caller.by().because("session_ended");
+        let mut after = None;
+        loop {
+            let query = ListQuery { owner: caller.owner.clone(), after, limit: self.settings.page };
+            let page = self.tasks.store.list(&query).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(toolyard_task::store::After { created_at: last.created_at, id: last.id });
+            for summary in page.iter().filter(|summary| !summary.status.is_terminal()) {
+                match self.tasks.cancel_by(&caller, &summary.id.to_string(), by.clone()).await {
+                    // It ended meanwhile: just as well.
+                    Ok(_) | Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+        }
+    }
+}

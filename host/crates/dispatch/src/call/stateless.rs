@@ -1,0 +1,81 @@
+//! `tools/call` by the rules of a stateless revision: the host decides what becomes a
+//! task, and the client is asked by the answer to its request.
+
+use crate::access::caller::Caller;
+use crate::call::reply::{CallReply, Created};
+use crate::call::tools_call::{Asking, Origin, Permitted, Plain};
+use crate::observe::metrics::Measured;
+use crate::run::promote::{Course, EndOrTask};
+use crate::run::round_trip::{About, Rounds};
+use crate::slots::stop::Stop;
+use crate::task::handover::Handover;
+use crate::{Dispatch, Fault};
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
+use toolyard_task::task::Era;
+use toolyard_task::tool::Checked;
+use toolyard_task::{RunEnd, Task};
+
+impl Dispatch {
+    /// A call by the rules of a stateless revision (26T-3, 26T-4).
+    pub(crate) async fn call_statelessly(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<Measured>,
+        mut call: Permitted,
+        (tasks, retry): (bool, Retry),
+    ) -> Result<CallReply, Fault> {
+        let support = tool.spec().task_support;
+        if self.settings.tasks && !tasks && support == TaskSupport::Required {
+            return Err(Fault::TaskExtensionRequired);
+        }
+        match tool.check(&call.params.arguments) {
+            Checked::Fits => {}
+            Checked::Misfit(wrong) => {
+                tool.misfit();
+                return Ok(CallReply::Result(text_result(&wrong, true)));
+            }
+            Checked::Unfinished => call.is_checked = false,
+        }
+        let CallParams { name, arguments, .. } = &call.params;
+        let about = About::of(caller, "tools/call", name.clone(), arguments.clone());
+        let rounds = Rounds::begin(&self.deps, about, retry).await?;
+        let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
+        let inline_for = tool.spec().inline_for.unwrap_or(match support {
+            TaskSupport::Required => Duration::ZERO,
+            _ => Duration::from_millis(self.settings.inline_for_ms),
+        });
+        if may_be_task && inline_for.is_zero() {
+            let origin = Origin { era: Era::Stateless, ttl: RequestedTtl::Absent, rounds: Some(rounds) };
+            return Box::pin(self.call_as_task(caller, tool, call, origin)).await;
+        }
+        let plain = self.begin_run(caller, tool, call, Some(Asking { rounds, may_be_task }))?;
+        let Plain { run, slot, drive, became, cancelled, permit: _permit } = plain;
+        let end = match became {
+            None => run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped),
+            Some(became) => {
+                let course = Course { became, stop: &cancelled, inline_for };
+                match run.to_end_or_task(course, slot, drive).await {
+                    EndOrTask::End(end) => end,
+                    EndOrTask::Task(task) => return self.created(&task, &cancelled),
+                }
+            }
+        };
+        self.reply_to(&run, end, &cancelled).await
+    }
+
+    /// The reply for a task of a stateless client, which learns of it in no other way.
+    pub(crate) fn created(self: &Arc<Self>, task: &Task, stop: &Stop) -> Result<CallReply, Fault> {
+        let handover = Handover::of(&self.tasks, task.id);
+        if stop.is_set() {
+            // 26S-2: it hears nothing more of its request.
+            drop(handover);
+            return Err(Fault::Cancelled);
+        }
+        let tool = self.catalog.tool(&task.tool);
+        let immediate_response = tool.and_then(|tool| tool.spec().immediate_response.clone());
+        Ok(CallReply::Created(Created { view: task.view(), immediate_response, handover: Some(handover) }))
+    }
+}

@@ -1,0 +1,328 @@
+//! `tools/call`: resolve, check, admit, run; in line or as a task.
+
+use crate::access::caller::Caller;
+use crate::access::permit::Permit;
+use crate::access::rules::Object;
+use crate::call::reply::{CallReply, Created};
+use crate::client::client_channel::Outlet;
+use crate::observe::metrics::Measured;
+use crate::observe::observer::{CallOutcome, Observation};
+use crate::run::client::Client;
+use crate::run::prospect::Prospect;
+use crate::run::round_trip::Rounds;
+use crate::run::run::Run;
+use crate::run::setup::Setup;
+use crate::run::task_run::Turn;
+use crate::slots::admission::{Claim, Slot};
+use crate::slots::stop::Stop;
+use crate::slots::work::Work;
+use crate::{Dispatch, Fault};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
+use toolyard_task::audit::name_of;
+use toolyard_task::task::Era;
+use toolyard_task::tool::Checked;
+use toolyard_task::{Fence, RunEnd, Task};
+
+/// A call, as a transport hands it over.
+pub struct ToolCall {
+    /// What is called.
+    pub params: CallParams,
+    /// By which rules it becomes a task and asks its client.
+    pub terms: Terms,
+    /// Stops a plain call (C-1).
+    pub stop: Arc<Stop>,
+    /// Where notices go while it is a plain call.
+    pub outlet: Arc<dyn Outlet>,
+    /// Where notices go once it is a task.
+    pub task_outlet: Arc<dyn Outlet>,
+}
+
+/// By which rules a call becomes a task, and how its client is asked meanwhile.
+#[derive(Debug)]
+pub enum Terms {
+    /// The client asks for a task, and is asked by requests of ours (2025-11-25 and
+    /// before).
+    Sessions {
+        /// Whether the client's revision has tasks (T-2).
+        has_tasks: bool,
+    },
+    /// The host decides, and the client is asked by the answer to its request
+    /// (2026-07-28).
+    Stateless {
+        /// Whether the request declares the tasks extension (26T-1).
+        tasks: bool,
+        /// What the client brings from an earlier round.
+        retry: Retry,
+    },
+}
+
+/// A call that its caller may make.
+pub(crate) struct Permitted {
+    pub params: CallParams,
+    pub stop: Arc<Stop>,
+    pub outlet: Arc<dyn Outlet>,
+    pub task_outlet: Arc<dyn Outlet>,
+    pub observation: Option<Arc<Observation>>,
+    /// Held until it is answered.
+    pub permit: Permit,
+    /// Whether its arguments are known to fit; else its run checks them first.
+    pub is_checked: bool,
+}
+
+/// A call that has begun. What most calls do without is apart, so that it is not part of
+/// each one's state.
+enum Begun<'a> {
+    Replied(CallReply),
+    Plain(Plain),
+    Apart(BoxFuture<'a, Result<CallReply, Fault>>),
+}
+
+/// How the client of a plain call is asked by the answer to its request.
+pub(crate) struct Asking {
+    pub rounds: Box<Rounds>,
+    pub may_be_task: bool,
+}
+
+/// A plain call under way.
+pub(crate) struct Plain {
+    pub run: Arc<Run>,
+    pub slot: Slot,
+    pub drive: BoxFuture<'static, RunEnd>,
+    /// The news that it has become a task, if it may.
+    pub became: Option<oneshot::Receiver<Task>>,
+    /// Set when the request is cancelled.
+    pub cancelled: Arc<Stop>,
+    /// Held until it is answered.
+    pub permit: Permit,
+}
+
+/// How a call is a task from its beginning.
+pub(crate) struct Origin {
+    pub era: Era,
+    pub ttl: RequestedTtl,
+    pub rounds: Option<Box<Rounds>>,
+}
+
+impl Dispatch {
+    /// Calls a tool. A plain call that does not end in its first poll goes on
+    /// even if this future is dropped (H-16): only `call.stop` ends it.
+    ///
+    /// # Errors
+    /// [`Fault`]; nothing ran, no task exists.
+    pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
+        let observation =
+            self.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
+        let reply = match self.begin_call(caller, call, observation.clone()) {
+            Ok(Begun::Replied(reply)) => Ok(reply),
+            Ok(Begun::Plain(Plain { run, slot, drive, cancelled, permit: _permit, .. })) => {
+                let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
+                self.reply_to(&run, end, &cancelled).await
+            }
+            Ok(Begun::Apart(reply)) => reply.await,
+            Err(fault) => Err(fault),
+        };
+        if let Some(observation) = observation {
+            match &reply {
+                Ok(reply) => reply.outcome().into_iter().for_each(|outcome| observation.end(outcome)),
+                Err(fault) => observation.end(CallOutcome::Refused(fault)),
+            }
+        }
+        reply
+    }
+
+    /// All of a call that waits for nothing.
+    fn begin_call<'a>(
+        self: &'a Arc<Self>,
+        caller: &'a Caller,
+        call: ToolCall,
+        observation: Option<Arc<Observation>>,
+    ) -> Result<Begun<'a>, Fault> {
+        if self.slots.closing.is_set() {
+            return Err(Fault::Closing);
+        }
+        let name = &call.params.name;
+        let unknown = || Fault::UnknownTool(toolyard_protocol::error::clip(name, 128));
+        // Before the name is looked up, so that nothing shows whether it exists.
+        self.access.permit(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
+        let offer = self.catalog.offer();
+        let tool = offer.tool(name).ok_or_else(unknown)?;
+        let permit = self.access.permit_call(caller, &**tool, &call.params.arguments)?;
+        offer.pace(name)?;
+        drop(offer);
+        let ToolCall { params, terms, stop, outlet, task_outlet } = call;
+        let call = Permitted { params, stop, outlet, task_outlet, observation, permit, is_checked: true };
+        let has_tasks = match terms {
+            Terms::Sessions { has_tasks } => has_tasks,
+            Terms::Stateless { tasks, retry } => {
+                return Ok(Begun::Apart(self.call_statelessly(caller, tool, call, (tasks, retry)).boxed()));
+            }
+        };
+        let name = || call.params.name.clone();
+        let tasks = self.settings.tasks && has_tasks;
+        // T-2: who was not offered tasks has the augmentation ignored.
+        let augmented = if tasks { call.params.task.clone() } else { None };
+        match (augmented, tool.spec().task_support) {
+            (Some(_), TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name())),
+            (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name())),
+            (Some(ttl), _) => {
+                let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
+                // T-14: what is wrong with the call is said before a task exists.
+                let checked = tool.check(&call.params.arguments);
+                let origin = Origin { era: Era::Sessions, ttl, rounds: None };
+                Ok(Begun::Apart(self.call_as_task_once_checked(caller, tool, call, checked, origin).boxed()))
+            }
+            (None, _) => self.begin_plainly(caller, tool, call),
+        }
+    }
+
+    fn begin_plainly(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<Measured>,
+        mut call: Permitted,
+    ) -> Result<Begun<'static>, Fault> {
+        match tool.check(&call.params.arguments) {
+            Checked::Fits => {}
+            Checked::Misfit(wrong) => {
+                tool.misfit();
+                // The model can mend this, so it is a result (TL-9).
+                return Ok(Begun::Replied(CallReply::Result(text_result(&wrong, true))));
+            }
+            Checked::Unfinished => call.is_checked = false,
+        }
+        Ok(Begun::Plain(self.begin_run(caller, tool, call, None)?))
+    }
+
+    /// Sets up the run of a plain call; with what was asked and answered before where the
+    /// client is asked by answers.
+    pub(crate) fn begin_run(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<Measured>,
+        call: Permitted,
+        asking: Option<Asking>,
+    ) -> Result<Plain, Fault> {
+        let Permitted { params, stop: cancelled, outlet, observation, permit, is_checked, .. } = call;
+        let work = Work::Tool(tool.clone());
+        let share = self.access.share(caller);
+        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let mut slot = self.slots.admission.admit(claim).map_err(|full| self.slots.busy(full))?;
+        let may_be_task = asking.as_ref().is_some_and(|asking| asking.may_be_task);
+        // What cancels the request must not stop the task that it may become (26H-13).
+        let stop = if may_be_task { Arc::default() } else { cancelled.clone() };
+        let client = Client::of(caller, share, outlet, params.progress_token.clone());
+        let (prospect, became) = match may_be_task {
+            true => {
+                let (prospect, became) = Prospect::new(caller, &tool, &params);
+                (Some(Box::new(prospect)), Some(became))
+            }
+            false => (None, None),
+        };
+        let setup = Setup {
+            trace: params.trace.clone(),
+            observation,
+            is_checked,
+            rounds: asking.map(|asking| asking.rounds),
+            prospect,
+            ..Setup::new(work, stop, client)
+        };
+        let run = Run::new(self.deps.clone(), setup);
+        let drive = run.clone().drive_tool(tool, params.arguments, slot.room()).boxed();
+        Ok(Plain { run, slot, drive, became, cancelled, permit })
+    }
+
+    /// What a plain call came to, for its caller.
+    pub(crate) async fn reply_to(
+        &self,
+        run: &Run,
+        end: RunEnd,
+        cancelled: &Stop,
+    ) -> Result<CallReply, Fault> {
+        // C-1: who cancelled is answered no more, even if the guest took the hint and
+        // returned before it was stopped.
+        if cancelled.is_set() {
+            return Err(self.stopped());
+        }
+        match (end, &run.rounds) {
+            (RunEnd::Result { result, .. }, _) => Ok(CallReply::Result(result)),
+            (RunEnd::Error(error), _) => Ok(CallReply::Error(error)),
+            (RunEnd::Stopped, Some(rounds)) if rounds.are_suspended() => {
+                Ok(CallReply::InputRequired(Box::pin(rounds.outcome(&self.deps)).await?))
+            }
+            (RunEnd::Stopped, _) => Err(self.stopped()),
+        }
+    }
+
+    /// Why something was stopped.
+    pub(crate) fn stopped(&self) -> Fault {
+        if self.slots.closing.is_set() { Fault::Closing } else { Fault::Cancelled }
+    }
+
+    pub(crate) async fn call_as_task(
+        self: &Arc<Self>,
+        caller: &Caller,
+        tool: Arc<Measured>,
+        call: Permitted,
+        origin: Origin,
+    ) -> Result<CallReply, Fault> {
+        // What is acknowledged has begun by the time that a closing host is done, or is left
+        // to the next one.
+        let _under_way = self.slots.tracker.token();
+        if self.slots.closing.is_set() {
+            return Err(Fault::Closing);
+        }
+        if caller.creates_for().is_none() {
+            return Err(Fault::InvalidParams("A task needs a session that it can be found in".to_owned()));
+        }
+        let Origin { era, ttl, rounds } = origin;
+        self.cluster.recover_once().await?;
+        let incarnation = self.node.registered().await?;
+        let work = Work::Tool(tool.clone());
+        let share = self.access.share(caller);
+        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let admission = &self.slots.admission;
+        let turn = match admission.admit(claim.clone()) {
+            Ok(slot) => Turn::Now(slot),
+            Err(_) => Turn::InLine(admission.line_up(claim).map_err(|full| self.slots.busy(full))?),
+        };
+        let waiting = matches!(turn, Turn::InLine(_));
+        let fence = Fence { incarnation, attempt: 1 };
+        let mut task = self.deps.new_task(caller, &**tool, &call.params, fence, (era, ttl));
+        if waiting {
+            task.started_at = None;
+            task.status_message = Some("Waiting for its turn; other calls are running.".to_owned());
+        }
+        let mut client = Client::of(caller, share, call.task_outlet, call.params.progress_token);
+        if era == Era::Stateless {
+            // Those of a session are the session's.
+            client.capabilities = client.capabilities.detached();
+        }
+        let setup = Setup {
+            trace: call.params.trace,
+            observation: call.observation,
+            is_checked: call.is_checked,
+            rounds,
+            // A task is stopped as a task, not by the request that made it (C-3).
+            ..Setup::new(work, Arc::default(), client)
+        };
+        let run = Run::new(self.deps.clone(), setup);
+        let (task, guard) = self.deps.create_task(&run, task, caller, waiting).await?;
+        tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");
+        let reply = match era {
+            Era::Sessions => Ok(CallReply::Created(Created {
+                view: task.view(),
+                immediate_response: tool.spec().immediate_response.clone(),
+                handover: None,
+            })),
+            Era::Stateless => self.created(&task, &call.stop),
+        };
+        self.slots.runs.tell_status(&task);
+        self.deps.spawn_task(task, tool, run, turn, guard);
+        reply
+    }
+}

@@ -1,0 +1,98 @@
+//! The tools, resources and prompts that are offered now.
+
+pub(crate) mod changes;
+pub(crate) mod resource_index;
+pub(crate) mod tools_list;
+
+use crate::access::Access;
+use crate::client::Clients;
+use crate::node::Node;
+use crate::observe::Observers;
+use crate::observe::metrics::Measured;
+use crate::{Catalog, Settings};
+use arc_swap::ArcSwap;
+use changes::Feeds;
+use resource_index::ResourceIndex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tools_list::Offer;
+use toolyard_task::Digest;
+
+/// The catalog in force, and those who follow its changes.
+pub(crate) struct LiveCatalog {
+    offer: ArcSwap<Offer>,
+    /// Whoever follows these tells its clients.
+    feeds: Feeds,
+    /// The resources that plugins listed.
+    pub resources: ResourceIndex,
+    /// Set when a catalog was put in place: a task may have waited for a tool of it.
+    published: AtomicBool,
+    settings: Arc<Settings>,
+    access: Arc<Access>,
+    clients: Arc<Clients>,
+    observers: Arc<Observers>,
+    node: Arc<Node>,
+}
+
+impl LiveCatalog {
+    /// An empty one.
+    pub fn new(
+        settings: Arc<Settings>,
+        access: Arc<Access>,
+        clients: Arc<Clients>,
+        observers: Arc<Observers>,
+        node: Arc<Node>,
+    ) -> Self {
+        Self {
+            offer: ArcSwap::from_pointee(Offer::default()),
+            feeds: Feeds::default(),
+            resources: ResourceIndex::default(),
+            published: AtomicBool::new(false),
+            settings,
+            access,
+            clients,
+            observers,
+            node,
+        }
+    }
+
+    /// Puts a new catalog in place of the old. Calls under way keep the tools
+    /// that they resolved.
+    pub fn publish(&self, catalog: Arc<Catalog>) {
+        let measured = self.observers.metrics.measure(&self.current(), &catalog);
+        let offer = Offer::of(catalog.clone(), measured, &self.offer.load());
+        let former = self.offer.swap(Arc::new(offer));
+        self.resources.retain(catalog.providers());
+        self.feeds.compare(&former.catalog, &catalog);
+        self.published.store(true, Ordering::Relaxed);
+    }
+
+    /// The catalog in force.
+    pub fn current(&self) -> Arc<Catalog> {
+        self.offer.load().catalog.clone()
+    }
+
+    /// The catalog in force, with what is made of it for calls and lists.
+    pub fn offer(&self) -> arc_swap::Guard<Arc<Offer>> {
+        self.offer.load()
+    }
+
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<Arc<Measured>> {
+        self.offer.load().tool(name)
+    }
+
+    /// Whether a catalog was put in place since the last time that this was asked.
+    pub fn take_published(&self) -> bool {
+        self.published.swap(false, Ordering::Relaxed)
+    }
+
+    /// The components that tools come from here.
+    pub fn components(&self) -> Vec<Digest> {
+        let catalog = self.current();
+        let mut components: Vec<Digest> = catalog.tools().map(|tool| tool.spec().digest.clone()).collect();
+        components.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        components.dedup();
+        components
+    }
+}

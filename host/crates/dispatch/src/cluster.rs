@@ -1,0 +1,59 @@
+//! Several hosts on one store: recovery, work stealing, maintenance, drain.
+
+pub(crate) mod broadcast_receiver;
+pub(crate) mod drain;
+pub(crate) mod maintenance;
+pub(crate) mod recovery;
+pub(crate) mod work_stealing;
+
+use crate::access::Access;
+use crate::catalog::LiveCatalog;
+use crate::client::Clients;
+use crate::node::Node;
+use crate::observe::Observers;
+use crate::run::deps::RunDeps;
+use crate::slots::Slots;
+use crate::task::Tasks;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::{OnceCell, watch};
+use toolyard_task::session::SessionStore;
+
+/// What this host does without being asked for, on its own store or beside other hosts.
+pub(crate) struct Cluster {
+    /// Set once the tasks of dead hosts were seen to for the first time.
+    recovered: OnceCell<()>,
+    /// The incarnation that the others were told of the components of.
+    announced: AtomicU64,
+    /// Whether tasks were left that another host should take over.
+    unadopted: watch::Sender<bool>,
+    sessions: Arc<dyn SessionStore>,
+    deps: Arc<RunDeps>,
+    access: Arc<Access>,
+    observers: Arc<Observers>,
+    clients: Arc<Clients>,
+    slots: Arc<Slots>,
+    node: Arc<Node>,
+    tasks: Arc<Tasks>,
+    catalog: Arc<LiveCatalog>,
+}
+
+impl Cluster {
+    pub fn new(deps: &Arc<RunDeps>, sessions: Arc<dyn SessionStore>) -> Self {
+        let RunDeps { access, observers, clients, slots, node, tasks, catalog, .. } = &**deps;
+        Self {
+            recovered: OnceCell::new(),
+            announced: AtomicU64::new(0),
+            unadopted: watch::Sender::new(false),
+            sessions,
+            deps: deps.clone(),
+            access: access.clone(),
+            observers: observers.clone(),
+            clients: clients.clone(),
+            slots: slots.clone(),
+            node: node.clone(),
+            tasks: tasks.clone(),
+            catalog: catalog.clone(),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What happens without being asked for: ttls, removal, tasks of dead hosts,
+//! changes that others made to the shared store.
+
+use crate::cluster::Cluster;
+use crate::task::commit::Changed;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
+use toolyard_task::store::{Hint, StoreError};
+use toolyard_task::{Incarnation, TaskId};
+
+const TICK: Duration = Duration::from_millis(250);
+/// Every so many ticks the shared state of hosts and sessions is looked at.
+const SLOW_TICKS: u32 = 20;
+/// After this time a store that other machines share is looked at: which hosts live, and
+/// what changed of the tasks that are waited for, if hints of it are lost.
+const LOOK: Duration = Duration::from_secs(1);
+/// Every so many ticks the counts of rates are tidied.
+const TIDY_TICKS: u32 = 240;
+const DUE_AT_ONCE: u32 = 500;
+
+/// What a tick is for, besides what every one is.
+struct Beat {
+    /// The shared state of hosts and sessions is looked at.
+    slow: bool,
+    /// Other machines share the store.
+    shared: bool,
+    /// What they may have changed is looked at.
+    look: bool,
+}
+
+impl Cluster {
+    /// The service that keeps time, and hears what other hosts say; runs until `stop` turns
+    /// true. It touches nothing before the first request about a task, so that a process that
+    /// only answers a probe leaves the data folder alone.
+    pub async fn keep_time(&self, stop: watch::Receiver<bool>) {
+        // Beside each other: who waits for the end of a task does not wait for timed work too.
+        tokio::join!(self.beat(stop.clone()), self.hear_hints(stop.clone()), self.hear_words(stop));
+    }
+
+    async fn beat(&self, mut stop: watch::Receiver<bool>) {
+        let shared = self.node.is_shared;
+        let mut seen = HashMap::new();
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut count = 0_u32;
+        let mut look_at = Instant::now() + LOOK;
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                _ = ticks.tick() => {}
+            }
+            count = count.wrapping_add(1);
+            if count.is_multiple_of(TIDY_TICKS) {
+                self.access.tidy_rates();
+            }
+            // By the clock, as ticks are left out where one takes long; at the tick that is nearest.
+            let now = Instant::now();
+            let look = shared && now + TICK / 2 >= look_at;
+            if look {
+                look_at = now + LOOK;
+            }
+            let beat = Beat { slow: count.is_multiple_of(SLOW_TICKS), shared, look };
+            noted(self.tick(&beat, &mut seen).await);
+        }
+    }
+
+    async fn hear_hints(&self, mut stop: watch::Receiver<bool>) {
+        let mut hints = self.tasks.store.hints();
+        loop {
+            let hint = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                hint = hints.next() => hint,
+            };
+            let Some(hint) = hint else { return };
+            noted(self.on_hint(hint).await);
+        }
+    }
+
+    async fn hear_words(&self, mut stop: watch::Receiver<bool>) {
+        if !self.node.is_shared {
+            return;
+        }
+        let mut words = self.node.gossip.hear();
+        loop {
+            let word = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                word = words.next() => word,
+            };
+            let Some(word) = word else { return };
+            self.on_word(&word).await;
+        }
+    }
+
+    async fn tick(&self, beat: &Beat, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
+        let Beat { slow, shared, look } = *beat;
+        self.access.settle_refusals();
+        if look {
+            self.node.tell_use();
+            self.slots.admission.forget_silent();
+            self.wake_what_changed(seen).await?;
+        }
+        if self.recovered.get().is_none() {
+            // Others count on this host, whether anybody asks it for anything or not; and a call
+            // that became a task while it ran has waited for nothing.
+            if !look && self.node.current().is_none() {
+                return Ok(());
+            }
+            self.recover_once().await?;
+        }
+        let due = self.tasks.store.due(DUE_AT_ONCE).await?;
+        let mut over = Vec::new();
+        for id in due {
+            match self.tasks.expire(id).await? {
+                Changed::Done(_) => {}
+                Changed::Refused(..) | Changed::Gone => over.push(id),
+            }
+        }
+        if !over.is_empty() {
+            self.tasks.store.remove(&over).await?;
+        }
+        self.tasks.tidy_kept().await?;
+        let published = self.catalog.take_published();
+        if shared {
+            self.tell_components(published).await?;
+        }
+        if published || slow || look {
+            self.recover().await?;
+        }
+        if published || slow {
+            self.see_to_strays().await?;
+        }
+        if shared {
+            self.help_others().await?;
+        }
+        if slow {
+            self.sessions.sweep(self.deps.settings.session_idle_ms).await?;
+        }
+        Ok(())
+    }
+
+    /// Another process, or another host, changed something.
+    async fn on_hint(&self, hint: Hint) -> Result<(), StoreError> {
+        let Some(me) = self.node.current() else {
+            self.tasks.waiters.wake_all();
+            return Ok(());
+        };
+        match hint {
+            Hint::Task(id) => {
+                self.tasks.waiters.wake(id);
+                // A run whose record is only being written is not to be found under this host.
+                let running = if self.slots.runs.is_stored(id) { vec![id] } else { Vec::new() };
+                self.stop_unless_held(&running, me).await
+            }
+            Hint::Anything => {
+                self.tasks.waiters.wake_all();
+                // Taken before the store is asked: what is stored later is not
+                // among the answers and must not be stopped for it.
+                let running = self.slots.runs.stored_tasks();
+                self.stop_unless_held(&running, me).await
+            }
+        }
+    }
+
+    /// Wakes those who wait for tasks that are not as they were at the last look.
+    async fn wake_what_changed(&self, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
+        let waited = self.tasks.waiters.ids();
+        if waited.is_empty() {
+            seen.clear();
+            return Ok(());
+        }
+        let found: HashMap<TaskId, u64> = self.tasks.store.versions(&waited).await?.into_iter().collect();
+        for id in
+            waited.into_iter().filter(|id| found.get(id).is_none_or(|version| seen.get(id) != Some(version)))
+        {
+            self.tasks.waiters.wake(id);
+        }
+        *seen = found;
+        Ok(())
+    }
+
+    /// Stops those of these runs whose tasks are no longer live under this
+    /// incarnation: somebody else cancelled or ended them.
+    async fn stop_unless_held(&self, running: &[TaskId], me: Incarnation) -> Result<(), StoreError> {
+        if running.is_empty() {
+            return Ok(());
+        }
+        let held = self.tasks.store.held_by(me).await?;
+        self.stop_others(running, &held).await
+    }
+
+    /// Stops those of these runs whose tasks are not among those that are held.
+    pub(crate) async fn stop_others(&self, running: &[TaskId], held: &[TaskId]) -> Result<(), StoreError> {
+        let held: HashSet<&TaskId> = held.iter().collect();
+        for id in running.iter().filter(|id| !held.contains(id)) {
+            if let Some(read) = self.tasks.store.read(*id, None).await? {
+                self.tasks.desk.settle(&read.task);
+                self.slots.runs.tell_status(&read.task);
+            }
+            self.slots.runs.stop(*id);
+        }
+        Ok(())
+    }
+}
+
+fn noted(done: Result<(), StoreError>) {
+    if let Err(error) = done {
+        tracing::warn!(error = &error as &dyn std::error::Error, "timed work failed; it is tried again");
+    }
+}

@@ -1,0 +1,38 @@
+//! This process as one of several hosts.
+
+pub(crate) mod broadcast;
+pub(crate) mod membership;
+
+use crate::access::Access;
+use crate::slots::Slots;
+use membership::Membership;
+use std::sync::Arc;
+use toolyard_task::Gossip;
+use toolyard_task::node::NodeStore;
+
+/// This process as one of the hosts that share a store.
+pub(crate) struct Node {
+    membership: Membership,
+    pub store: Arc<dyn NodeStore>,
+    /// The way to the other hosts.
+    pub gossip: Arc<dyn Gossip>,
+    /// Whether hosts on other machines share the store.
+    pub is_shared: bool,
+    /// Tells this process from others in what they tell each other.
+    number: u64,
+    access: Arc<Access>,
+    slots: Arc<Slots>,
+}
+
+impl Node {
+    pub fn new(
+        store: Arc<dyn NodeStore>,
+        gossip: Arc<dyn Gossip>,
+        is_shared: bool,
+        number: u64,
+        access: Arc<Access>,
+        slots: Arc<Slots>,
+    ) -> Self {
+        Self { membership: Membership::default(), store, gossip, is_shared, number, access, slots }
+    }
+}

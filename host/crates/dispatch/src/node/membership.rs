@@ -1,0 +1,218 @@
+//! This process as a host among those that share the store: its incarnation, which
+//! fences what its runs write, and the lease that the incarnation may hang on.
+//!
+//! Nothing is registered before the first task (26B-7). A host that cannot renew its
+//! lease in time takes itself for dead before the others do: the runs of its tasks are
+//! stopped, and whoever comes next gets another incarnation. What it left is seen to
+//! like what any dead host left.
+
+use crate::node::Node;
+use crate::slots::registry::RunKey;
+use std::future::pending;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::time::Instant;
+use toolyard_task::Incarnation;
+use toolyard_task::node::{Registration, Tenure};
+use toolyard_task::store::StoreError;
+
+/// How often a host without a lease looks whether the others still see it.
+const LOOK: Duration = Duration::from_secs(5);
+/// A lease is renewed so many times in its length.
+const RENEWALS: u32 = 3;
+/// The part of a lease that is given up, so that a host has stopped before the others
+/// find it dead.
+const MARGIN: u32 = 8;
+/// A renewal that failed is tried again after this part of the lease.
+const RETRIES: u32 = 15;
+
+/// This process as a host.
+pub(crate) struct Membership {
+    standing: Mutex<Standing>,
+    /// One registers at a time.
+    turn: Semaphore,
+    registered: Notify,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Standing {
+    /// It has held no task yet.
+    #[default]
+    Unknown,
+    Holds(Held),
+    /// It has lost this incarnation, and takes another one if it must.
+    Lost(Incarnation),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    incarnation: Incarnation,
+    lease: Option<Duration>,
+    /// When it takes itself for dead, by this machine's monotonic clock.
+    until: Option<Instant>,
+    /// When it renews next.
+    renew_at: Instant,
+}
+
+impl Held {
+    /// By what the store said to a request that left at `asked`.
+    fn of(incarnation: Incarnation, tenure: Tenure, asked: Instant) -> Self {
+        match tenure {
+            Tenure::Process => Self { incarnation, lease: None, until: None, renew_at: asked + LOOK },
+            Tenure::Lease(lease) => Self {
+                incarnation,
+                lease: Some(lease),
+                until: Some(asked + lease - lease / MARGIN),
+                renew_at: asked + lease / RENEWALS,
+            },
+        }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
+impl Default for Membership {
+    fn default() -> Self {
+        Self { standing: Mutex::default(), turn: Semaphore::new(1), registered: Notify::new() }
+    }
+}
+
+impl Membership {
+    /// The incarnation, as long as it holds.
+    pub fn current(&self) -> Option<Incarnation> {
+        self.held().filter(|held| !held.is_over(Instant::now())).map(|held| held.incarnation)
+    }
+
+    fn held(&self) -> Option<Held> {
+        match *self.lock() {
+            Standing::Holds(held) => Some(held),
+            Standing::Unknown | Standing::Lost(_) => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Node {
+    /// The incarnation, as long as it holds.
+    pub fn current(&self) -> Option<Incarnation> {
+        self.membership.current()
+    }
+
+    /// This process as a host that holds tasks. Whoever wants it for a new task has seen to
+    /// the tasks of dead hosts before.
+    pub(crate) async fn registered(&self) -> Result<Incarnation, StoreError> {
+        let membership = &self.membership;
+        if let Some(incarnation) = membership.current() {
+            return Ok(incarnation);
+        }
+        let _turn = membership.turn.acquire().await.expect("it is never closed");
+        if let Some(incarnation) = membership.current() {
+            return Ok(incarnation);
+        }
+        // Its lease has run out since the last look.
+        if let Some(held) = membership.held() {
+            self.fence_off(held.incarnation);
+        }
+        let standing = *membership.lock();
+        if let Standing::Lost(former) = standing {
+            // The store may still take it for alive, and its tasks are run by nobody.
+            self.store.resign(former).await?;
+        }
+        let asked = Instant::now();
+        let Registration { incarnation, tenure } = self.store.register().await?;
+        *membership.lock() = Standing::Holds(Held::of(incarnation, tenure, asked));
+        membership.registered.notify_one();
+        tracing::info!(%incarnation, ?tenure, "this host holds tasks from now on");
+        Ok(incarnation)
+    }
+
+    /// The service that keeps this host alive to the others; runs until `stop` turns
+    /// true. Apart from the service that keeps time, since that one may wait for the
+    /// store.
+    pub async fn keep_lease(&self, mut stop: watch::Receiver<bool>) {
+        loop {
+            let due = self.membership.held().map(|held| match held.until {
+                Some(until) => held.renew_at.min(until),
+                None => held.renew_at,
+            });
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = self.membership.registered.notified() => continue,
+                () = until(due) => {}
+            }
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = self.renew() => {}
+            }
+        }
+    }
+
+    async fn renew(&self) {
+        let Some(held) = self.membership.held() else { return };
+        let asked = Instant::now();
+        if held.is_over(asked) {
+            return self.fence_off(held.incarnation);
+        }
+        let answer = tokio::select! {
+            biased;
+            answer = self.store.renew(held.incarnation) => answer,
+            () = until(held.until) => return self.fence_off(held.incarnation),
+        };
+        let renewed = match answer {
+            Ok(true) => Held::of(held.incarnation, held.lease.map_or(Tenure::Process, Tenure::Lease), asked),
+            Ok(false) => return self.fence_off(held.incarnation),
+            Err(error) => {
+                tracing::warn!(
+                    incarnation = %held.incarnation, error = &error as &dyn std::error::Error,
+                    "this host could not say that it lives; it tries again"
+                );
+                Held { renew_at: Instant::now() + held.lease.map_or(LOOK, |lease| lease / RETRIES), ..held }
+            }
+        };
+        let mut standing = self.membership.lock();
+        // Unless it was lost meanwhile.
+        if let Standing::Holds(now) = &mut *standing
+            && now.incarnation == held.incarnation
+        {
+            *now = renewed;
+        }
+    }
+
+    /// This host is dead to the others, or may be: what it runs for its tasks stops,
+    /// and nothing that it still writes counts.
+    pub(crate) fn fence_off(&self, incarnation: Incarnation) {
+        {
+            let mut standing = self.membership.lock();
+            match &*standing {
+                Standing::Holds(held) if held.incarnation == incarnation => {
+                    *standing = Standing::Lost(incarnation);
+                }
+                Standing::Holds(_) | Standing::Unknown | Standing::Lost(_) => return,
+            }
+        }
+        let runs = self.slots.runs.all();
+        let tasks = runs.iter().filter(|(key, _)| matches!(key, RunKey::Task(_)));
+        let stopped = tasks.map(|(key, _)| self.slots.runs.stop_key(*key)).count();
+        tracing::error!(
+            %incarnation, stopped,
+            "this host has lost its hold on its tasks: it was not heard of in time, or somebody removed what tells \
+             the others that it lives; the runs of its tasks are stopped, and the tasks seen to by whoever finds them"
+        );
+    }
+}
+
+/// Waits until then; for ever, if that is never.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,305 @@
+//! What is counted about calls and tasks.
+//!
+//! No label has a value from a client: tools are those of the catalog, and the rest
+//! are the constants here. Whatever a call counts is looked up when its catalog is
+//! published, so that a call itself only adds to numbers that it holds.
+
+use crate::observe::call_end::CallEnd;
+use crate::{Catalog, Outcome};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use toolyard_task::Tool;
+use toolyard_task::tool::Spent;
+
+const TOOL: &str = "tool";
+const OUTCOME: &str = "outcome";
+const STATE: &str = "state";
+const BY: &str = "by";
+const RULE: &str = "rule";
+const SCOPE: &str = "scope";
+
+/// Seconds: from a quick call to the longest that a manifest is likely to allow.
+const SECONDS: [f64; 14] =
+    [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0];
+/// Bytes: from one page to more than a guest gets by default.
+const BYTES: [f64; 8] = [
+    65_536.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    33_554_432.0,
+    67_108_864.0,
+    268_435_456.0,
+    1_073_741_824.0,
+];
+
+type ToolLabel = [(&'static str, Arc<str>); 1];
+type CallLabels = ([(&'static str, Arc<str>); 1], [(&'static str, &'static str); 1]);
+type Seconds = Counter<f64, AtomicU64>;
+
+/// The numbers of one dispatcher.
+pub(crate) struct Metrics {
+    calls: Family<CallLabels, Counter>,
+    durations: Family<ToolLabel, Histogram, fn() -> Histogram>,
+    cpu: Family<ToolLabel, Seconds>,
+    memory: Histogram,
+    created: Counter,
+    discarded: Counter,
+    claimed: Counter,
+    ended: Family<[(&'static str, &'static str); 1], Counter>,
+    denied: Family<[(&'static str, &'static str); 1], Counter>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            calls: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            cpu: Family::default(),
+            memory: Histogram::new(BYTES),
+            created: Counter::default(),
+            discarded: Counter::default(),
+            claimed: Counter::default(),
+            ended: Family::default(),
+            denied: Family::default(),
+        }
+    }
+}
+
+/// A tool of the catalog, and the numbers that its calls add to.
+pub(crate) struct Measured {
+    tool: Arc<dyn Tool>,
+    ok: Counter,
+    tool_error: Counter,
+    error: Counter,
+    input_required: Counter,
+    stopped: Counter,
+    invalid: Counter,
+    duration: Histogram,
+    cpu: Seconds,
+    memory: Histogram,
+}
+
+impl Deref for Measured {
+    type Target = dyn Tool;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.tool
+    }
+}
+
+impl Measured {
+    /// The tool itself.
+    pub fn tool(&self) -> Arc<dyn Tool> {
+        self.tool.clone()
+    }
+
+    /// A run has ended.
+    pub fn ended(&self, end: CallEnd) {
+        let counter = match end {
+            CallEnd::Ok => &self.ok,
+            CallEnd::ToolError => &self.tool_error,
+            CallEnd::Error(_) => &self.error,
+            CallEnd::InputRequired => &self.input_required,
+            CallEnd::Stopped => &self.stopped,
+        };
+        counter.inc();
+    }
+
+    /// The arguments did not fit, so nothing ran.
+    pub fn misfit(&self) {
+        self.invalid.inc();
+    }
+
+    /// What a run took.
+    pub fn spent(&self, spent: &Spent) {
+        self.duration.observe(spent.wall.as_secs_f64());
+        self.cpu.inc_by(spent.cpu.as_secs_f64());
+        if let Some(bytes) = spent.memory {
+            self.memory.observe(bytes as f64);
+        }
+    }
+}
+
+impl Metrics {
+    /// The tools of a catalog with their numbers. The numbers of tools that are not
+    /// in it are let go, so that there are never more than the catalog has tools.
+    pub fn measure(&self, former: &Catalog, catalog: &Catalog) -> HashMap<String, Arc<Measured>> {
+        for tool in former.tools().filter(|tool| catalog.get(tool.spec().name()).is_none()) {
+            let name: Arc<str> = tool.spec().name().into();
+            for outcome in OUTCOMES {
+                self.calls.remove(&([(TOOL, name.clone())], [(OUTCOME, outcome)]));
+            }
+            self.durations.remove(&[(TOOL, name.clone())]);
+            self.cpu.remove(&[(TOOL, name)]);
+        }
+        catalog.tools().map(|tool| (tool.spec().name().to_owned(), Arc::new(self.of(tool)))).collect()
+    }
+
+    fn of(&self, tool: &Arc<dyn Tool>) -> Measured {
+        let name: Arc<str> = tool.spec().name().into();
+        let count = |outcome| {
+            let labels = ([(TOOL, name.clone())], [(OUTCOME, outcome)]);
+            self.calls.get_or_create_owned(&labels)
+        };
+        let [ok, tool_error, error, input_required, stopped, invalid] = OUTCOMES.map(count);
+        Measured {
+            tool: tool.clone(),
+            ok,
+            tool_error,
+            error,
+            input_required,
+            stopped,
+            invalid,
+            duration: self.durations.get_or_create_owned(&[(TOOL, name.clone())]),
+            cpu: self.cpu.get_or_create_owned(&[(TOOL, name.clone())]),
+            memory: self.memory.clone(),
+        }
+    }
+
+    /// So many ended tasks were removed before their ttl.
+    pub fn tasks_discarded(&self, count: u32) {
+        self.discarded.inc_by(count.into());
+    }
+
+    /// A task is durable.
+    pub fn task_created(&self) {
+        self.created.inc();
+    }
+
+    /// A task of a dead host is this one's.
+    pub fn task_claimed(&self) {
+        self.claimed.inc();
+    }
+
+    /// The end of a task is durable.
+    pub fn task_ended(&self, outcome: &Outcome) {
+        self.ended.get_or_create(&[(OUTCOME, ending(outcome))]).inc();
+    }
+
+    /// The rules did not allow something; a scope would help, or not.
+    pub fn denied(&self, scope_helps: bool) {
+        self.denied.get_or_create(&[(BY, if scope_helps { SCOPE } else { RULE })]).inc();
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        for by in [RULE, SCOPE] {
+            drop(self.denied.get_or_create(&[(BY, by)]));
+        }
+        for outcome in ENDINGS {
+            drop(self.ended.get_or_create(&[(OUTCOME, outcome)]));
+        }
+        registry.register(
+            "toolyard_calls",
+            "Calls that a tool was found for, by how they ended",
+            self.calls.clone(),
+        );
+        registry.register_with_unit(
+            "toolyard_run_duration",
+            "Elapsed time of a tool's runs",
+            Unit::Seconds,
+            self.durations.clone(),
+        );
+        registry.register_with_unit(
+            "toolyard_guest_cpu",
+            "Processor time of a tool's guests",
+            Unit::Seconds,
+            self.cpu.clone(),
+        );
+        registry.register_with_unit(
+            "toolyard_guest_memory",
+            "The most linear memory that a run had, of runs that ended by themselves",
+            Unit::Bytes,
+            self.memory.clone(),
+        );
+        registry.register(
+            "toolyard_tasks_discarded",
+            "Ended tasks that this host removed before their ttl to make room",
+            self.discarded.clone(),
+        );
+        registry.register("toolyard_tasks_created", "Tasks that this host created", self.created.clone());
+        registry.register(
+            "toolyard_tasks_claimed",
+            "Tasks that this host took over from hosts that were gone",
+            self.claimed.clone(),
+        );
+        registry.register(
+            "toolyard_tasks_ended",
+            "Tasks that this host ended, those of dead hosts included",
+            self.ended.clone(),
+        );
+        registry.register(
+            "toolyard_denials",
+            "What the authority rules did not allow, and whether a scope would have helped",
+            self.denied.clone(),
+        );
+    }
+}
+
+/// The order of the counters of [`Measured`].
+const OUTCOMES: [&str; 6] = ["ok", "tool_error", "error", "input_required", "stopped", "invalid_arguments"];
+
+const ENDINGS: [&str; 4] = ["completed", "failed", "cancelled", "expired"];
+
+const fn ending(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Result { is_error: false, .. } => ENDINGS[0],
+        Outcome::Result { is_error: true, .. } | Outcome::Error(_) => ENDINGS[1],
+        Outcome::Cancelled => ENDINGS[2],
+        Outcome::Expired => ENDINGS[3],
+    }
+}
+
+/// How things stand at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    /// Live tasks of this host, by what they do: they wait for a slot, run, or wait for
+    /// their clients' answers.
+    pub waiting: usize,
+    pub working: usize,
+    pub asking: usize,
+    /// Runs of guests that hold a slot.
+    pub runs: u32,
+    /// Questions that are out with clients.
+    pub questions: usize,
+}
+
+/// Looks up how things stand when it is asked for. None once there is nothing to look at.
+pub(crate) struct StandingCollector<F>(pub F);
+
+impl<F> std::fmt::Debug for StandingCollector<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StandingCollector")
+    }
+}
+
+impl<F: Fn() -> Option<Standing> + Send + Sync + 'static> Collector for StandingCollector<F> {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let Some(now) = (self.0)() else { return Ok(()) };
+        let help = "Live tasks of this host, by what they do.";
+        let mut family = encoder.encode_descriptor("toolyard_tasks", help, None, MetricType::Gauge)?;
+        for (state, count) in [("waiting", now.waiting), ("working", now.working), ("asking", now.asking)] {
+            number(count).encode(family.encode_family(&[(STATE, state)])?)?;
+        }
+        let help = "Runs of guests that hold a slot.";
+        let runs = encoder.encode_descriptor("toolyard_runs", help, None, MetricType::Gauge)?;
+        number(now.runs as usize).encode(runs)?;
+        let help = "Questions that are out with clients.";
+        let open = encoder.encode_descriptor("toolyard_questions_open", help, None, MetricType::Gauge)?;
+        number(now.questions).encode(open)
+    }
+}
+
+fn number(count: usize) -> ConstGauge<i64> {
+    ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,415 @@
+//! A guest asks the client (IR-1 to IR-10). From a plain call the question is a
+//! request on the call's own line; from a task it is written to the task first and
+//! goes out wherever the client can be reached.
+
+use crate::Fault;
+use crate::client::client_channel::Place;
+use crate::run::deps::RunDeps;
+use crate::run::posed::{KEYS, Posed, same};
+use crate::run::round_trip::Rounds;
+use crate::run::run::Run;
+use crate::task::commit::Changed;
+use crate::task::questions::Addressee;
+use crate::task::waiters::Watch;
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use toolyard_protocol::question::{self, Checked, Given};
+use toolyard_protocol::{ClientCapabilities, RawJson};
+use toolyard_task::apply::MOST_ASKED_AGAIN;
+use toolyard_task::audit::By;
+use toolyard_task::store::{Read, StoreError};
+use toolyard_task::task::{Era, Question};
+use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
+use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
+
+/// How often it is looked whether a question that is out nowhere can go out.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a client whose connection broke may take to come back before a
+/// question goes out on another line.
+const COMES_BACK: Duration = Duration::from_secs(10);
+/// The longest key of a question.
+const KEY_BYTES: usize = 128;
+
+impl Run {
+    /// Asks the client all of these and waits for every answer.
+    pub(crate) async fn ask_client(&self, asked: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        let client = ClientCapabilities::of(&self.client.capabilities);
+        let mut keys = HashSet::new();
+        let mut posed = Vec::with_capacity(asked.len());
+        for AskedQuestion { key, method, params, check } in asked {
+            let visible =
+                !key.is_empty() && key.len() <= KEY_BYTES && key.bytes().all(|b| b.is_ascii_graphic());
+            if !visible || key.starts_with(KEYS) {
+                return Err(AskError::Invalid(format!(
+                    "a key is 1 to {KEY_BYTES} visible ASCII characters and does not begin with `{}`",
+                    KEYS
+                )));
+            }
+            if !keys.insert(key.clone()) {
+                return Err(AskError::Invalid(format!("the key `{key}` stands for two questions")));
+            }
+            let elicitation_id = self.deps.ids.uuid().to_string();
+            let question = question::check(&method, &params, &elicitation_id)
+                .map_err(|what| AskError::Invalid(format!("the question `{key}`: {what}")))?;
+            question.check_client(&client).map_err(AskError::Unsupported)?;
+            posed.push(Posed { key, question, check });
+        }
+        self.asked().add(&posed, self.work.bounds().questions as usize)?;
+        let answers = self.put_all(posed).await?;
+        self.asked().note(&answers);
+        Ok(answers)
+    }
+
+    /// Puts questions that were checked, under keys that stand for them alone, and
+    /// waits for every answer.
+    pub(crate) async fn put_all(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
+        if let Some(observation) = self.observation() {
+            posed.iter().for_each(|Posed { key, question, .. }| observation.asked(key, question));
+        }
+        let answers = match (self.task(), &self.rounds) {
+            (Some(_), _) => self.ask_in_task(posed).await?,
+            (None, Some(rounds)) => self.ask_by_rounds(rounds, posed).await?,
+            (None, None) => {
+                let client = ClientCapabilities::of(&self.client.capabilities);
+                let put = |Posed { key, question, .. }| self.ask_plainly(&client, key, question);
+                join_all(posed.into_iter().map(put)).await
+            }
+        };
+        if let Some(observation) = self.observation() {
+            observation.answered(&answers);
+        }
+        Ok(answers)
+    }
+
+    /// Asks the client of a stateless plain call: with answers that are there the
+    /// guest goes on, else its run ends here.
+    pub(crate) async fn ask_by_rounds(
+        &self,
+        rounds: &Rounds,
+        posed: Vec<Posed>,
+    ) -> Result<Vec<GivenAnswer>, AskError> {
+        let mut answers = Vec::with_capacity(posed.len());
+        let mut open = Vec::new();
+        for Posed { key, question, check } in &posed {
+            match rounds.answer(key, question, check.as_deref()) {
+                Some(answer) => answers.push(GivenAnswer { key: key.clone(), outcome: Ok(answer) }),
+                None => open.push((key.clone(), question.clone())),
+            }
+        }
+        if open.is_empty() {
+            return Ok(answers);
+        }
+        if self.has_effects() {
+            // To ask by another round would be to run it again.
+            self.asked().note(&answers);
+            return match self.become_task().await {
+                Ok(()) => self.ask_in_task(posed).await,
+                Err(why) => {
+                    tracing::debug!(of = self.work.name(), %why, "a call with effects can ask no more");
+                    Err(AskError::TooLate)
+                }
+            };
+        }
+        {
+            // It must not become a task while it is being ended for another round.
+            let _turn = self.turn().await;
+            if self.task().is_none() {
+                rounds.suspend(open);
+                open = Vec::new();
+            }
+        }
+        if !open.is_empty() {
+            self.asked().note(&answers);
+            return self.ask_in_task(posed).await;
+        }
+        // Whoever drives the run drops it now.
+        std::future::pending().await
+    }
+
+    async fn ask_plainly(&self, client: &ClientCapabilities, key: String, question: Checked) -> GivenAnswer {
+        let known = self.asked().answer(&key);
+        let outcome = match known {
+            Some(answer) => answer,
+            None => self.put(client, &key, &question).await,
+        };
+        GivenAnswer { key, outcome }
+    }
+
+    /// One question of a plain call.
+    async fn put(
+        &self,
+        client: &ClientCapabilities,
+        key: &str,
+        question: &Checked,
+    ) -> Result<RawJson, AskError> {
+        let time = Duration::from_millis(self.deps.settings.question_ms);
+        let until = Instant::now() + time;
+        let as_task = question.kind.as_task(client);
+        let ttl = as_task.then_some(self.deps.settings.question_ms);
+        let result = self.question(key, question.kind.method(), &question.params(ttl), until).await?;
+        match question::given(question.kind, as_task, &result).map_err(AskError::Refused)? {
+            Given::Answer(answer) => Ok(answer),
+            Given::Task(task) => self.follow(question.kind, task, until).await,
+        }
+    }
+
+    /// Questions of a task: durable first (IR-1), then out, then answered.
+    pub(crate) async fn ask_in_task(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
+        let (id, fence) = self.task().ok_or(AskError::Cancelled)?;
+        // What was answered before this was a task is not asked again, stored or not.
+        let was_call = self.prospect.is_some();
+        let (mut known, mut checked, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        for Posed { key, question, check } in posed {
+            let answer = if was_call { self.asked().answer(&key) } else { None };
+            if let Some(outcome) = answer {
+                known.push(GivenAnswer { key, outcome });
+            } else {
+                keys.push((key.clone(), check));
+                checked.push((key, question));
+            }
+        }
+        if checked.is_empty() {
+            return Ok(known);
+        }
+        self.store_questions(id, fence, checked).await?;
+        let settle = Duration::from_millis(self.deps.settings.question_settle_ms);
+        let mut wait = Wait {
+            run: self,
+            id,
+            fence,
+            keys,
+            watch: self.deps.tasks.waiters.watch(id),
+            following: FuturesUnordered::new(),
+            followed: HashSet::new(),
+            arrived: None,
+            place: Place::Expected,
+            next_look: Instant::now() + settle,
+        };
+        loop {
+            match wait.step().await {
+                Ok(Step::Answered(answers)) => return Ok([known, answers].concat()),
+                // The guest is being stopped.
+                Ok(Step::Over) => return Err(AskError::Cancelled),
+                Ok(Step::Again) => {}
+                // What was asked is asked; the store comes back.
+                Err(error) => {
+                    tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "the store failed while a task waits for answers; trying again");
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Writes down those questions that are not in the task yet.
+    async fn store_questions(
+        &self,
+        id: TaskId,
+        fence: Fence,
+        checked: Vec<(String, Checked)>,
+    ) -> Result<(), AskError> {
+        let task = match self.deps.tasks.store.read(id, None).await.map_err(unstored)? {
+            Some(Read { task, .. }) if task.is_live() => task,
+            _ => return Err(AskError::Cancelled),
+        };
+        let time = Duration::from_millis(self.deps.settings.question_ms);
+        let deadline = self.deps.clock.now().plus(time.as_millis() as u64).min(task.expires_at());
+        let mut new = Vec::new();
+        for (key, question) in checked {
+            let asked = task.questions.iter().find(|asked| asked.key == key);
+            let is_same = |asked: &Question| {
+                same(&Checked { kind: asked.kind, params: asked.params.clone() }, &question)
+            };
+            let params = match asked {
+                None => question.params,
+                Some(asked) if is_same(asked) => {
+                    if asked.answer.is_some() || asked.attempt == fence.attempt {
+                        continue;
+                    }
+                    // It is still open, and waits as long as if it were new.
+                    asked.params.clone()
+                }
+                // An earlier run of this task asked something else: asked anew.
+                Some(asked) if asked.attempt < fence.attempt => question.params,
+                Some(_) => {
+                    let what = format!("the key `{key}` was used for another question");
+                    return Err(AskError::Invalid(what));
+                }
+            };
+            new.push(Question {
+                key,
+                kind: question.kind,
+                params,
+                attempt: fence.attempt,
+                deadline,
+                sent: Vec::new(),
+                client_task: None,
+                answer: None,
+                asked_again: 0,
+            });
+        }
+        if new.is_empty() {
+            // All were asked, and some answered, by an earlier run of this task.
+            return Ok(());
+        }
+        let asked = Event::Asked { fence, questions: new };
+        match self.deps.tasks.change(id, &asked, &By::host()).await.map_err(unstored)? {
+            Changed::Done(task) => {
+                tracing::info!(task = %id, questions = task.open_questions().count(), "task asks its client");
+                Ok(())
+            }
+            Changed::Refused(_, Refusal::KeyReused) => {
+                Err(AskError::Invalid("a key was used for another question".to_owned()))
+            }
+            // It is over; the guest is being stopped.
+            Changed::Refused(..) | Changed::Gone => Err(AskError::Cancelled),
+        }
+    }
+
+    async fn follow_for(
+        &self,
+        question: Question,
+        client_task: String,
+    ) -> (String, Result<RawJson, AskError>) {
+        let left = question.deadline.since(self.deps.clock.now());
+        let until = Instant::now() + Duration::from_millis(left);
+        let task = question::ClientTask {
+            id: client_task,
+            status: toolyard_task::wire::TaskStatus::Working,
+            poll_interval_ms: Some(0),
+        };
+        let answer = self.follow(question.kind, task, until).await;
+        (question.key, answer)
+    }
+}
+
+/// A task's wait for the answers to some of its questions.
+struct Wait<'a> {
+    run: &'a Run,
+    id: TaskId,
+    fence: Fence,
+    keys: Vec<(String, Option<Arc<dyn AnswerCheck>>)>,
+    watch: Watch<'a>,
+    /// Questions that the client runs as tasks of its own.
+    following: FuturesUnordered<BoxFuture<'a, (String, Result<RawJson, AskError>)>>,
+    followed: HashSet<String>,
+    /// What a client's task came to and is not written yet.
+    arrived: Option<Event>,
+    /// Where questions that are out nowhere may go now.
+    place: Place,
+    next_look: Instant,
+}
+
+/// What a step of a wait came to.
+enum Step {
+    Answered(Vec<GivenAnswer>),
+    Over,
+    Again,
+}
+
+impl Wait<'_> {
+    /// Sees to the questions as they are, and waits for the next thing to happen.
+    async fn step(&mut self) -> Result<Step, StoreError> {
+        let RunDeps { tasks, clock, .. } = &*self.run.deps;
+        if let Some(answered) = &self.arrived {
+            // What the client's own task came to.
+            tasks.change(self.id, answered, &By::client()).await?;
+            self.arrived = None;
+        }
+        let changed = self.watch.changed();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        let task = match tasks.store.read(self.id, None).await? {
+            Some(Read { task, .. }) if task.is_live() => task,
+            _ => return Ok(Step::Over),
+        };
+        if let Some(key) = self.misfit(&task) {
+            tracing::info!(task = %self.id, key, "an answer does not fit; the client is asked again");
+            let again = Event::AskedAgain { fence: Some(self.fence), key };
+            tasks.change(self.id, &again, &By::host()).await?;
+            return Ok(Step::Again);
+        }
+        if let Some(answers) = answers(&task, &self.keys) {
+            return Ok(Step::Answered(answers));
+        }
+        let now = clock.now();
+        let open: Vec<&Question> =
+            task.open_questions().filter(|question| self.waits_for(&question.key)).collect();
+        for question in &open {
+            if question.deadline <= now {
+                // IR-8.
+                tracing::info!(task = %self.id, key = question.key, "nobody answered in time");
+                let timed_out =
+                    Event::Answered { key: question.key.clone(), answer: Err(AskError::TimedOut) };
+                tasks.change(self.id, &timed_out, &By::host()).await?;
+                return Ok(Step::Again);
+            }
+            if let Some(client_task) = &question.client_task
+                && self.followed.insert(question.key.clone())
+            {
+                let following = self.run.follow_for((*question).clone(), client_task.clone());
+                self.following.push(following.boxed());
+            }
+        }
+        let to = Addressee {
+            session: self.run.client.session.as_ref(),
+            capabilities: &self.run.client.capabilities,
+            outlet: &self.run.client.outlet,
+            place: std::mem::replace(&mut self.place, Place::Expected),
+            patience: COMES_BACK,
+        };
+        tasks.offer_questions(&task, to).await?;
+        let left = open.iter().map(|question| question.deadline.since(now)).min().unwrap_or_default();
+        tokio::select! {
+            biased;
+            () = changed => {}
+            Some((key, answer)) = self.following.next() => self.arrived = Some(Event::Answered { key, answer }),
+            () = tokio::time::sleep(Duration::from_millis(left)) => {}
+            () = tokio::time::sleep_until(self.next_look) => {
+                self.next_look = Instant::now() + LOOK_AGAIN;
+                self.place = Place::Anywhere;
+            }
+        }
+        Ok(Step::Again)
+    }
+}
+
+impl Wait<'_> {
+    fn waits_for(&self, key: &str) -> bool {
+        self.keys.iter().any(|(waited, _)| waited == key)
+    }
+
+    /// A question whose answer does not fit, and whose client can be asked again: one
+    /// that answers by key (26T-22). With sessions the guest is told what came.
+    fn misfit(&self, task: &Task) -> Option<String> {
+        if task.era != Era::Stateless {
+            return None;
+        }
+        let misfits = |(key, check): &&(String, Option<Arc<dyn AnswerCheck>>)| {
+            let question = task.questions.iter().find(|question| question.key == *key);
+            let question = question.filter(|question| question.asked_again < MOST_ASKED_AGAIN);
+            match (check, question.and_then(|question| question.answer.as_ref())) {
+                (Some(check), Some(Ok(answer))) => check.check(answer).is_err(),
+                _ => false,
+            }
+        };
+        self.keys.iter().find(misfits).map(|(key, _)| key.clone())
+    }
+}
+
+/// The answers to all of these keys, if all are there.
+fn answers(task: &Task, keys: &[(String, Option<Arc<dyn AnswerCheck>>)]) -> Option<Vec<GivenAnswer>> {
+    let answer = |(key, _): &(String, Option<Arc<dyn AnswerCheck>>)| {
+        let question = task.questions.iter().find(|question| question.key == *key)?;
+        Some(GivenAnswer { key: key.clone(), outcome: question.answer.clone()? })
+    };
+    keys.iter().map(answer).collect()
+}
+
+fn unstored(error: StoreError) -> AskError {
+    AskError::Refused(Fault::Store(error).rpc())
+}

@@ -1,0 +1,84 @@
+//! A task is made of a call. The one place that does, whether it was a task from its
+//! beginning or becomes one while it runs.
+
+use crate::Fault;
+use crate::access::caller::Caller;
+use crate::run::deps::RunDeps;
+use crate::run::run::Run;
+use crate::slots::registry::RunGuard;
+use std::sync::Arc;
+use toolyard_protocol::tools::{CallParams, RequestedTtl};
+use toolyard_task::audit::Entry;
+use toolyard_task::task::Era;
+use toolyard_task::{Durability, Fence, Task, TaskId, Tool};
+
+impl RunDeps {
+    /// A task that begins now, or is about to.
+    pub fn new_task(
+        &self,
+        caller: &Caller,
+        tool: &dyn Tool,
+        params: &CallParams,
+        fence: Fence,
+        (era, requested_ttl): (Era, RequestedTtl),
+    ) -> Task {
+        let settings = &self.settings;
+        let spec = tool.spec();
+        let ttl_ms = match requested_ttl {
+            RequestedTtl::Absent => settings.ttl_default_ms,
+            RequestedTtl::Unlimited => settings.ttl_cap_ms,
+            RequestedTtl::Milliseconds(ms) => ms,
+        };
+        let now = self.clock.now();
+        Task {
+            id: TaskId(self.ids.uuid()),
+            owner: caller.creates_for().expect("looked at before anything was done"),
+            session: caller.session.clone(),
+            era,
+            client_capabilities: caller.capabilities.clone(),
+            tool: spec.name().to_owned(),
+            digest: spec.digest.clone(),
+            arguments: params.arguments.clone(),
+            progress_token: params.progress_token.clone(),
+            requested_ttl,
+            ttl_ms: ttl_ms.min(settings.ttl_cap_ms),
+            poll_interval_ms: spec.poll_interval_ms.unwrap_or(settings.poll_interval_ms),
+            created_at: now,
+            updated_at: now,
+            status_message: None,
+            version: 1,
+            fence,
+            started_at: Some(now),
+            effects: false,
+            rerun: spec.durability == Durability::Rerun,
+            questions: Vec::new(),
+            outcome: None,
+        }
+    }
+
+    /// Makes the run a task's: registered, durable, counted, seen. The caller is the one
+    /// whose call it is.
+    ///
+    /// # Errors
+    /// [`Fault::Busy`], [`Fault::Store`]; then there is no task.
+    pub async fn create_task(
+        self: &Arc<Self>,
+        run: &Run,
+        new: Task,
+        caller: &Caller,
+        waiting: bool,
+    ) -> Result<(Task, RunGuard), Fault> {
+        self.tasks.make_room_for(&new).await?;
+        // Registered before it is stored, so that a cancel which finds the record finds the
+        // run as well.
+        let guard = self.slots.register(Some(new.id), run.registration(), waiting);
+        let incarnation = new.fence.incarnation;
+        let entry = Entry::created(&new, &caller.by());
+        let created = self.tasks.store.create(new, self.tasks.quota(), vec![entry]).await;
+        let task = created.map_err(|error| self.tasks.not_created(error))?;
+        guard.stored(|| self.node.current() == Some(incarnation));
+        run.set_task(&task);
+        self.observers.metrics.task_created();
+        Ok((task, guard))
+    }
+}

@@ -1,0 +1,159 @@
+//! Requests of a run to its client, and tasks that the client runs for us (Q-1 to
+//!
+
+use crate::client::client_channel::Place;
+use crate::client::pending_requests::{Asked, Response};
+use crate::run::client::Client;
+use crate::run::run::Run;
+use std::time::Duration;
+use tokio::time::Instant;
+use toolyard_protocol::question::{self, ClientTask, Given};
+use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_task::tool::AskError;
+use toolyard_task::wire::{QuestionKind, TaskStatus};
+
+/// How long one request about a client's task may take before it is made again
+/// (L-9).
+const REQUEST_TIME: Duration = Duration::from_secs(15);
+/// How long one wait for the result of a client's task may take.
+const RESULT_TIME: Duration = Duration::from_secs(60);
+/// How often it is looked whether the client can be reached.
+const LINE_TIME: Duration = Duration::from_millis(200);
+/// How often a client's task is asked about that names no interval.
+const POLL: Duration = Duration::from_secs(1);
+/// The bounds of the interval that a client may name.
+const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
+
+impl Run {
+    /// Puts the question of this key to the client of this run; an error that it
+    /// answers is a refusal.
+    pub(crate) async fn question(
+        &self,
+        key: &str,
+        method: &str,
+        params: &RawJson,
+        until: Instant,
+    ) -> Result<RawJson, AskError> {
+        match self.response(Some(key), method, params, until).await {
+            None => Err(AskError::TimedOut),
+            Some(Ok(result)) => Ok(result),
+            Some(Err(error)) => Err(AskError::Refused(error)),
+        }
+    }
+
+    /// The client's response to a request, if there is one in time. Until the
+    /// client can be reached, it is waited for.
+    async fn response(
+        &self,
+        key: Option<&str>,
+        method: &str,
+        params: &RawJson,
+        until: Instant,
+    ) -> Option<Response> {
+        let task = self.task().map(|(id, _)| id);
+        loop {
+            if let Some(line) = self.client.outlet.line(task, Place::Anywhere) {
+                let id = self.deps.ids.uuid().simple().to_string();
+                let asked = Asked { id: id.clone(), task, line: line.clone() };
+                let (pending, told) = self.deps.clients.requests.expect(asked, self.client.session.clone());
+                let sent = match key {
+                    Some(key) => line.question(key, &id, method, params),
+                    None => line.request(&id, method, params),
+                };
+                if sent {
+                    let response = tokio::time::timeout_at(until, told).await.ok()?.ok()?;
+                    pending.answered();
+                    return Some(response);
+                }
+                // It never left, so there is nothing to take back.
+                pending.answered();
+            }
+            tokio::time::timeout_at(until, tokio::time::sleep(LINE_TIME)).await.ok()?;
+        }
+    }
+
+    /// Waits for a task of the client's and fetches what came of it.
+    /// Dropped before, it cancels the task.
+    pub(crate) async fn follow(
+        &self,
+        kind: QuestionKind,
+        task: ClientTask,
+        until: Instant,
+    ) -> Result<RawJson, AskError> {
+        let mut entrusted = Entrusted { run: self, id: task.id.clone(), over: false };
+        let params = RawJson::of(&serde_json::json!({"taskId": task.id}));
+        let mut now = task;
+        // At `input_required` the result is asked for at once: whatever the client
+        // needs for it is its own affair.
+        while now.status == TaskStatus::Working {
+            let pause = now.poll_interval_ms.map_or(POLL, Duration::from_millis);
+            let pause = pause.clamp(POLL_BOUNDS.0, POLL_BOUNDS.1);
+            if tokio::time::timeout_at(until, tokio::time::sleep(pause)).await.is_err() {
+                return Err(AskError::TimedOut);
+            }
+            let patience = until.min(Instant::now() + REQUEST_TIME);
+            match self.response(None, "tasks/get", &params, patience).await {
+                Some(Ok(task)) => now = self.checked(&entrusted.id, &task)?,
+                // it has expired, or was never there.
+                Some(Err(error)) => {
+                    entrusted.over = true;
+                    return Err(AskError::Refused(error));
+                }
+                None if Instant::now() >= until => return Err(AskError::TimedOut),
+                None => {}
+            }
+        }
+        loop {
+            let patience = until.min(Instant::now() + RESULT_TIME);
+            match self.response(None, "tasks/result", &params, patience).await {
+                Some(outcome) => {
+                    entrusted.over = true;
+                    let result = outcome.map_err(AskError::Refused)?;
+                    return match question::given(kind, false, &result).map_err(AskError::Refused)? {
+                        Given::Answer(answer) => Ok(answer),
+                        Given::Task(_) => Err(broken("a task instead of its result")),
+                    };
+                }
+                None if Instant::now() >= until => return Err(AskError::TimedOut),
+                None => {}
+            }
+        }
+    }
+
+    /// what is no task, or another one, is a fault of the client and ends the
+    /// wait.
+    fn checked(&self, id: &str, task: &RawJson) -> Result<ClientTask, AskError> {
+        let task = ClientTask::decode(task).map_err(|what| broken(&what))?;
+        if task.id == id { Ok(task) } else { Err(broken("another task than the one it was asked for")) }
+    }
+}
+
+fn broken(what: &str) -> AskError {
+    AskError::Refused(RpcError::internal(format!(
+        "The client's answer about its task cannot be used: {what}"
+    )))
+}
+
+/// A task that a client runs for us.
+struct Entrusted<'a> {
+    run: &'a Run,
+    id: String,
+    over: bool,
+}
+
+impl Drop for Entrusted<'_> {
+    fn drop(&mut self) {
+        let Run { deps, client: Client { outlet, capabilities, .. }, .. } = self.run;
+        let task = self.run.task();
+        if self.over || !ClientCapabilities::of(capabilities).cancels_tasks {
+            return;
+        }
+        // Nobody waits for the response: whatever it is, we are through with it.
+        if let Some(line) = outlet.line(task.map(|(id, _)| id), Place::Anywhere) {
+            let id = deps.ids.uuid().simple().to_string();
+            let params = RawJson::of(&serde_json::json!({"taskId": self.id}));
+            line.request(&id, "tasks/cancel", &params);
+            tracing::debug!(client_task = self.id, "the client was told to cancel its task");
+        }
+    }
+}

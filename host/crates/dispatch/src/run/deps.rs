@@ -1,0 +1,26 @@
+//! What every run may need of the host.
+
+use crate::Settings;
+use crate::access::Access;
+use crate::catalog::LiveCatalog;
+use crate::client::Clients;
+use crate::node::Node;
+use crate::observe::Observers;
+use crate::slots::Slots;
+use crate::task::Tasks;
+use std::sync::Arc;
+use toolyard_task::{Clock, Ids};
+
+/// What every run may need of the host.
+pub(crate) struct RunDeps {
+    pub settings: Arc<Settings>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub access: Arc<Access>,
+    pub observers: Arc<Observers>,
+    pub clients: Arc<Clients>,
+    pub slots: Arc<Slots>,
+    pub node: Arc<Node>,
+    pub tasks: Arc<Tasks>,
+    pub catalog: Arc<LiveCatalog>,
+}

@@ -1,0 +1,276 @@
+//! A person is asked whether a plugin may have what its manifest leaves to them
+//! (`grant = "ask"`), and their word is kept for as long as they said.
+//!
+//! The question goes the way of a guest's own questions: from a plain call on the
+//! call's line, from a task written to the task first. Its keys begin with
+//! [`KEYS`], which no guest can use, and only the client that was asked can answer.
+//! No tool leads here, so a model cannot widen the sandbox; whatever is not a plain
+//! yes is a no.
+
+mod form;
+
+use crate::run::permissions::ForThisRun;
+use crate::run::posed::{KEYS, Posed};
+use crate::run::run::Run;
+use form::{Decision, Offered};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use toolyard_protocol::{ClientCapabilities, RawJson};
+use toolyard_task::audit::Entry;
+use toolyard_task::grant::{Grant, GrantId, Verdict};
+use toolyard_task::permission::WhyNot;
+use toolyard_task::store::StoreError;
+use toolyard_task::tool::{AskError, GivenAnswer};
+use toolyard_task::wire::Timestamp;
+use toolyard_task::wire::error::clip;
+use toolyard_task::{NotPermitted, Owner, TaskId, Wanted};
+
+/// How much of an error of the client's is repeated.
+const ERROR_CHARS: usize = 200;
+
+/// One question on its way.
+struct Asking {
+    wanted: Wanted,
+    /// What the person may choose.
+    offered: Offered,
+}
+
+impl Run {
+    /// Whether the plugin may have all of these; who has to be asked is asked, and
+    /// waited for.
+    pub(crate) async fn permitted(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+        let _turn = self.permissions.turn.acquire().await.expect("it is never closed");
+        let mut open: Vec<Wanted> = Vec::new();
+        for wanted in wanted {
+            match self.known(&wanted).await {
+                Ok(true) => {}
+                Ok(false) if open.iter().any(|other| other.key() == wanted.key()) => {}
+                Ok(false) => open.push(wanted),
+                Err(why) => return Err(NotPermitted { wanted, why }),
+            }
+        }
+        if open.is_empty() { Ok(()) } else { self.ask_permission(open).await }
+    }
+
+    /// Whether it was said before that the plugin may have this; an error if it was
+    /// said that it may not.
+    async fn known(&self, wanted: &Wanted) -> Result<bool, WhyNot> {
+        let key = wanted.key();
+        let for_this_run = self.permissions.lock().by_key.get(&key).cloned();
+        if let Some(ForThisRun::No(why)) = for_this_run {
+            return Err(why);
+        }
+        let unavailable = |error: StoreError| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a permission cannot be looked up");
+            WhyNot::Unavailable
+        };
+        match self.standing(wanted).await.map_err(unavailable)? {
+            Some(Verdict::Allow) => return Ok(true),
+            Some(Verdict::Deny) => return Err(WhyNot::Never),
+            None => {}
+        }
+        if for_this_run.is_some() {
+            return Ok(true);
+        }
+        let Some((id, _)) = self.task() else { return Ok(false) };
+        let said = self.said_for_task(id, wanted).await.map_err(unavailable)?;
+        if said {
+            self.permissions.lock().by_key.insert(key, ForThisRun::Yes);
+        }
+        Ok(said)
+    }
+
+    /// What the caller said of this once and for all.
+    async fn standing(&self, wanted: &Wanted) -> Result<Option<Verdict>, StoreError> {
+        let Some(owner) = &self.client.owner else { return Ok(None) };
+        let (plugin, digest) = self.work.component();
+        let grant = self.deps.access.grants.standing(owner, plugin, digest, wanted).await?;
+        Ok(grant.map(|grant| grant.verdict))
+    }
+
+    /// Whether it was allowed for the whole task, be it to an earlier run of it: the
+    /// answer stands in the task as long as there is a task.
+    async fn said_for_task(&self, id: TaskId, wanted: &Wanted) -> Result<bool, StoreError> {
+        let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(false) };
+        let name = self.question_name(wanted);
+        let mut questions = read.task.questions.iter().filter(|question| question.key.starts_with(&name));
+        let for_task = |answer: &RawJson| Decision::read(answer, &Offered::ALL) == Some(Decision::Task);
+        Ok(questions.any(|question| matches!(&question.answer, Some(Ok(answer)) if for_task(answer))))
+    }
+
+    /// How the keys of all questions begin that ask for this, for this component.
+    fn question_name(&self, wanted: &Wanted) -> String {
+        let (plugin, digest) = self.work.component();
+        let mut hash = Sha256::new();
+        for part in [plugin, &digest.0, &wanted.key()] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let mut name = format!("{KEYS}permission:");
+        for byte in hash.finalize().iter().take(16) {
+            write!(name, "{byte:02x}").expect("a string takes everything");
+        }
+        name.push(':');
+        name
+    }
+
+    /// Asks for all of these at once.
+    async fn ask_permission(&self, open: Vec<Wanted>) -> Result<(), NotPermitted> {
+        let fail = |wanted: &Wanted, why| Err(NotPermitted { wanted: wanted.clone(), why });
+        let first = &open[0];
+        if !self.permissions.asks {
+            return fail(first, WhyNot::NotHere);
+        }
+        let client = ClientCapabilities::of(&self.client.capabilities);
+        let most = self.work.bounds().permissions;
+        let attempt = self.task().map_or(1, |(_, fence)| fence.attempt);
+        let mut questions = Vec::with_capacity(open.len());
+        let mut asking = Vec::with_capacity(open.len());
+        for wanted in &open {
+            let offered = Offered {
+                for_task: self.task().is_some() || matches!(wanted, Wanted::Host { .. }),
+                for_ever: self.client.owner.is_some(),
+            };
+            let question = form::question(self, wanted, &offered);
+            if let Err(lacks) = question.check_client(&client) {
+                return fail(wanted, WhyNot::CannotAsk(lacks));
+            }
+            let number = {
+                let mut said = self.permissions.lock();
+                if said.asked >= most {
+                    return fail(wanted, WhyNot::TooMany(most));
+                }
+                said.asked += 1;
+                said.asked
+            };
+            // A yes that was good for once is asked for anew, so each question has a
+            // key of its own.
+            let key = format!("{}{attempt}.{number}", self.question_name(wanted));
+            questions.push(Posed { key, question, check: None });
+            asking.push(Asking { wanted: wanted.clone(), offered });
+        }
+        let answers = match self.put_all(questions).await {
+            Ok(answers) => answers,
+            Err(error) => return fail(first, why(error)),
+        };
+        // Each is taken at its word, before the first no ends it.
+        let mut refused = None;
+        for (asked, GivenAnswer { outcome, .. }) in asking.into_iter().zip(answers) {
+            if let Err(why) = self.settle(&asked, outcome).await {
+                refused.get_or_insert(NotPermitted { wanted: asked.wanted, why });
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Takes an answer in.
+    async fn settle(&self, asked: &Asking, answer: Result<RawJson, AskError>) -> Result<(), WhyNot> {
+        let Asking { wanted, offered } = asked;
+        let decision = match answer {
+            Ok(answer) => Decision::read(&answer, offered).ok_or(WhyNot::Refused),
+            Err(error) => Err(why(error)),
+        };
+        let said = match decision {
+            Ok(Decision::Once) => {
+                self.note(wanted, Verdict::Allow, "once");
+                return Ok(());
+            }
+            Ok(Decision::Task) => {
+                self.note(wanted, Verdict::Allow, if self.task().is_some() { "task" } else { "call" });
+                ForThisRun::Yes
+            }
+            Ok(Decision::Always) => {
+                if self.keep(wanted, Verdict::Allow, "always").await {
+                    return Ok(());
+                }
+                ForThisRun::Yes
+            }
+            Ok(Decision::Never) => {
+                self.keep(wanted, Verdict::Deny, "never").await;
+                ForThisRun::No(WhyNot::Never)
+            }
+            Err(WhyNot::Stopped) => return Err(WhyNot::Stopped),
+            Ok(Decision::No) => {
+                self.note(wanted, Verdict::Deny, "no");
+                ForThisRun::No(WhyNot::Refused)
+            }
+            Err(why) => {
+                let reason = match &why {
+                    WhyNot::TimedOut => "timed_out",
+                    WhyNot::Refused => "declined",
+                    _ => "not_answered",
+                };
+                self.note(wanted, Verdict::Deny, reason);
+                ForThisRun::No(why)
+            }
+        };
+        let came = match &said {
+            ForThisRun::Yes => Ok(()),
+            ForThisRun::No(why) => Err(why.clone()),
+        };
+        self.permissions.lock().by_key.insert(wanted.key(), said);
+        came
+    }
+
+    /// Keeps what was said for ever. If that fails, it was still said for this run,
+    /// and the person is asked again another time.
+    async fn keep(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) -> bool {
+        let Some(owner) = self.client.owner.clone() else { return false };
+        let (plugin, digest) = self.work.component();
+        let session_only = matches!(owner, Owner::Session(_));
+        let grant = Grant {
+            id: GrantId(self.deps.ids.uuid()),
+            owner,
+            by: self.client.name.clone(),
+            plugin: plugin.to_owned(),
+            digest: digest.clone(),
+            wanted: wanted.clone(),
+            verdict,
+            given_at: Timestamp(0),
+        };
+        let entry = self.entry(wanted, verdict, if session_only { "session" } else { how_long });
+        let most = self.deps.settings.permissions;
+        match self.deps.access.grants.give(grant, most, vec![entry]).await {
+            Ok(Some(grant)) => {
+                tracing::info!(grant = %grant.id, plugin, verdict = verdict.as_str(), wanted = %wanted, "a person said so for ever");
+                true
+            }
+            // The session has ended, and with it all that was said in it.
+            Ok(None) => false,
+            Err(error) => {
+                tracing::warn!(
+                    plugin,
+                    error = &error as &dyn std::error::Error,
+                    "what a person said for ever was not stored; it counts for this call"
+                );
+                false
+            }
+        }
+    }
+
+    /// Notes what was said for a while only.
+    fn note(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) {
+        self.deps.access.note_entry(self.entry(wanted, verdict, how_long));
+    }
+
+    fn entry(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) -> Entry {
+        let of = self.work.component();
+        let entry = Entry::said(verdict, of, wanted, how_long, &self.client.by);
+        let entry = match self.work.tool_name() {
+            Some(name) => entry.of_tool(name),
+            None => entry,
+        };
+        Entry { task: self.task().map(|(id, _)| id), ..entry }
+    }
+}
+
+/// Why there was no answer.
+fn why(error: AskError) -> WhyNot {
+    match error {
+        AskError::TimedOut => WhyNot::TimedOut,
+        AskError::Cancelled => WhyNot::Stopped,
+        AskError::Unsupported(lacks) => WhyNot::CannotAsk(lacks),
+        AskError::Refused(error) => WhyNot::NoAnswer(clip(&error.message, ERROR_CHARS)),
+        AskError::Invalid(_) | AskError::TooLate => WhyNot::Unavailable,
+    }
+}

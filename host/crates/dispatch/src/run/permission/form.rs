@@ -1,0 +1,133 @@
+//! What the person is shown, and what they may choose.
+
+use crate::run::run::Run;
+use serde_json::{Value, json};
+use toolyard_protocol::RawJson;
+use toolyard_protocol::question::Checked;
+use toolyard_task::permission::Access;
+use toolyard_task::wire::QuestionKind;
+use toolyard_task::{Owner, Wanted};
+
+/// The name of the one field.
+const FIELD: &str = "decision";
+/// The longest name of a host that is shown whole; no name in the DNS is longer.
+const HOST_CHARS: usize = 253;
+
+/// What a person can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// Yes, for this one use.
+    Once,
+    /// Yes, until the task or the call is over.
+    Task,
+    /// Yes, until it is taken back.
+    Always,
+    /// No, until the task or the call is over.
+    No,
+    /// No, until that is taken back.
+    Never,
+}
+
+/// Which of them are offered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Offered {
+    /// A yes for the whole task or call, where that is more than one use.
+    pub for_task: bool,
+    /// A word for ever, where one will know again whose it is.
+    pub for_ever: bool,
+}
+
+impl Offered {
+    pub const ALL: Self = Self { for_task: true, for_ever: true };
+
+    fn has(self, decision: Decision) -> bool {
+        match decision {
+            Decision::Once | Decision::No => true,
+            Decision::Task => self.for_task,
+            Decision::Always | Decision::Never => self.for_ever,
+        }
+    }
+}
+
+impl Decision {
+    const ALL: [Self; 5] = [Self::Once, Self::Task, Self::Always, Self::No, Self::Never];
+
+    /// The value in the form. Clients that show nothing but values show these.
+    const fn value(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Task => "task",
+            Self::Always => "always",
+            Self::No => "no",
+            Self::Never => "never",
+        }
+    }
+
+    fn title(self, of: &Run) -> &'static str {
+        let session = matches!(of.client.owner, Some(Owner::Session(_)));
+        match self {
+            Self::Once => "Yes, this once",
+            Self::Task if of.task().is_some() => "Yes, for this task",
+            Self::Task => "Yes, for this call",
+            Self::Always if session => "Yes, for this session",
+            Self::Always => "Yes, always (until this plugin changes)",
+            Self::No => "No",
+            Self::Never if session => "No, and do not ask again in this session",
+            Self::Never => "No, never (until this plugin changes)",
+        }
+    }
+
+    /// What an `ElicitResult` says, if it says one of what was offered; declined and
+    /// cancelled say nothing.
+    pub(super) fn read(answer: &RawJson, offered: &Offered) -> Option<Self> {
+        let answer: Value = answer.decode().ok()?;
+        let said = answer["content"][FIELD].as_str().filter(|_| answer["action"] == "accept")?;
+        Self::ALL.into_iter().find(|decision| decision.value() == said && offered.has(*decision))
+    }
+}
+
+/// The form. `enumNames` rather than `oneOf`: clients of every revision that has
+/// forms know it.
+pub(super) fn question(of: &Run, wanted: &Wanted, offered: &Offered) -> Checked {
+    let choices: Vec<Decision> =
+        Decision::ALL.into_iter().filter(|decision| offered.has(*decision)).collect();
+    let values: Vec<&str> = choices.iter().map(|decision| decision.value()).collect();
+    let titles: Vec<&str> = choices.iter().map(|decision| decision.title(of)).collect();
+    let params = json!({
+        "message": message(of, wanted),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {
+                FIELD: {"type": "string", "title": "Allow it?", "enum": values, "enumNames": titles},
+            },
+            "required": [FIELD],
+        },
+    });
+    Checked { kind: QuestionKind::Form, params: RawJson::of(&params) }
+}
+
+/// In words. What a guest or a manifest named stands in quotes, with whatever could
+/// hide or turn around a part of it escaped (`Debug` of a text does so for control,
+/// format and separator characters).
+fn message(of: &Run, wanted: &Wanted) -> String {
+    let (plugin, _) = of.work.component();
+    let who = match of.work.tool_name() {
+        Some(tool) => format!("The tool {tool:?} of the plugin {plugin:?}"),
+        None => format!("The plugin {plugin:?}"),
+    };
+    match wanted {
+        Wanted::Folder { guest, path, named, access } => {
+            let does = match access {
+                Access::Read => "to read the files",
+                Access::Write => "to read, create, change and delete files",
+            };
+            // Where the folders of the host are is for the people of the host.
+            let place = if of.client.owner == Some(Owner::Local) { path } else { named };
+            format!("{who} wants {does} in the folder {place:?}, which it calls {guest:?}. May it?")
+        }
+        Wanted::Host { scheme, host, port } => {
+            let host: String = host.chars().take(HOST_CHARS).flat_map(char::escape_default).collect();
+            format!("{who} wants to send requests to the host \"{scheme}://{host}:{port}\". May it?")
+        }
+    }
+}

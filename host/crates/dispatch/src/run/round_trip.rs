@@ -1,0 +1,237 @@
+//! Questions of plain calls whose client is stateless (26M): what is asked leaves with
+//! the answer to the request, the run ends there, and the client's next request runs
+//! the guest again from the start, with the answers given so far.
+//!
+//! What was given so far travels with the client, signed (26M-6): bound to who asked
+//! for what with which arguments, for so long, and to the questions that it answers.
+//! Nothing of a round is kept here, so any host with the same keys takes up the next.
+
+use crate::Fault;
+use crate::access::caller::Caller;
+use crate::client::signed_token::{open, seal};
+use crate::run::deps::RunDeps;
+use crate::run::posed::{KEYS, bare};
+use crate::slots::stop::Stop;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use toolyard_protocol::question::{self, Checked, Given};
+use toolyard_protocol::stateless::input::Retry;
+use toolyard_protocol::{RawJson, RpcError};
+use toolyard_task::Owner;
+use toolyard_task::keys::{KeyStore, KeyUse};
+use toolyard_task::tool::{AnswerCheck, AskError};
+use toolyard_task::wire::{QuestionKind, Timestamp};
+use uuid::Uuid;
+
+/// What a stateless client has to answer before its request can be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputRequired {
+    /// What is asked, by key.
+    pub questions: Vec<(String, Checked)>,
+    /// What the client brings back with the answers, to the letter.
+    pub state: String,
+}
+
+/// What a request is about; a state is good for no other.
+pub(crate) struct About {
+    owner: Option<Owner>,
+    method: &'static str,
+    /// The tool, the prompt, the resource.
+    name: String,
+    arguments: RawJson,
+}
+
+impl About {
+    /// A request of this caller's.
+    pub fn of(caller: &Caller, method: &'static str, name: String, arguments: RawJson) -> Self {
+        Self { owner: caller.owner.clone(), method, name, arguments }
+    }
+
+    /// What a state is signed for: who asks for what, with which arguments. Only few
+    /// requests need it.
+    fn scope(&self) -> String {
+        let owner = self.owner.as_ref().map(Owner::key).unwrap_or_default();
+        let mut hash = Sha256::new();
+        for part in [&owner, self.method, &self.name, self.arguments.as_str()] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        format!("request-state:{}", URL_SAFE_NO_PAD.encode(hash.finalize()))
+    }
+}
+
+/// The rounds of one request so far.
+pub(crate) struct Rounds {
+    about: About,
+    /// What came with this request.
+    responses: HashMap<String, RawJson>,
+    /// What came with earlier ones; nothing if this is the first.
+    state: Option<State>,
+    /// When the last of its rounds has to begin.
+    until: Timestamp,
+    given: Mutex<Progress>,
+    /// Set when the run has to end, because its client is asked.
+    asked: Stop,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Answers, checked: those of the state, and those that this run has taken.
+    answers: BTreeMap<String, Kept>,
+    /// What the client has to answer next.
+    open: Vec<(String, Checked)>,
+    /// What is wrong with the request, found out in mid-run.
+    refused: Option<RpcError>,
+}
+
+/// What a client carries for us.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    /// The name of the whole call, the same in all its rounds: what must happen once is
+    /// done for one name, whichever of its states is brought again.
+    id: Uuid,
+    /// When it ends, the same in all rounds.
+    until: Timestamp,
+    /// What was answered.
+    answers: BTreeMap<String, Kept>,
+    /// The fingerprints of what was asked last.
+    open: BTreeMap<String, String>,
+}
+
+/// An answer, and the fingerprint of its question.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Kept {
+    to: String,
+    answer: RawJson,
+}
+
+impl State {
+    /// What a client brings back, if it is ours, for this request, and not too old.
+    async fn brought(keys: &dyn KeyStore, about: &About, text: &str, now: Timestamp) -> Result<Self, Fault> {
+        let keys = keys.keys(KeyUse::RequestState).await?;
+        let state: Option<Self> =
+            open(&keys, &about.scope(), text).and_then(|text| serde_json::from_str(&text).ok());
+        let state =
+            state.ok_or(Fault::RequestState("it is not one that this server gave for this request"))?;
+        if state.until <= now {
+            return Err(Fault::RequestState("it has expired; make the request again without it"));
+        }
+        Ok(state)
+    }
+}
+
+impl Rounds {
+    /// Takes up a request of a stateless client.
+    ///
+    /// # Errors
+    /// [`Fault::RequestState`] if what it brings is not what this host gave for this
+    /// request, or is too old.
+    pub async fn begin(deps: &RunDeps, about: About, retry: Retry) -> Result<Box<Self>, Fault> {
+        let now = deps.clock.now();
+        let state = match &retry.state {
+            // Apart: most requests bring none.
+            Some(text) => Some(Box::pin(State::brought(&*deps.clients.keys, &about, text, now)).await?),
+            None => None,
+        };
+        let answers = state.as_ref().map(|state| state.answers.clone()).unwrap_or_default();
+        Ok(Box::new(Self {
+            about,
+            responses: retry.responses,
+            until: state.as_ref().map_or_else(|| now.plus(deps.settings.state_ms), |state| state.until),
+            state,
+            given: Mutex::new(Progress { answers, ..Progress::default() }),
+            asked: Stop::default(),
+        }))
+    }
+
+    /// The answer to this question, if it was given, in this request or before.
+    pub fn answer(&self, key: &str, question: &Checked, check: Option<&dyn AnswerCheck>) -> Option<RawJson> {
+        let to = fingerprint(question);
+        let mut given = self.lock();
+        if let Some(kept) = given.answers.get(key)
+            && kept.to == to
+        {
+            return Some(kept.answer.clone());
+        }
+        let response = self.responses.get(key)?;
+        let was_asked = match &self.state {
+            Some(state) => state.open.get(key) == Some(&to),
+            // Without a state nothing shows that it was asked, which matters where
+            // the host asks a person and not the guest its client.
+            None => !key.starts_with(KEYS),
+        };
+        // 26M-5: what does not fit is asked again.
+        let Ok(Given::Answer(answer)) = question::given(question.kind, false, response) else { return None };
+        if !was_asked || check.is_some_and(|check| check.check(&answer).is_err()) {
+            return None;
+        }
+        given.answers.insert(key.to_owned(), Kept { to, answer: answer.clone() });
+        Some(answer)
+    }
+
+    /// Ends the run, so that its client is asked these.
+    pub fn suspend(&self, open: Vec<(String, Checked)>) {
+        self.lock().open = open;
+        self.asked.set();
+    }
+
+    /// Whether the run has to end, because its client is asked.
+    pub fn are_suspended(&self) -> bool {
+        self.asked.is_set()
+    }
+
+    /// Waits until the run has to end.
+    pub async fn suspended(&self) {
+        self.asked.wait().await;
+    }
+
+    /// What to tell the client of a run that ended so.
+    pub async fn outcome(&self, deps: &RunDeps) -> Result<InputRequired, Fault> {
+        let (questions, answers) = {
+            let mut given = self.lock();
+            if let Some(refused) = given.refused.take() {
+                return Err(Fault::Answered(refused));
+            }
+            (std::mem::take(&mut given.open), std::mem::take(&mut given.answers))
+        };
+        let open = questions.iter().map(|(key, question)| (key.clone(), fingerprint(question))).collect();
+        let id = self.state.as_ref().map_or_else(|| deps.ids.uuid(), |state| state.id);
+        let state = State { id, until: self.until, answers, open };
+        let keys = deps.clients.keys.keys(KeyUse::RequestState).await?;
+        let key = keys.first().expect("a key store has a key for every use");
+        let state = seal(key, &self.about.scope(), RawJson::of(&state).as_str());
+        Ok(InputRequired { questions, state })
+    }
+
+    /// The run is about to have effects, so nothing may be run again with the state
+    /// that led here, or with one that led to it (26M-6).
+    pub async fn use_up(&self, keys: &dyn KeyStore) -> Result<(), AskError> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let used = keys.use_up(state.id, state.until).await;
+        if used.map_err(|error| AskError::Refused(Fault::Store(error).rpc()))? {
+            return Ok(());
+        }
+        // Another run has had its effects.
+        let why = Fault::RequestState("it was used, and what it was used for is not done twice");
+        self.lock().refused = Some(why.rpc());
+        self.asked.set();
+        std::future::pending().await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells questions apart. The ids of elicitations are the host's and tell nothing.
+fn fingerprint(question: &Checked) -> String {
+    let mut hash = Sha256::new();
+    hash.update(question.kind.method());
+    hash.update([0, u8::from(question.kind == QuestionKind::Url)]);
+    hash.update(bare(question).to_string());
+    URL_SAFE_NO_PAD.encode(&hash.finalize()[..16])
+}

@@ -1,0 +1,515 @@
+//! One run of a tool: what its guest may ask of us, and the loop that drives it.
+
+use crate::Fault;
+use crate::client::client_channel::Notice;
+use crate::observe::call_end::CallEnd;
+use crate::observe::metrics::Measured;
+use crate::observe::observer::{CallEvent, Observation};
+use crate::observe::trace::Recording;
+use crate::run::client::Client;
+use crate::run::deps::RunDeps;
+use crate::run::permissions::Permissions;
+use crate::run::prospect::{NotPromoted, Prospect};
+use crate::run::question_history::Asked;
+use crate::run::round_trip::Rounds;
+use crate::run::setup::Setup;
+use crate::run::throttle::{MayLog, Reports};
+use crate::slots::admission::Slot;
+use crate::slots::registry::Registration;
+use crate::slots::stop::Stop;
+use crate::slots::work::Work;
+use crate::task::commit::Changed;
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use toolyard_protocol::tools::text_result;
+use toolyard_protocol::{ClientCapabilities, TraceContext};
+use toolyard_task::audit::By;
+use toolyard_task::task::Era;
+use toolyard_task::tool::{
+    AskError, AskedQuestion, CallInfo, Change, CheckOrder, Checked, GivenAnswer, Report, Share, Spent,
+};
+use toolyard_task::wire::error::URL_ELICITATION_REQUIRED;
+use toolyard_task::wire::{LogLevel, RawJson, RpcError, Timestamp};
+use toolyard_task::{Event, Fence, NotPermitted, Room, RunContext, RunEnd, Task, TaskId, Wanted};
+
+/// The longest time for which a stream is released.
+const LONGEST_RELEASE: Duration = Duration::from_secs(60);
+
+/// A run, from the moment that it is set up.
+pub(crate) struct Run {
+    pub deps: Arc<RunDeps>,
+    pub work: Work,
+    pub stop: Arc<Stop>,
+    pub client: Client,
+    /// The task that it works on; a plain call has none, unless it becomes one.
+    as_task: OnceLock<AsTask>,
+    /// Whether its arguments are known to fit; else it checks them before the guest begins.
+    is_checked: bool,
+    /// Whether it begins elsewhere than on the thread that serves its client.
+    begins_elsewhere: bool,
+    pub permissions: Permissions,
+    onlookers: Onlookers,
+    /// How a stateless client is asked while this is a plain call.
+    pub rounds: Option<Box<Rounds>>,
+    /// What it takes to become a task, if it may.
+    pub prospect: Option<Box<Prospect>>,
+    /// Whether the guest has said that effects begin.
+    affected: AtomicBool,
+    asked: Mutex<Asked>,
+    reports: Mutex<Reports>,
+    reported: Notify,
+}
+
+/// Who is told of a run besides its client.
+struct Onlookers {
+    /// The trace that the guest's own requests belong to.
+    trace: Option<TraceContext>,
+    /// The record of the call, if it is traced.
+    recording: Option<Box<Recording>>,
+    /// The call, if somebody looks on.
+    observation: Option<Arc<Observation>>,
+}
+
+/// The task that a run works on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AsTask {
+    pub id: TaskId,
+    pub fence: Fence,
+    /// When its ttl passes.
+    pub expires_at: Timestamp,
+    /// The generation of protocol that it was created under.
+    pub era: Era,
+}
+
+/// How driven work ended.
+pub(crate) enum Driven<T> {
+    /// By itself.
+    Done(T),
+    /// By a panic of the engine.
+    Panicked,
+    /// It was stopped.
+    Stopped,
+    /// It has to wait for its client's next request.
+    Suspended,
+}
+
+impl Run {
+    /// Sets a run up. The one place that does, so that every run is observed and traced.
+    pub fn new(deps: Arc<RunDeps>, setup: Setup) -> Arc<Self> {
+        let Setup { work, stop, client, trace, observation, rounds, prospect, .. } = setup;
+        let (trace, recording) = match &work {
+            Work::Tool(tool) => deps.observers.trace(trace, tool),
+            Work::Provider(_) => (trace, None),
+        };
+        Arc::new(Self {
+            deps,
+            stop,
+            client,
+            as_task: OnceLock::new(),
+            is_checked: setup.is_checked,
+            begins_elsewhere: setup.begins_elsewhere,
+            permissions: Permissions::new(setup.asks_permission),
+            reports: Mutex::new(Reports::new(work.bounds())),
+            work,
+            onlookers: Onlookers { trace, recording, observation },
+            rounds,
+            prospect,
+            affected: AtomicBool::new(false),
+            asked: Mutex::default(),
+            reported: Notify::new(),
+        })
+    }
+
+    /// The call, if somebody looks on.
+    pub fn observation(&self) -> Option<&Observation> {
+        self.onlookers.observation.as_deref()
+    }
+
+    /// What is to be known of it while it is under way.
+    pub fn registration(&self) -> Registration {
+        Registration { stop: self.stop.clone(), work: self.work.clone(), outlet: self.client.outlet.clone() }
+    }
+
+    /// The task that it works on.
+    pub fn task(&self) -> Option<(TaskId, Fence)> {
+        self.as_task.get().map(|task| (task.id, task.fence))
+    }
+
+    /// The same, with its time.
+    pub fn as_task(&self) -> Option<AsTask> {
+        self.as_task.get().copied()
+    }
+
+    /// It works on this task from now on. Once: a task is never another one.
+    pub fn set_task(&self, task: &Task) {
+        let as_task = AsTask { id: task.id, fence: task.fence, expires_at: task.expires_at(), era: task.era };
+        if self.as_task.set(as_task).is_err() {
+            return;
+        }
+        if let Some(recording) = &self.onlookers.recording {
+            recording.set_task(task.id);
+        }
+        if let Some(observation) = self.observation() {
+            observation.set_task(task.id);
+        }
+    }
+
+    /// Whether the guest has said that effects begin.
+    pub fn has_effects(&self) -> bool {
+        self.affected.load(Ordering::Acquire)
+    }
+
+    /// What the guest last said of how things stand, if it is not stored yet.
+    pub fn said(&self) -> Option<String> {
+        self.lock().take_said()
+    }
+
+    /// Runs a tool to its end, or until it is stopped.
+    pub async fn drive_tool(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
+        if let Some(recording) = &self.onlookers.recording {
+            recording.started();
+        }
+        let work = match self.is_checked {
+            true => tool.tool().run(arguments, room, self.clone()),
+            false => self.clone().check_and_run(tool.clone(), arguments, room).boxed(),
+        };
+        let end = match self.clone().drive(work).await {
+            Driven::Done(RunEnd::Error(error)) => self.shown(error),
+            Driven::Done(end) => end,
+            Driven::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
+            Driven::Stopped | Driven::Suspended => RunEnd::Stopped,
+        };
+        // By now the guest is gone and has told what it took.
+        let called = if self.is_suspended() { CallEnd::InputRequired } else { CallEnd::of(&end) };
+        tool.ended(called);
+        if let Some(recording) = &self.onlookers.recording {
+            recording.ended(called);
+        }
+        if let Some(observation) = self.observation() {
+            observation.ended(&end);
+        }
+        end
+    }
+
+    /// Runs a tool once its arguments have been checked to the end, as part of the run.
+    async fn check_and_run(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
+        let run = self.clone();
+        let order =
+            CheckOrder { share: self.client.share.clone(), stopped: Arc::new(move || run.stop.is_set()) };
+        match tool.tool().check_fully(arguments.clone(), order).await {
+            Checked::Fits => tool.tool().run(arguments, room, self).await,
+            Checked::Misfit(wrong) => {
+                tool.misfit();
+                RunEnd::Result { is_error: true, result: text_result(&wrong, true), message: Some(wrong) }
+            }
+            Checked::Unfinished => RunEnd::Stopped,
+        }
+    }
+
+    /// Whether it may begin on the thread that serves its client.
+    pub fn begins_here(&self) -> bool {
+        !self.begins_elsewhere && self.work.is_quick()
+    }
+
+    /// Whether it has to wait for its client's next request.
+    pub fn is_suspended(&self) -> bool {
+        self.rounds.as_ref().is_some_and(|rounds| rounds.are_suspended())
+    }
+
+    /// Notes what the guest took.
+    fn spent(&self, spent: Spent) {
+        if let Work::Tool(tool) = &self.work {
+            tool.spent(&spent);
+        }
+        if let Some(recording) = &self.onlookers.recording {
+            recording.spent(spent);
+        }
+    }
+
+    /// E-1, E-7: a client that cannot send its user to a page gets no error that
+    /// asks it to.
+    fn shown(&self, error: RpcError) -> RunEnd {
+        if error.code != URL_ELICITATION_REQUIRED || ClientCapabilities::of(&self.client.capabilities).url {
+            return RunEnd::Error(error);
+        }
+        let text = format!(
+            "{} (The user would have to open a web page first, which this client did not declare it can show.)",
+            error.message
+        );
+        RunEnd::Result { is_error: true, result: text_result(&text, true), message: Some(text) }
+    }
+
+    /// Drives work to its end, or until it is stopped. What the guest holds is
+    /// freed when this returns or is dropped.
+    pub async fn drive<T>(self: Arc<Self>, work: BoxFuture<'static, T>) -> Driven<T> {
+        // A panic of the engine must not take the task's end with it.
+        let run = AssertUnwindSafe(work).catch_unwind();
+        tokio::pin!(run);
+        loop {
+            tokio::select! {
+                biased;
+                // Dropping the run ends a guest that waits in the host.
+                () = self.stop.wait() => return Driven::Stopped,
+                () = self.suspended() => return Driven::Suspended,
+                end = &mut run => {
+                    self.send_progress(true);
+                    return end.map_or_else(
+                        |_| {
+                            tracing::error!(of = self.work.name(), "the engine panicked during a run");
+                            Driven::Panicked
+                        },
+                        Driven::Done,
+                    );
+                }
+                // Nothing is lost when this one loses: what is held stays held.
+                () = self.report_due() => Box::pin(self.flush()).await,
+            }
+        }
+    }
+
+    /// Drives work that is no task to its end. Most of it ends in its first poll,
+    /// without crossing a thread, if it may begin here; the rest goes on elsewhere even
+    /// if this future is dropped. None if it was lost with its runtime.
+    pub async fn to_end<T: Send + 'static>(
+        self: &Arc<Self>,
+        slot: Slot,
+        mut drive: BoxFuture<'static, T>,
+    ) -> Option<T> {
+        if self.begins_here()
+            && let Some(end) = (&mut drive).now_or_never()
+        {
+            drop(slot);
+            return Some(end);
+        }
+        let (tell, told) = oneshot::channel();
+        let guard = self.deps.slots.register(None, self.registration(), false);
+        tracing::debug!(of = self.work.name(), "call goes on after its first poll");
+        let moved = async move {
+            let end = drive.await;
+            drop((guard, slot));
+            // Nobody listens if the caller went away.
+            drop(tell.send(end));
+        };
+        self.deps.slots.tracker.spawn_on(moved, &self.deps.slots.guests);
+        told.await.ok()
+    }
+
+    /// Waits until it has to wait for its client's next request.
+    async fn suspended(&self) {
+        match &self.rounds {
+            Some(rounds) => rounds.suspended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until a report that was held back may leave.
+    async fn report_due(&self) {
+        loop {
+            let reported = self.reported.notified();
+            tokio::pin!(reported);
+            reported.as_mut().enable();
+            let due = self.lock().due(self.task().is_some());
+            match due {
+                None => reported.await,
+                Some(due) => {
+                    tokio::select! {
+                        biased;
+                        () = tokio::time::sleep_until(due) => return,
+                        () = reported => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn flush(&self) {
+        self.send_progress(false);
+        let Some((id, fence)) = self.task() else { return };
+        let status = self.lock().take_status();
+        if let Some(message) = status
+            && let Err(error) = self.deps.tasks.change(id, &Event::Said { fence, message }, &By::host()).await
+        {
+            tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "a status message was not stored");
+        }
+    }
+
+    /// Sends what progress is held, if its time has come or `now_or_never`.
+    fn send_progress(&self, now_or_never: bool) {
+        let Some(token) = &self.client.progress_token else { return };
+        let progress = self.lock().take_progress(now_or_never);
+        if let Some(progress) = progress {
+            self.notify(Notice::Progress { token: token.clone(), progress });
+        }
+    }
+
+    /// Logs what the guest wants logged: to the client, and in bounds to our own
+    /// log.
+    fn log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
+        let of = self.work.name();
+        let shown = logger.as_deref().unwrap_or_default();
+        let (ours, theirs, bounds) = {
+            let mut reports = self.lock();
+            let ours = reports.count_log(data.as_bytes().len() + shown.len() + 1);
+            (ours, reports.may_log(Instant::now()), reports.bounds())
+        };
+        match ours {
+            MayLog::Yes => {
+                tracing::info!(target: "guest", of, level = level.as_str(), logger = shown, "{}", data.as_str());
+            }
+            MayLog::NoMore => tracing::warn!(
+                target: "guest", of,
+                "this run logs more than {} bytes (`limits.log`); the rest is left out", bounds.log_bytes
+            ),
+            MayLog::No => {}
+        }
+        match theirs {
+            MayLog::Yes => self.notify(Notice::Log { level, logger, data }),
+            MayLog::NoMore => self.notify(Notice::Log {
+                level: LogLevel::Warning,
+                logger: Some("toolyard".to_owned()),
+                data: RawJson::of(&format!(
+                    "The tool logs more than {} messages a second (`limits.log-rate`); the rest of this second \
+                     is left out.",
+                    bounds.logs_per_second
+                )),
+            }),
+            MayLog::No => {}
+        }
+    }
+
+    /// Tells the client something, tied to the task if there is one.
+    fn notify(&self, notice: Notice) {
+        self.client.outlet.notify(self.task().map(|(id, _)| id), notice);
+    }
+
+    /// What was asked so far.
+    pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reports> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl RunContext for Run {
+    fn stopped(&self) -> bool {
+        self.stop.is_set()
+    }
+
+    fn may_act(&self) -> bool {
+        // By the clock, not by a sign: whoever was paused acts before anybody tells it.
+        self.task().is_none_or(|(_, fence)| self.deps.node.current() == Some(fence.incarnation))
+    }
+
+    fn report(&self, report: Report) {
+        self.client.outlet.reported(&report);
+        if let Some(observation) = self.observation() {
+            observation.tell(CallEvent::Reported(&report));
+        }
+        match report {
+            Report::Progress(progress) => {
+                if self.client.progress_token.is_none() {
+                    return;
+                }
+                if !self.lock().progress(progress) {
+                    return;
+                }
+            }
+            Report::Status(message) => {
+                if self.task().is_none() && self.prospect.is_none() {
+                    return;
+                }
+                self.lock().status(message);
+            }
+            Report::Log { level, logger, data } => return self.log(level, logger, data),
+            Report::Changed(change) => {
+                if change == Change::Resources {
+                    self.deps.catalog.resources.changed(Some(self.work.plugin()));
+                }
+                return self.deps.catalog.announce(change);
+            }
+            Report::ElicitationComplete { key } => {
+                let agreed = self.asked().agreed_to(&key);
+                if let Some(elicitation_id) = agreed {
+                    self.notify(Notice::ElicitationComplete { elicitation_id });
+                }
+                return;
+            }
+            Report::Spent(spent) => return self.spent(spent),
+            Report::ReleaseStream { retry_ms } => {
+                // A task has no connection of its own to spare.
+                if self.task().is_none() {
+                    self.send_progress(true);
+                    self.client.outlet.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
+                }
+                return;
+            }
+        }
+        self.reported.notify_one();
+    }
+
+    fn share(&self) -> Share {
+        self.client.share.clone()
+    }
+
+    fn info(&self) -> CallInfo {
+        CallInfo {
+            task: self.task().map(|(id, _)| id),
+            attempt: self.task().map_or(1, |(_, fence)| fence.attempt),
+            deadline: self.as_task().map(|task| task.expires_at),
+            client_capabilities: self.client.capabilities.clone(),
+            trace: self.onlookers.trace.clone(),
+        }
+    }
+
+    fn tells_missing_capabilities(&self) -> bool {
+        // A task that was taken over has no rounds any more.
+        self.rounds.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
+    }
+
+    async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        self.ask_client(questions).await
+    }
+
+    async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
+        self.permitted(wanted).await
+    }
+
+    async fn begin_task(&self) -> Result<(), String> {
+        // With sessions only the caller makes a call a task.
+        if self.rounds.is_none() {
+            return Ok(());
+        }
+        match self.become_task().await {
+            // What cannot be a task goes on as it is; `call-info` tells the guest.
+            Ok(()) | Err(NotPromoted::MayNot) => Ok(()),
+            Err(why) => Err(why.to_string()),
+        }
+    }
+
+    async fn effects(&self) -> Result<(), AskError> {
+        // Between here and there it must not become a task that knows nothing of it.
+        let _turn = self.turn().await;
+        let Some((id, fence)) = self.task() else {
+            if let Some(rounds) = &self.rounds {
+                rounds.use_up(&*self.deps.clients.keys).await?;
+            }
+            self.affected.store(true, Ordering::Release);
+            return Ok(());
+        };
+        match self.deps.tasks.change(id, &Event::Effects { fence }, &By::host()).await {
+            Ok(Changed::Done(_)) => Ok(()),
+            Ok(_) => Err(AskError::Cancelled),
+            Err(error) => Err(AskError::Refused(Fault::Store(error).rpc())),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The run of a task, from its turn to what it came to.
+
+use crate::observe::metrics::Measured;
+use crate::run::deps::RunDeps;
+use crate::run::run::{AsTask, Run};
+use crate::slots::admission::{Claim, Slot, Ticket};
+use crate::slots::registry::RunGuard;
+use crate::task::commit::Changed;
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_protocol::Timestamp;
+use toolyard_task::audit::By;
+use toolyard_task::store::StoreError;
+use toolyard_task::{Event, Outcome, Refusal, RunEnd, Task, TaskId};
+
+/// How a task comes by its slot.
+pub(crate) enum Turn {
+    Now(Slot),
+    InLine(Ticket),
+    /// After a pause it stands in line.
+    After(Duration, Claim),
+}
+
+impl RunDeps {
+    /// Has the run of a task go on by itself, from its turn to its end.
+    pub fn spawn_task(
+        self: &Arc<Self>,
+        task: Task,
+        tool: Arc<Measured>,
+        run: Arc<Run>,
+        turn: Turn,
+        guard: RunGuard,
+    ) {
+        let this = self.clone();
+        let life = async move {
+            this.run_task(task, tool, run, turn, &guard).await;
+            drop(guard);
+        };
+        self.slots.tracker.spawn_on(life, &self.slots.guests);
+    }
+
+    /// The life of a task after its creation, in one spawned future.
+    async fn run_task(
+        self: &Arc<Self>,
+        task: Task,
+        tool: Arc<Measured>,
+        run: Arc<Run>,
+        turn: Turn,
+        guard: &RunGuard,
+    ) {
+        let as_task = run.as_task().expect("it was made one before it was spawned");
+        let AsTask { id, fence, expires_at, .. } = as_task;
+        let (arguments, mut slot) = match turn {
+            Turn::Now(slot) => (task.arguments.detached(), slot),
+            Turn::InLine(_) | Turn::After(..) => {
+                // What it was given may be large, and is in the store until its turn.
+                drop(task);
+                let slot = tokio::select! {
+                    biased;
+                    () = run.stop.wait() => return,
+                    slot = Box::pin(self.slot_in_turn(turn)) => slot,
+                };
+                let Some(slot) = slot else { return };
+                if !guard.started() {
+                    return run.stop.wait().await;
+                }
+                // Durable before the guest begins: a later reader must know that
+                // it may have had effects.
+                // Detached: while the run waits, the rest of the task is not kept for its arguments.
+                match Box::pin(self.change_at_last(id, Event::Started { fence }, expires_at)).await {
+                    Some(Changed::Done(task)) => (task.arguments.detached(), slot),
+                    // By this run itself: the store had failed, and had written all the same.
+                    Some(Changed::Refused(task, Refusal::AlreadyStarted)) if task.fence == fence => {
+                        (task.arguments.detached(), slot)
+                    }
+                    _ => return,
+                }
+            }
+        };
+        // Apart, so that those who wait in line are small.
+        let end = Box::pin(run.drive_tool(tool, arguments, slot.room())).await;
+        Box::pin(self.finish_task(as_task, end)).await;
+        drop(slot);
+    }
+
+    /// Waits for a slot.
+    async fn slot_in_turn(&self, turn: Turn) -> Option<Slot> {
+        let claim = match turn {
+            Turn::Now(slot) => return Some(slot),
+            Turn::InLine(ticket) => return ticket.slot().await,
+            Turn::After(pause, claim) => {
+                tokio::time::sleep(pause).await;
+                claim
+            }
+        };
+        loop {
+            match self.slots.admission.line_up(claim.clone()) {
+                Ok(ticket) => return ticket.slot().await,
+                // The line of its plugin is full: it was accepted, so it waits before it.
+                Err(_) => tokio::time::sleep(Duration::from_millis(self.settings.retry_after_ms)).await,
+            }
+        }
+    }
+
+    /// Writes down what a task came to.
+    pub async fn finish_task(&self, task: AsTask, end: RunEnd) {
+        let AsTask { id, fence, expires_at, .. } = task;
+        let (outcome, message) = match end {
+            RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
+            RunEnd::Error(error) => {
+                let message = error.message.clone();
+                (Outcome::Error(error), Some(message))
+            }
+            RunEnd::Stopped => {
+                // Whoever stopped it has decided what the task came to.
+                tracing::info!(task = %id, "run stopped; its guest is gone");
+                return;
+            }
+        };
+        let finished = Event::Finished { fence, outcome, message };
+        match self.change_at_last(id, finished, expires_at).await {
+            Some(Changed::Done(task)) => {
+                tracing::info!(task = %id, tool = task.tool, status = task.status().as_str(), "task ended");
+            }
+            Some(Changed::Refused(task, refusal)) => {
+                tracing::debug!(task = %id, status = task.status().as_str(), %refusal, "a late result was dropped");
+            }
+            Some(Changed::Gone) | None => {}
+        }
+    }
+
+    /// Applies an event of a run, and goes on trying while the store is out of
+    /// reach, until the task's time is up.
+    async fn change_at_last(&self, id: TaskId, event: Event, until: Timestamp) -> Option<Changed> {
+        let mut pause = Duration::from_millis(20);
+        loop {
+            match self.tasks.change(id, &event, &By::host()).await {
+                Ok(changed) => return Some(changed),
+                Err(error) => {
+                    log_store_failure(id, &error);
+                    if self.clock.now() >= until {
+                        return None;
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(5));
+                }
+            }
+        }
+    }
+}
+
+fn log_store_failure(id: TaskId, error: &StoreError) {
+    tracing::error!(task = %id, error = error as &dyn std::error::Error, "the task store failed; trying again");
+}

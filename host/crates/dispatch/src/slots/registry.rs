@@ -1,0 +1,202 @@
+//! The runs that are under way in this process, so that they can be stopped and
+//! their clients told.
+
+use crate::client::client_channel::{Notice, Outlet};
+use crate::slots::Slots;
+use crate::slots::stop::Stop;
+use crate::slots::work::Work;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toolyard_task::wire::TaskStatus;
+use toolyard_task::{Task, TaskId};
+
+/// What a run is registered under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RunKey {
+    /// The run of a task.
+    Task(TaskId),
+    /// The run of a plain call that did not end in its first poll.
+    Plain(u64),
+}
+
+/// What is to be known of a run that is under way.
+#[derive(Clone)]
+pub(crate) struct Registration {
+    pub stop: Arc<Stop>,
+    pub work: Work,
+    pub outlet: Arc<dyn Outlet>,
+}
+
+#[derive(Clone)]
+struct Registered {
+    run: Registration,
+    /// Whether the task's record is in the store; before that, its absence there
+    /// says nothing.
+    stored: bool,
+    /// Whether it waits for a slot.
+    waiting: bool,
+    /// Whether its task waits for its client's answers.
+    asking: bool,
+}
+
+/// How many tasks of this process do what.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Census {
+    /// They wait for a slot.
+    pub waiting: usize,
+    /// They run.
+    pub working: usize,
+    /// They run, and wait for their clients' answers.
+    pub asking: usize,
+}
+
+/// The runs that are under way in this process.
+#[derive(Default)]
+pub(crate) struct Runs {
+    count: AtomicU64,
+    /// Ordered, as is all that is gone through here, so that a simulation can be repeated.
+    /// By number as well: a host that lost its hold on a task and takes it over again has
+    /// two runs of it, until the first has let go.
+    by_key: Mutex<BTreeMap<(RunKey, u64), Registered>>,
+}
+
+impl Runs {
+    /// Stops the run of this task, if it is here.
+    pub fn stop(&self, id: TaskId) {
+        self.stop_key(RunKey::Task(id));
+    }
+
+    pub fn stop_key(&self, key: RunKey) {
+        self.stop_between((key, 0), (key, u64::MAX));
+    }
+
+    fn stop_between(&self, first: (RunKey, u64), last: (RunKey, u64)) {
+        let registered: Vec<Registration> =
+            self.lock().range(first..=last).map(|(_, registered)| registered.run.clone()).collect();
+        for Registration { stop, work, .. } in registered {
+            stop.set();
+            // After the flag: the guest must see it when it looks.
+            work.interrupt();
+        }
+    }
+
+    /// Tells the client of this task's run how the task stands (T-37).
+    pub fn tell_status(&self, task: &Task) {
+        let key = RunKey::Task(task.id);
+        let outlet = self.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
+            registered.asking = task.status() == TaskStatus::InputRequired;
+            registered.run.outlet.clone()
+        });
+        if let Some(outlet) = outlet {
+            outlet.notify(Some(task.id), Notice::Status(task.view()));
+        }
+    }
+
+    /// Tasks that run or wait here and whose records are stored.
+    pub fn stored_tasks(&self) -> Vec<TaskId> {
+        self.lock()
+            .iter()
+            .filter_map(|(key, registered)| match key {
+                (RunKey::Task(id), _) if registered.stored => Some(*id),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Whether a run of this task is registered, its record stored or not.
+    pub fn has(&self, id: TaskId) -> bool {
+        let key = RunKey::Task(id);
+        self.lock().range((key, 0)..=(key, u64::MAX)).next().is_some()
+    }
+
+    /// Whether the record of a task that runs or waits here is stored.
+    pub fn is_stored(&self, id: TaskId) -> bool {
+        let key = RunKey::Task(id);
+        self.lock().range((key, 0)..=(key, u64::MAX)).any(|(_, registered)| registered.stored)
+    }
+
+    /// How many tasks of this process do what.
+    pub fn census(&self) -> Census {
+        let mut census = Census::default();
+        for ((key, _), registered) in self.lock().iter() {
+            match key {
+                RunKey::Plain(_) => {}
+                RunKey::Task(_) if registered.waiting => census.waiting += 1,
+                RunKey::Task(_) if registered.asking => census.asking += 1,
+                RunKey::Task(_) => census.working += 1,
+            }
+        }
+        census
+    }
+
+    /// Every run, and whether it waits for a slot.
+    pub fn all(&self) -> Vec<(RunKey, bool)> {
+        self.lock().iter().map(|((key, _), registered)| (*key, registered.waiting)).collect()
+    }
+
+    /// Runs that were not told to stop: all, or those that wait for a slot.
+    pub fn unstopped(&self, waiting: bool) -> Vec<RunKey> {
+        self.lock()
+            .iter()
+            .filter(|(_, registered)| !registered.run.stop.is_set() && (registered.waiting || !waiting))
+            .map(|((key, _), _)| *key)
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunKey, u64), Registered>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slots {
+    /// Registers a run; it is forgotten when the guard is dropped.
+    pub fn register(self: &Arc<Self>, task: Option<TaskId>, run: Registration, waiting: bool) -> RunGuard {
+        let number = self.runs.count.fetch_add(1, Ordering::Relaxed);
+        let key = (task.map_or(RunKey::Plain(number), RunKey::Task), number);
+        let registered = Registered { run, stored: task.is_none(), waiting, asking: false };
+        self.runs.lock().insert(key, registered);
+        RunGuard { slots: self.clone(), key }
+    }
+}
+
+/// Keeps a run registered.
+pub(crate) struct RunGuard {
+    slots: Arc<Slots>,
+    key: (RunKey, u64),
+}
+
+impl RunGuard {
+    /// Notes that the task's record is in the store, by a host that `holds` its incarnation
+    /// or has lost it.
+    pub fn stored(&self, holds: impl FnOnce() -> bool) {
+        if let Some(registered) = self.slots.runs.lock().get_mut(&self.key) {
+            registered.stored = true;
+        }
+        // Lost while the record was being written, and not among the runs that were
+        // stopped then.
+        if !holds() {
+            self.slots.runs.stop_between(self.key, self.key);
+        }
+    }
+
+    /// Notes that the run has its slot. False if the host has begun to close: then it
+    /// waits as before, and whoever closes sees to its task as to one that has not begun.
+    pub fn started(&self) -> bool {
+        let mut runs = self.slots.runs.lock();
+        // Whoever closes says so first, and then looks who waits.
+        if self.slots.closing.is_set() {
+            return false;
+        }
+        if let Some(registered) = runs.get_mut(&self.key) {
+            registered.waiting = false;
+        }
+        true
+    }
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        self.slots.runs.lock().remove(&self.key);
+    }
+}

@@ -1,0 +1,86 @@
+//! Tasks: commits, waiters, queries, lists, questions.
+
+pub(crate) mod commit;
+pub(crate) mod handover;
+pub(crate) mod kept;
+pub(crate) mod list;
+pub(crate) mod query;
+pub(crate) mod questions;
+pub(crate) mod waiters;
+
+use crate::access::Access;
+use crate::client::Clients;
+use crate::observe::Observers;
+use crate::slots::Slots;
+use crate::{Fault, Settings};
+use kept::Kept;
+use questions::Desk;
+use std::sync::Arc;
+use toolyard_task::store::{CreateError, Quota, QuotaScope};
+use toolyard_task::{Clock, Ids, TaskStore};
+use waiters::Waiters;
+
+/// The tasks of the store, and those who wait for them.
+pub(crate) struct Tasks {
+    pub store: Arc<dyn TaskStore>,
+    /// Those who wait for a change.
+    pub waiters: Waiters,
+    /// Questions of tasks that are out.
+    pub desk: Desk,
+    /// How much is kept of tasks.
+    kept: Kept,
+    settings: Arc<Settings>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    access: Arc<Access>,
+    clients: Arc<Clients>,
+    observers: Arc<Observers>,
+    slots: Arc<Slots>,
+}
+
+impl Tasks {
+    pub fn new(
+        store: Arc<dyn TaskStore>,
+        (settings, clock, ids): (Arc<Settings>, Arc<dyn Clock>, Arc<dyn Ids>),
+        access: Arc<Access>,
+        clients: Arc<Clients>,
+        observers: Arc<Observers>,
+        slots: Arc<Slots>,
+    ) -> Self {
+        Self {
+            store,
+            waiters: Waiters::default(),
+            desk: Desk::default(),
+            kept: Kept::default(),
+            settings,
+            clock,
+            ids,
+            access,
+            clients,
+            observers,
+            slots,
+        }
+    }
+
+    pub fn quota(&self) -> Quota {
+        let bounds = &self.settings.admission;
+        Quota {
+            per_owner: bounds.running_per_principal + bounds.waiting_per_principal,
+            in_all: self.settings.live_tasks,
+        }
+    }
+
+    pub fn not_created(&self, error: CreateError) -> Fault {
+        match error {
+            CreateError::Store(error) => Fault::Store(error),
+            CreateError::Full { scope, .. } => Fault::Busy {
+                what: error.to_string(),
+                limit: match scope {
+                    QuotaScope::Owner => "tasks.waiting-per-principal",
+                    QuotaScope::Store => "tasks.live",
+                },
+                retry_after_ms: self.settings.retry_after_ms,
+            },
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The one way a stored task changes: read, `apply`, compare and write, carry out the effects.
+
+use crate::task::Tasks;
+use toolyard_task::audit::{By, Entry};
+use toolyard_task::store::{Committed, StoreError};
+use toolyard_task::{Effect, Event, Refusal, Task, TaskId, Transition, apply};
+
+/// What came of a change.
+#[derive(Debug)]
+pub(crate) enum Changed {
+    /// It is durable; this is the task now.
+    Done(Task),
+    /// It does not apply; this is the task as it is.
+    Refused(Task, Refusal),
+    /// There is no such task any more.
+    Gone,
+}
+
+impl Tasks {
+    /// Applies `event` to the task. A lost compare is judged anew by what is
+    /// there then. What the audit log says of it is in the same commit (T-43).
+    pub(crate) async fn change(&self, id: TaskId, event: &Event, by: &By) -> Result<Changed, StoreError> {
+        loop {
+            let Some(read) = self.store.read(id, None).await? else {
+                return Ok(Changed::Gone);
+            };
+            if read.task.is_gone(read.now) {
+                return Ok(Changed::Gone);
+            }
+            let transition = match apply(&read.task, event.clone(), read.now) {
+                Ok(transition) => transition,
+                Err(refusal) => {
+                    if refusal == Refusal::Terminal {
+                        // Whoever ended it may have been told that the store failed.
+                        self.slots.runs.stop(id);
+                    }
+                    return Ok(Changed::Refused(read.task, refusal));
+                }
+            };
+            let entries = Entry::changed(event, &transition.task, by);
+            match self.store.commit(&transition.task, entries).await? {
+                // Durable before visible: who is told is told after the commit.
+                Committed::Done => return Ok(Changed::Done(self.carry_out(transition))),
+                Committed::Stale => {}
+            }
+        }
+    }
+
+    /// Carries out the effects of a transition that is durable. Gives the task.
+    fn carry_out(&self, Transition { task, effects }: Transition) -> Task {
+        for effect in effects {
+            match effect {
+                Effect::RecordEnd => {
+                    if let Some(outcome) = &task.outcome {
+                        self.observers.metrics.task_ended(outcome);
+                    }
+                    self.keeps(&task);
+                }
+                Effect::WithdrawQuestions => self.desk.settle(&task),
+                Effect::NotifyStatus => self.slots.runs.tell_status(&task),
+                Effect::WakeWaiters => self.waiters.wake(task.id),
+                Effect::StopRun => self.slots.runs.stop(task.id),
+            }
+        }
+        task
+    }
+
+    /// Ends a task whose ttl has passed.
+    pub(crate) async fn expire(&self, id: TaskId) -> Result<Changed, StoreError> {
+        let changed = self.change(id, &Event::Expired, &By::host()).await?;
+        if let Changed::Done(task) = &changed {
+            tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
+        }
+        Ok(changed)
+    }
+}
