@@ -12,9 +12,11 @@ use std::sync::Arc;
 use toolyard_dispatch::{
     CallReply, Caller, Fault, ListFor, Operation, Outlet, RateKey, Stop, Terms, ToolCall,
 };
+use toolyard_protocol::method::{Capability, Generation};
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{
-    DecodeError, Id, LogLevel, Message, RawJson, RpcError, TraceContext, notification, page, response, tasks,
+    DecodeError, Id, LogLevel, Message, Method, RawJson, RpcError, TraceContext, notification, page,
+    response, tasks,
 };
 
 /// A request of a client that has initialized.
@@ -24,7 +26,7 @@ pub(crate) struct Request {
     /// Whose operations it is counted with.
     pub key: RateKey,
     pub id: Id,
-    pub method: String,
+    pub method: Method,
     pub params: Option<RawJson>,
     /// The trace that the transport was told of; what the params say comes first.
     pub trace: Option<TraceContext>,
@@ -42,22 +44,26 @@ pub(crate) enum Manner {
 }
 
 /// How the answer to a method leaves.
-pub(crate) fn manner(method: &str) -> Manner {
+pub(crate) fn manner(method: &Method) -> Manner {
     match method {
-        "tools/call"
-        | "resources/list"
-        | "resources/templates/list"
-        | "resources/read"
-        | "prompts/get"
-        | "completion/complete" => Manner::MayStream,
-        "tasks/result" => Manner::Stream,
+        Method::ToolsCall => Manner::MayStream,
+        Method::TasksResult => Manner::Stream,
+        method if only_reads(method) => Manner::MayStream,
         _ => Manner::Plain,
     }
 }
 
-/// Whether a request of this method changes nothing, so that it ends with its client.
-pub(crate) fn only_reads(method: &str) -> bool {
-    method.starts_with("resources/") || matches!(method, "prompts/get" | "completion/complete")
+/// Whether a plugin runs for a request of this method and changes nothing, so that the run
+/// ends with its client.
+pub(crate) const fn only_reads(method: &Method) -> bool {
+    matches!(
+        method,
+        Method::ResourcesList
+            | Method::ResourcesTemplatesList
+            | Method::ResourcesRead
+            | Method::PromptsGet
+            | Method::CompletionComplete
+    )
 }
 
 /// What becomes of a request.
@@ -120,14 +126,10 @@ pub(crate) fn answer(
 }
 
 /// What a method counts as. A call counts as what it asks for, once that is known.
-pub(crate) fn operation(method: &str) -> Option<Operation> {
-    match method {
-        "resources/list"
-        | "resources/templates/list"
-        | "resources/read"
-        | "prompts/get"
-        | "completion/complete" => Some(Operation::Call),
-        method if method.starts_with("tasks/") => Some(Operation::Polling),
+pub(crate) fn operation(method: &Method) -> Option<Operation> {
+    match method.capability() {
+        _ if only_reads(method) => Some(Operation::Call),
+        Some(Capability::Tasks) => Some(Operation::Polling),
         _ => None,
     }
 }
@@ -149,13 +151,13 @@ async fn answer_now(
     let stop = taken.stop.clone();
     let (of, within) = (server.clone(), conversation.clone());
     let asked = Asked { server: of, conversation: within, caller, key, outlet, stop, trace };
-    let outcome = match method.as_str() {
-        "ping" => Ok(RawJson::empty_object()),
-        "tools/call" => call_tool(&asked, params).await,
+    let outcome = match &method {
+        Method::Ping => Ok(RawJson::empty_object()),
+        Method::ToolsCall => call_tool(&asked, params).await,
         // Apart, here and below: what a call does not need is not part of each call's state.
-        "tools/list" => Box::pin(list_tools(&asked, params)).await,
-        "logging/setLevel" => Box::pin(set_level(&server, &conversation, params)).await,
-        method if method.starts_with("tasks/") && conversation.revision.has_tasks() => {
+        Method::ToolsList => Box::pin(list_tools(&asked, params)).await,
+        Method::LoggingSetLevel => Box::pin(set_level(&server, &conversation, params)).await,
+        method if method.capability() == Some(Capability::Tasks) => {
             // C-4: a cancelled wait ends; the task goes on.
             tokio::select! {
                 biased;
@@ -243,7 +245,7 @@ pub(crate) fn batch(
     let mut answering = Vec::new();
     for member in members {
         match member {
-            Ok(Message::Request { id, method, .. }) if method == "initialize" => {
+            Ok(Message::Request { id, method, .. }) if method == Method::Initialize => {
                 let error = RpcError::invalid_request("initialize cannot be part of a batch");
                 answering.push(refused(Some(id), error));
             }
@@ -278,14 +280,14 @@ pub(crate) fn batch(
 }
 
 /// Takes a notification in. What is unknown is ignored.
-pub(crate) fn notified(conversation: &Conversation, method: &str, params: Option<&RawJson>) {
+pub(crate) fn notified(conversation: &Conversation, method: &Method, params: Option<&RawJson>) {
     match method {
-        "notifications/cancelled" => {
+        Method::Cancelled => {
             if let Some(id) = notification::cancelled_request(params) {
                 conversation.cancel(&id);
             }
         }
-        "notifications/initialized" => conversation.audience.set_initialized(),
+        Method::Initialized => conversation.audience.set_initialized(),
         // A client's task may tell how it stands; we ask it ourselves.
         _ => {}
     }
@@ -369,10 +371,11 @@ async fn set_level(
     Ok(RawJson::empty_object())
 }
 
-async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> Result<RawJson, Failure> {
+async fn task_method(asked: &Asked, method: &Method, params: Option<&RawJson>) -> Result<RawJson, Failure> {
     let dispatch = &asked.server.dispatch;
     // T-2: with tasks switched off these methods do not exist.
-    if !dispatch.settings().tasks {
+    let tasks = asked.conversation.revision.has_tasks() && dispatch.settings().tasks;
+    if !method.is_offered(Generation::Sessions, tasks, || dispatch.offers()) {
         return Err(RpcError::method_not_found(method).into());
     }
     let done = task_question(asked, method, params).await;
@@ -384,18 +387,18 @@ async fn task_method(asked: &Asked, method: &str, params: Option<&RawJson>) -> R
     done
 }
 
-async fn task_question(asked: &Asked, method: &str, params: Option<&RawJson>) -> Result<RawJson, Failure> {
+async fn task_question(asked: &Asked, method: &Method, params: Option<&RawJson>) -> Result<RawJson, Failure> {
     let Asked { server, caller, .. } = asked;
     let dispatch = &server.dispatch;
     Ok(match method {
-        "tasks/get" => dispatch.task(caller, &tasks::task_id(params)?).await?.view().render(),
-        "tasks/result" => {
+        Method::TasksGet => dispatch.task(caller, &tasks::task_id(params)?).await?.view().render(),
+        Method::TasksResult => {
             let outcome =
                 dispatch.task_result(caller, &tasks::task_id(params)?, asked.outlet.clone()).await?;
             outcome.map_err(Failure::Answered)?
         }
-        "tasks/list" => dispatch.list_tasks(caller, params).await?,
-        "tasks/cancel" => dispatch.cancel_task(caller, &tasks::task_id(params)?).await?.view().render(),
+        Method::TasksList => dispatch.list_tasks(caller, params).await?,
+        Method::TasksCancel => dispatch.cancel_task(caller, &tasks::task_id(params)?).await?.view().render(),
         other => return Err(RpcError::method_not_found(other).into()),
     })
 }

@@ -21,16 +21,14 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use toolyard_dispatch::{Caller, Principal, RateKey};
+use toolyard_protocol::method::{Capability, Generation};
 use toolyard_protocol::stateless::VERSION;
 use toolyard_protocol::stateless::envelope::{self, Claim, Claimed, Envelope};
 use toolyard_protocol::stateless::error::{tasks_required, unsupported_version};
 use toolyard_protocol::stateless::headers::name_of;
 use toolyard_protocol::stateless::input::{Retry, call_params};
 use toolyard_protocol::tools::CallParams;
-use toolyard_protocol::{DecodeError, Id, Message, RawJson, RpcError, TraceContext};
-
-/// The method whose answer is a stream of its own.
-pub(crate) const LISTEN: &str = "subscriptions/listen";
+use toolyard_protocol::{DecodeError, Id, Message, Method, RawJson, RpcError, TraceContext};
 
 /// Ourselves, as every result shows us: rendered once.
 #[derive(Debug, Default)]
@@ -46,9 +44,9 @@ impl Server {
 /// What a request claims to be (26B). `initialize` opens a session unless it has a
 /// whole envelope of this revision; any other request that names a version means
 /// this revision, even if it means it wrongly.
-pub(crate) fn claim_of(method: &str, params: Option<&RawJson>) -> Claimed {
+pub(crate) fn claim_of(method: &Method, params: Option<&RawJson>) -> Claimed {
     let claimed = Claimed::by(method, params);
-    if method != "initialize" {
+    if *method != Method::Initialize {
         return claimed;
     }
     match &claimed.claim {
@@ -83,7 +81,7 @@ pub(crate) struct Sender {
 /// A request as it came.
 pub(crate) struct Received {
     pub id: Id,
-    pub method: String,
+    pub method: Method,
     pub params: Option<RawJson>,
     /// The trace that the transport was told of; what the params say comes first.
     pub trace: Option<TraceContext>,
@@ -95,7 +93,7 @@ pub(crate) struct Request {
     pub caller: Arc<Caller>,
     pub key: RateKey,
     pub id: Id,
-    pub method: String,
+    pub method: Method,
     pub params: Option<RawJson>,
     pub envelope: Envelope,
     pub trace: Option<TraceContext>,
@@ -124,10 +122,10 @@ impl Request {
         let opened = claimed.open(params.as_ref()).and_then(|opened| spoken.map(|()| opened));
         let (envelope, call) = opened.map_err(|error| Wrong::bad_request(server, error))?;
         // For the log alone: a name never decides anything (26R-5).
-        tracing::trace!(method, client = ?envelope.client(), "a request that stands alone");
+        tracing::trace!(%method, client = ?envelope.client(), "a request that stands alone");
         let call = match call {
             Some(call) => Some(Ok(call)),
-            None => (method == "tools/call").then(|| call_params(params.as_ref())),
+            None => (method == Method::ToolsCall).then(|| call_params(params.as_ref())),
         };
         let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
         Ok(Box::new(Self {
@@ -157,10 +155,12 @@ impl Request {
     /// # Errors
     /// `-32601`, `-32021`.
     pub fn admit(&self) -> Result<(), Wrong> {
-        if !methods::exists(&self.server, &self.method) {
+        let dispatch = &self.server.dispatch;
+        let tasks = dispatch.settings().tasks;
+        if !self.method.is_offered(Generation::Stateless, tasks, || dispatch.offers()) {
             return Err(Wrong::no_such_method(&self.server, &self.method));
         }
-        let of_tasks = self.method.starts_with("tasks/");
+        let of_tasks = self.method.capability() == Some(Capability::Tasks);
         if of_tasks && !self.envelope.tasks && !self.may_see_to_tasks_of_sessions() {
             return Err(Wrong::bad_request(&self.server, tasks_required()));
         }
@@ -170,7 +170,7 @@ impl Request {
     /// A client that has tasks as sessions have them may go on to look after those
     /// that it created in one (26T-6).
     fn may_see_to_tasks_of_sessions(&self) -> bool {
-        self.envelope.session_tasks && matches!(self.method.as_str(), "tasks/get" | "tasks/cancel")
+        self.envelope.session_tasks && matches!(self.method, Method::TasksGet | Method::TasksCancel)
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     const WHOLE: &str = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
 
     fn claim(method: &str, params: &str) -> Claim {
-        claim_of(method, Some(&RawJson::parse(params.to_owned()).expect("test JSON"))).claim
+        claim_of(&Method::from(method), Some(&RawJson::parse(params.to_owned()).expect("test JSON"))).claim
     }
 
     #[test]
@@ -199,6 +199,6 @@ mod tests {
         assert_eq!(claim("initialize", &number), Claim::None);
         assert_eq!(claim("tools/list", &number), Claim::Malformed);
         assert_eq!(claim("tools/list", "{}"), Claim::None);
-        assert_eq!(claim_of("ping", None).claim, Claim::None);
+        assert_eq!(claim_of(&Method::Ping, None).claim, Claim::None);
     }
 }

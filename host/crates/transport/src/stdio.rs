@@ -32,7 +32,7 @@ use toolyard_protocol::notification::cancelled_request;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::envelope::Claim;
 use toolyard_protocol::{
-    DecodeError, Id, Incoming, LogLevel, Message, RawJson, Revision, RpcError, notification, response,
+    DecodeError, Id, Incoming, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
 };
 
 /// Messages that wait to be written. A client that does not read slows its own
@@ -233,7 +233,7 @@ impl Client {
                         return self.stateless.take(received, claimed, line);
                     }
                 }
-                if method == "initialize" {
+                if method == Method::Initialize {
                     return Some(self.initialize(&id, params.as_ref()));
                 }
                 let mut answering = match self.answering(id, method, params, line) {
@@ -253,15 +253,14 @@ impl Client {
                 None
             }
             Message::Notification { method, params } => {
-                if method == "notifications/cancelled"
+                if method == Method::Cancelled
                     && cancelled_request(params.as_ref()).is_some_and(|id| self.stateless.cancel(&id))
                 {
                     return None;
                 }
                 if let Some(conversation) = &self.conversation {
                     methods::notified(conversation, &method, params.as_ref());
-                    if let Some(relay) = self.relay.as_ref().filter(|_| method == "notifications/initialized")
-                    {
+                    if let Some(relay) = self.relay.as_ref().filter(|_| method == Method::Initialized) {
                         relay.initialized();
                     }
                 }
@@ -294,12 +293,12 @@ impl Client {
     fn answering(
         &self,
         id: Id,
-        method: String,
+        method: Method,
         params: Option<RawJson>,
         line: Bytes,
     ) -> Result<BoxFuture<'static, Option<Bytes>>, Bytes> {
         let Some(conversation) = &self.conversation else {
-            return Err(if method == "ping" {
+            return Err(if method == Method::Ping {
                 response::result(&id, &RawJson::empty_object())
             } else {
                 let error = RpcError::invalid_request("the first request must be initialize");
@@ -324,21 +323,21 @@ impl Client {
     fn relayed(&self, conversation: &Conversation, request: &Request) -> Option<(Relay, bool)> {
         let relay = self.relay.as_ref()?;
         let params = request.params.as_ref();
-        match request.method.as_str() {
-            "logging/setLevel" if LogLevel::decode(params).is_ok() => relay.set_level(params),
+        match request.method {
+            Method::LoggingSetLevel if LogLevel::decode(params).is_ok() => relay.set_level(params),
             _ if !conversation.revision.has_tasks() => {}
-            "tools/call" if relay::asks_for_task(&self.server.dispatch, params) => {
+            Method::ToolsCall if relay::asks_for_task(&self.server.dispatch, params) => {
                 return Some((relay.clone(), true));
             }
             // What a task asks its client is out once, and known there where it runs.
-            "tasks/result" if relay.is_up() => return Some((relay.clone(), false)),
+            Method::TasksResult if relay.is_up() => return Some((relay.clone(), false)),
             _ => {}
         }
         None
     }
 
     fn initialize(&mut self, id: &Id, raw: Option<&RawJson>) -> Bytes {
-        self.server.metrics.asked("initialize");
+        self.server.metrics.asked(&Method::Initialize);
         let params = match InitializeParams::decode(raw) {
             Ok(params) => params,
             Err(error) => return response::error(Some(id), &error),
@@ -429,7 +428,7 @@ async fn relayed(
     };
     let stop = taken.stop.clone();
     let relayed = relay.pass(Passage { id: id.clone(), line, taken: Box::new(taken), stop, starts }).await;
-    if relayed == Relayed::Lost && request.method == "tasks/result" {
+    if relayed == Relayed::Lost && request.method == Method::TasksResult {
         // The task is in the store, whatever became of the host that ran it.
         return match methods::answer(server, conversation, request, outlet) {
             Ok(answering) => answering.await.message(),

@@ -25,7 +25,7 @@ use toolyard_protocol::message::decode;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::envelope::{self, Claim};
 use toolyard_protocol::{
-    DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, TraceContext, response, tasks,
+    DecodeError, Id, Incoming, Message, Method, RawJson, Revision, RpcError, TraceContext, response, tasks,
 };
 
 /// The time beyond the announced retry in which a client may come back to the stream of a request
@@ -122,10 +122,10 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         by: &Visitor,
-        (id, method, params): (Id, String, Option<RawJson>),
+        (id, method, params): (Id, Method, Option<RawJson>),
         trace: Option<TraceContext>,
     ) -> Result<Reply, Refused> {
-        if method == "initialize" {
+        if method == Method::Initialize {
             return Ok(Box::pin(self.initialize(&id, params.as_ref(), by)).await);
         }
         let session = self.session(headers, by).await?;
@@ -153,7 +153,7 @@ impl Endpoint {
 
     /// Opens a session (L-1 to L-3, H-22).
     async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &Visitor) -> Reply {
-        self.server.metrics.asked("initialize");
+        self.server.metrics.asked(&Method::Initialize);
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),

@@ -11,9 +11,7 @@ use super::reply::{self, Reply};
 use super::{mirrored, sse};
 use crate::methods::Refusal;
 use crate::metrics::Counted;
-use crate::stateless::{
-    self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Status, Subscription, Wrong,
-};
+use crate::stateless::{self, Answer, OwnOutlet, Received, Request, Sender, Status, Subscription, Wrong};
 use crate::stream::{LogBounds, Next, Reader, Stream};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream as FutureStream, stream};
@@ -24,7 +22,7 @@ use tokio::sync::oneshot;
 use toolyard_dispatch::{Handover, Stop};
 use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope};
 use toolyard_protocol::stateless::error::header_mismatch;
-use toolyard_protocol::{Id, RawJson, RpcError};
+use toolyard_protocol::{Id, Method, RawJson, RpcError};
 
 impl Endpoint {
     /// Answers a request that claims to be of this revision (26H-14).
@@ -41,7 +39,11 @@ impl Endpoint {
             Ok(request) => request,
             Err(wrong) => return self.whole(wrong.answer(&id)),
         };
-        if request.method == LISTEN { Box::pin(self.listen(request)).await } else { self.call(request).await }
+        if request.method == Method::SubscriptionsListen {
+            Box::pin(self.listen(request)).await
+        } else {
+            self.call(request).await
+        }
     }
 
     /// Everything that is looked at before a request is done, in this order.
@@ -70,10 +72,10 @@ impl Endpoint {
     }
 
     /// A request without an envelope whose headers say that it should have one (26B).
-    pub(super) fn without_envelope(&self, id: &Id, method: &str, params: Option<&RawJson>) -> Reply {
+    pub(super) fn without_envelope(&self, id: &Id, method: &Method, params: Option<&RawJson>) -> Reply {
         self.server.metrics.asked(method);
         let error = match Envelope::decode(params) {
-            _ if method == "initialize" => {
+            _ if *method == Method::Initialize => {
                 header_mismatch("the header mcp-protocol-version names a version that has no initialize")
             }
             Err(error) => error,
@@ -84,7 +86,12 @@ impl Endpoint {
 
     /// Takes a notification in, of which none has a meaning here: a request is
     /// cancelled by hanging up (26C-1, 26H-10).
-    pub(super) fn stateless_notification(&self, headers: &HeaderMap, method: &str, claim: &Claim) -> Reply {
+    pub(super) fn stateless_notification(
+        &self,
+        headers: &HeaderMap,
+        method: &Method,
+        claim: &Claim,
+    ) -> Reply {
         match mirrored::check_notification(headers, method, claim) {
             Ok(()) => reply::empty(StatusCode::ACCEPTED),
             Err(error) => reply::refuse(StatusCode::BAD_REQUEST, &error),

@@ -3,11 +3,12 @@
 //! initialized.
 
 use super::{Asked, Failure, only_stateless};
-use toolyard_dispatch::{Fault, Fetched, Request};
+use toolyard_dispatch::{Fault, Fetched, Offers, Request};
 use toolyard_protocol::completion::CompleteParams;
+use toolyard_protocol::method::Generation;
 use toolyard_protocol::progress::progress_token;
 use toolyard_protocol::prompts::GetParams;
-use toolyard_protocol::{RawJson, RpcError, page, resources};
+use toolyard_protocol::{Method, RawJson, RpcError, page, resources};
 
 fn fetched(fetched: Fetched) -> Result<RawJson, Failure> {
     match fetched {
@@ -18,35 +19,36 @@ fn fetched(fetched: Fetched) -> Result<RawJson, Failure> {
 
 impl Asked {
     /// Answers one of these methods.
-    pub async fn offered(&self, method: &str, params: Option<&RawJson>) -> Result<RawJson, Failure> {
+    pub async fn offered(&self, method: &Method, params: Option<&RawJson>) -> Result<RawJson, Failure> {
         let (declared, now) = (self.conversation.declared, self.server.dispatch.offers());
-        let exists = match method.split_once('/') {
-            Some(("resources", _)) => declared.resources || now.resources,
-            Some(("prompts", _)) => declared.prompts || now.prompts,
-            Some(("completion", _)) => declared.completions || now.completions,
-            _ => false,
+        let either = || Offers {
+            resources: declared.resources || now.resources,
+            prompts: declared.prompts || now.prompts,
+            completions: declared.completions || now.completions,
         };
-        if !exists {
+        if !method.is_offered(Generation::Sessions, false, either) {
             return Err(RpcError::method_not_found(method).into());
         }
         let dispatch = &self.server.dispatch;
         Ok(match method {
-            "resources/list" => {
+            Method::ResourcesList => {
                 dispatch.list_resources(self.request(params)?, page::cursor(params)?.as_deref()).await?
             }
-            "resources/templates/list" => {
+            Method::ResourcesTemplatesList => {
                 dispatch.list_templates(self.request(params)?, page::cursor(params)?.as_deref()).await?
             }
-            "resources/read" => fetched(
+            Method::ResourcesRead => fetched(
                 dispatch.read_resource(self.request(params)?, &resources::uri(method, params)?).await?,
             )?,
-            "resources/subscribe" => self.subscribe(resources::uri(method, params)?, true).await?,
-            "resources/unsubscribe" => self.subscribe(resources::uri(method, params)?, false).await?,
-            "prompts/list" => dispatch.list_prompts(&self.caller, page::cursor(params)?.as_deref()).await?,
-            "prompts/get" => {
+            Method::ResourcesSubscribe => self.subscribe(resources::uri(method, params)?, true).await?,
+            Method::ResourcesUnsubscribe => self.subscribe(resources::uri(method, params)?, false).await?,
+            Method::PromptsList => {
+                dispatch.list_prompts(&self.caller, page::cursor(params)?.as_deref()).await?
+            }
+            Method::PromptsGet => {
                 fetched(dispatch.get_prompt(self.request(params)?, GetParams::decode(params)?).await?)?
             }
-            "completion/complete" => {
+            Method::CompletionComplete => {
                 dispatch.complete(self.request(params)?, CompleteParams::decode(params)?).await?
             }
             other => return Err(RpcError::method_not_found(other).into()),

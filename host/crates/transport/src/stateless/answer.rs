@@ -6,7 +6,7 @@ use crate::methods::{Failure, logged};
 use bytes::Bytes;
 use toolyard_dispatch::{Fault, Handover, Stop};
 use toolyard_protocol::stateless::error::{MISSING_CAPABILITY, shown};
-use toolyard_protocol::{Id, RawJson, RpcError, response};
+use toolyard_protocol::{Id, Method, RawJson, RpcError, response};
 
 /// How an answer stands, for the one place that chooses a status (26H-9).
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Wrong {
     }
 
     /// A method that does not exist, or does not any more (26H-8).
-    pub fn no_such_method(server: &Server, method: &str) -> Self {
+    pub fn no_such_method(server: &Server, method: &Method) -> Self {
         let error = RpcError::method_not_found(method);
         server.metrics.misfit(&error);
         Self { error, status: Status::NoSuchMethod }

@@ -5,9 +5,9 @@
 //! change, as it is then. So a subscription costs a bounded amount of memory and a
 //! slow client misses no state, only the states in between.
 
+use super::Request;
 use super::answer::Answer;
 use super::tasks::snapshot;
-use super::{LISTEN, Request};
 use crate::methods::Failure;
 use crate::tidings::Tidings;
 use bytes::Bytes;
@@ -127,7 +127,7 @@ async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
     }
     let most = server.settings.subscriptions;
     if filter.uris.len() + filter.tasks.len() > most {
-        let what = format!("{LISTEN} names more than {most} resources and tasks, the most");
+        let what = format!("{} names more than {most} resources and tasks, the most", request.method);
         let retry_after_ms = dispatch.settings().retry_after_ms;
         return Err(Fault::Busy { what, limit: "wire.subscriptions", retry_after_ms }.into());
     }

@@ -1,9 +1,8 @@
 //! The methods, each a call of the dispatcher. Those of tasks are in `tasks.rs`;
 //! `subscriptions/listen` is in `listen.rs`.
 
+use super::Request;
 use super::answer::{Answer, Given};
-use super::{LISTEN, Request};
-use crate::Server;
 use crate::methods::{self, Failure};
 use std::sync::Arc;
 use toolyard_dispatch::{
@@ -18,26 +17,12 @@ use toolyard_protocol::stateless::input::{Retry, input_requests, input_required}
 use toolyard_protocol::stateless::result::{Cache, complete, complete_cached};
 use toolyard_protocol::stateless::task::created;
 use toolyard_protocol::tools::CallParams;
-use toolyard_protocol::{RawJson, RpcError, page, resources};
-
-/// Whether there is such a method: of those of this revision, the ones whose
-/// capability is offered now (26D-2, 26J-8).
-pub(super) fn exists(server: &Server, method: &str) -> bool {
-    let offers = server.dispatch.offers();
-    match method {
-        "server/discover" | "tools/list" | "tools/call" | LISTEN => true,
-        "resources/list" | "resources/templates/list" | "resources/read" => offers.resources,
-        "prompts/list" | "prompts/get" => offers.prompts,
-        "completion/complete" => offers.completions,
-        "tasks/get" | "tasks/update" | "tasks/cancel" => server.dispatch.settings().tasks,
-        _ => false,
-    }
-}
+use toolyard_protocol::{Method, RawJson, RpcError, page, resources};
 
 /// What a method counts as; a request of any kind was counted before it was read.
 /// What a call becomes is not the client's to say, so it is a call.
-fn operation(method: &str) -> Option<Operation> {
-    if method == "tools/call" { Some(Operation::Call) } else { methods::operation(method) }
+fn operation(method: &Method) -> Option<Operation> {
+    if *method == Method::ToolsCall { Some(Operation::Call) } else { methods::operation(method) }
 }
 
 /// The answer to a request that was admitted; none if its sender takes no answer any
@@ -72,35 +57,37 @@ impl Asked {
         }
         let params = params.as_ref();
         let cursor = || page::cursor(params);
-        Ok(match method.as_str() {
-            "server/discover" => self.listed(&discover(&server.identity, dispatch.offers())),
-            "tools/list" => {
+        Ok(match method {
+            Method::ServerDiscover => self.listed(&discover(&server.identity, dispatch.offers())),
+            Method::ToolsList => {
                 let cursor = cursor()?;
                 let listed = dispatch.list_tools(caller, ListFor::Stateless, cursor.as_deref());
                 self.listed(&Box::pin(listed).await?)
             }
-            "resources/list" => {
+            Method::ResourcesList => {
                 let cursor = cursor()?;
                 let listed = dispatch.list_resources(self.fetch(None)?, cursor.as_deref());
                 self.listed(&Box::pin(listed).await?)
             }
-            "resources/templates/list" => {
+            Method::ResourcesTemplatesList => {
                 let cursor = cursor()?;
                 let listed = dispatch.list_templates(self.fetch(None)?, cursor.as_deref());
                 self.listed(&Box::pin(listed).await?)
             }
-            "prompts/list" => {
+            Method::PromptsList => {
                 let cursor = cursor()?;
                 self.listed(&Box::pin(dispatch.list_prompts(caller, cursor.as_deref())).await?)
             }
-            "resources/read" => return Box::pin(self.read()).await,
-            "prompts/get" => return Box::pin(self.prompt()).await,
-            "completion/complete" => {
+            Method::ResourcesRead => return Box::pin(self.read()).await,
+            Method::PromptsGet => return Box::pin(self.prompt()).await,
+            Method::CompletionComplete => {
                 let completion =
                     Box::pin(dispatch.complete(self.fetch(None)?, CompleteParams::decode(params)?)).await?;
                 complete(&completion, server.presented()).into()
             }
-            method if method.starts_with("tasks/") => return Box::pin(self.task_method()).await,
+            Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => {
+                return Box::pin(self.task_method()).await;
+            }
             other => return Err(RpcError::method_not_found(other).into()),
         })
     }

@@ -12,14 +12,14 @@ use toolyard_protocol::stateless::input::{input_requests, update_params};
 use toolyard_protocol::stateless::result::{complete, inner_complete};
 use toolyard_protocol::stateless::task::{Payload, detailed};
 use toolyard_protocol::tasks::task_id;
-use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_protocol::{ClientCapabilities, Method, RawJson, RpcError};
 
 impl Asked {
     pub(super) async fn task_method(&self) -> Result<Given, Failure> {
-        let done = match self.request.method.as_str() {
-            "tasks/get" => self.get().await,
-            "tasks/update" => self.update().await,
-            "tasks/cancel" => self.cancel().await,
+        let done = match &self.request.method {
+            Method::TasksGet => self.get().await,
+            Method::TasksUpdate => self.update().await,
+            Method::TasksCancel => self.cancel().await,
             other => Err(RpcError::method_not_found(other).into()),
         };
         self.note_lookup(done)

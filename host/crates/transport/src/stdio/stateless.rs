@@ -5,7 +5,7 @@ use super::lines::{Outbox, Outgoing};
 use super::outstanding::{NotTaken, Outstanding, Taken};
 use super::relay::{self, Passage, Relay};
 use crate::Server;
-use crate::stateless::{self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Subscription, Wrong};
+use crate::stateless::{self, Answer, OwnOutlet, Received, Request, Sender, Subscription, Wrong};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Fault, Principal, RateKey};
 use toolyard_protocol::stateless::envelope::Claimed;
-use toolyard_protocol::{Id, RpcError, response};
+use toolyard_protocol::{Id, Method, RpcError, response};
 
 /// The requests of one pipe that stand alone.
 pub(super) struct Stateless {
@@ -55,7 +55,7 @@ impl Stateless {
             Ok(both) => both,
             Err(wrong) => return Some(wrong.answer(&id).message),
         };
-        if request.method == LISTEN {
+        if request.method == Method::SubscriptionsListen {
             let subscribed = subscribe(request, self.end.subscribe(), self.outbox.clone(), taken);
             self.subscriptions.spawn(subscribed);
             return None;

@@ -16,7 +16,7 @@ use toolyard_dispatch::{Caller, Dispatch, Fault};
 use toolyard_protocol::message::decode;
 use toolyard_protocol::notification::cancelled_request;
 use toolyard_protocol::response::{self, notification};
-use toolyard_protocol::{Id, Incoming, Message, RawJson, RpcError};
+use toolyard_protocol::{Id, Incoming, Message, Method, RawJson, RpcError};
 
 /// The requests of the relay itself have ids that begin so. Their answers end here.
 const OWN: &str = "toolyard-relay-";
@@ -255,20 +255,20 @@ impl Link {
             return;
         }
         if let Some(params) = now.initialize.as_ref().filter(|_| self.told.initialize.is_none()) {
-            self.ask("initialize", params).await;
+            self.ask(&Method::Initialize, params).await;
         }
         if now.initialized && !self.told.initialized {
-            self.send(notification("notifications/initialized", None)).await;
+            self.send(notification(Method::Initialized.as_str(), None)).await;
         }
         if let Some(level) = now.level.as_ref().filter(|level| self.told.level.as_ref() != Some(level)) {
-            self.ask("logging/setLevel", level).await;
+            self.ask(&Method::LoggingSetLevel, level).await;
         }
         self.told = now.clone();
     }
 
-    async fn ask(&mut self, method: &str, params: &RawJson) {
+    async fn ask(&mut self, method: &Method, params: &RawJson) {
         self.own += 1;
-        self.send(response::request(&format!("{OWN}{}", self.own), method, params)).await;
+        self.send(response::request(&format!("{OWN}{}", self.own), method.as_str(), params)).await;
     }
 }
 
@@ -279,7 +279,7 @@ fn unreachable(why: &str) {
 /// `notifications/cancelled` for a request of the client's, whose ids may be numbers.
 fn cancelled(id: &Id) -> Bytes {
     let params = serde_json::json!({"requestId": id, "reason": "The client cancelled the request."});
-    notification("notifications/cancelled", Some(&RawJson::of(&params)))
+    notification(Method::Cancelled.as_str(), Some(&RawJson::of(&params)))
 }
 
 /// Takes in what the background host writes.
@@ -328,11 +328,11 @@ impl Listener {
                 self.shared.lock().asked.insert(id);
                 self.send(line).await;
             }
-            Message::Notification { method, params } if method == news::METHOD => {
+            Message::Notification { method, params } if method.as_str() == news::METHOD => {
                 news::announce(&self.dispatch, params.as_ref());
             }
             Message::Notification { method, params } => {
-                if method == "notifications/cancelled"
+                if method == Method::Cancelled
                     && let Some(id) = cancelled_request(params.as_ref())
                 {
                     self.shared.was_asked(&id);
