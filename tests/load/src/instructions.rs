@@ -77,7 +77,8 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
             Work::Decode => (0..times).try_for_each(|_| decoded(CALL).map(|call| drop(black_box(call)))),
             Work::DecodeStateless => (0..times).try_for_each(|_| {
                 let params = params_of(STATELESS)?;
-                let (_, call) = black_box(Claimed::by(&Method::ToolsCall, Some(&params)).open(Some(&params))?);
+                let (_, call) =
+                    black_box(Claimed::by(&Method::ToolsCall, Some(&params)).open(Some(&params))?);
                 call.context("the params of a call").map(drop)
             }),
             Work::Encode => {

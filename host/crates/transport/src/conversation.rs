@@ -1,37 +1,48 @@
-//! What is known of a client once `initialize` is done, whatever the transport.
+//! A client that has initialized, over either transport: the state of its session and the
+//! handling of its messages.
 
+use crate::Server;
+use crate::answer::{Answer, logged};
+use crate::inflight::Inflight;
+use crate::methods;
 use crate::notices::Audience;
+use crate::request::{Request, RequestMessage};
 use arc_swap::ArcSwap;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolyard_dispatch::{Caller, Dispatch, Fault, Offers, Outlet, Principal, Session, Stop};
-use toolyard_protocol::{Id, LogLevel, Revision};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use toolyard_dispatch::{Caller, Dispatch, Fault, Offers, Operation, Outlet, Principal, RateKey, Session};
+use toolyard_protocol::{
+    DecodeError, Id, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
+};
 
 /// One client.
 pub(crate) struct Conversation {
-    /// Who it is, to the dispatcher, as of its latest request: what a token is good
-    /// for may change from one to the next.
+    /// The caller of its latest request. The scopes of its token may change from one
+    /// request to the next.
     caller: ArcSwap<Caller>,
     /// The revision that was agreed on.
     pub revision: Revision,
-    /// What was declared to it besides tools (L-6).
+    /// The offers that `initialize` declared to it, besides tools (L-6).
     pub declared: Offers,
-    /// What it wants to hear.
+    /// The notifications that it wants.
     pub audience: Arc<Audience>,
-    /// What the store remembers of it. Held while it is written, so that the last
-    /// to change it is the last to write.
+    /// The part that is stored. Locked while it is written, so that the last to change
+    /// it is the last to write.
     pub memory: tokio::sync::Mutex<Memory>,
-    /// Where notices about its tasks go.
+    /// Takes notifications about its tasks.
     pub task_outlet: Arc<dyn Outlet>,
     /// The requests under way that may be cancelled.
-    inflight: Inflight,
+    pub inflight: Arc<Inflight>,
 }
 
 /// URIs of the subscriptions of one client together, in bytes: they are kept with its
 /// session, in memory and in the store.
 const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
 
-/// What was agreed on with a client, or is known of it from before.
+/// The result of `initialize`, or of an earlier one that the store kept.
 pub(crate) struct Agreed {
     pub revision: Revision,
     pub declared: Offers,
@@ -39,7 +50,7 @@ pub(crate) struct Agreed {
     pub memory: Memory,
 }
 
-/// What is remembered of a client beyond a restart.
+/// The part of a session that outlives a restart.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// The session in the store, where there is one.
@@ -49,8 +60,10 @@ pub(crate) struct Memory {
 }
 
 impl Conversation {
-    /// What is known of a client that has just initialized, or has come back.
-    pub fn new(caller: Caller, agreed: Agreed, task_outlet: Arc<dyn Outlet>, requests: usize) -> Self {
+    /// A client that has just initialized, or has come back.
+    pub fn new(server: &Server, caller: Caller, agreed: Agreed, task_outlet: Arc<dyn Outlet>) -> Self {
+        let most = server.settings.requests_per_session;
+        let retry_after_ms = server.dispatch.settings().retry_after_ms;
         let Agreed { revision, declared, audience, memory } = agreed;
         Self {
             caller: ArcSwap::from_pointee(caller),
@@ -59,11 +72,11 @@ impl Conversation {
             audience,
             memory: tokio::sync::Mutex::new(memory),
             task_outlet,
-            inflight: Inflight { most: requests, by_id: Mutex::default() },
+            inflight: Inflight::new(most, "of this session", retry_after_ms),
         }
     }
 
-    /// Who it is, as of its latest request.
+    /// The caller of its latest request.
     pub fn caller(&self) -> Arc<Caller> {
         self.caller.load_full()
     }
@@ -135,71 +148,133 @@ pub(crate) fn level_of(session: &Session) -> LogLevel {
     session.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::DEFAULT)
 }
 
-/// Requests under way, by id (C-1).
-struct Inflight {
-    most: usize,
-    by_id: Mutex<HashMap<Id, Arc<Stop>>>,
-}
-
-/// Why a request is not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotTaken {
-    /// Its id belongs to a request that is under way (J-2).
-    IdInUse,
-    /// Too many are under way.
-    TooMany,
-}
-
-/// Keeps a request among those under way.
-pub(crate) struct Taken {
-    conversation: Arc<Conversation>,
-    id: Id,
-    /// Set when the client cancels the request.
-    pub stop: Arc<Stop>,
-}
-
-impl Inflight {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<Stop>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Conversation {
-    /// Takes a request in.
-    pub fn take(self: &Arc<Self>, id: &Id) -> Result<Taken, NotTaken> {
-        let mut by_id = self.inflight.lock();
-        if by_id.contains_key(id) {
-            return Err(NotTaken::IdInUse);
+    /// The answer to a request of the client. It has none if the client cancels it (C-1).
+    ///
+    /// # Errors
+    /// The answer to a request that comes too often.
+    pub fn answer(
+        &self,
+        request: Box<Request>,
+        outlet: Arc<dyn Outlet>,
+    ) -> Result<BoxFuture<'static, Option<Answer>>, Answer> {
+        request.server.metrics.asked(&request.method);
+        if let Err(failure) = request.count() {
+            return Err(request.refuse(failure));
         }
-        if by_id.len() >= self.inflight.most {
-            return Err(NotTaken::TooMany);
+        let inflight = self.inflight.clone();
+        Ok(async move {
+            let kept = match inflight.add(&request.id) {
+                Ok(kept) => kept,
+                Err(failure) => return Some(request.refuse(failure)),
+            };
+            if let Err(failure) = request.check_method() {
+                return Some(request.refuse(failure));
+            }
+            let stop = kept.stop.clone();
+            if request.is_of_tasks() {
+                // C-4: a cancelled wait ends; the task goes on.
+                return tokio::select! {
+                    biased;
+                    () = kept.stop.wait() => None,
+                    answer = Box::pin(methods::answer(request, outlet, stop)) => answer,
+                };
+            }
+            methods::answer(request, outlet, stop).await
         }
-        let stop = Arc::new(Stop::default());
-        by_id.insert(id.clone(), stop.clone());
-        drop(by_id);
-        Ok(Taken { conversation: self.clone(), id: id.clone(), stop })
+        .boxed())
     }
 
-    /// The client cancels a request. Unknown ids are ignored: the answer may have
-    /// crossed the cancellation.
-    pub fn cancel(&self, id: &Id) {
-        let stop = self.inflight.lock().get(id).cloned();
-        if let Some(stop) = stop {
-            stop.set();
+    /// The answers to a batch, to be awaited together (J-6).
+    ///
+    /// # Errors
+    /// `-32600` where the revision has no batches, or this one is too long.
+    pub fn batch(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        caller: &Arc<Caller>,
+        key: &RateKey,
+        members: Vec<Result<Message, DecodeError>>,
+        outlet: &Arc<dyn Outlet>,
+    ) -> Result<Vec<BoxFuture<'static, Option<Bytes>>>, RpcError> {
+        let most = server.settings.batch;
+        if !self.revision.has_batches() {
+            return Err(RpcError::invalid_request(
+                "batches are not part of this protocol revision: send one message",
+            ));
         }
+        if members.len() > most {
+            let error = format!("a batch has at most {most} messages (wire.batch)");
+            return Err(RpcError::invalid_request(error));
+        }
+        let answered = |message: Bytes| ready(Some(message)).boxed();
+        let mut answering = Vec::new();
+        for member in members {
+            match member {
+                Ok(Message::Request { id, method: Method::Initialize, .. }) => {
+                    let error = RpcError::invalid_request("initialize cannot be part of a batch");
+                    answering.push(answered(response::error(Some(&id), &error)));
+                }
+                Ok(Message::Request { id, method, params }) => {
+                    let message = RequestMessage { id, method, params, trace: None };
+                    let request = Request::of_session(server, message, self, caller.clone(), key.clone());
+                    let counted = request.count_as(Operation::Request).map_err(|why| request.refuse(why));
+                    answering.push(match counted.and_then(|()| self.answer(request, outlet.clone())) {
+                        Ok(answer) => answer.map(|answer| answer.map(|answer| answer.message)).boxed(),
+                        Err(answer) => answered(answer.message),
+                    });
+                }
+                Ok(Message::Notification { method, params }) => {
+                    self.take_notification(&method, params.as_ref())
+                }
+                Ok(Message::Response { id, outcome }) => {
+                    let (server, caller) = (server.clone(), caller.clone());
+                    let kept = async move {
+                        // A batch has no place to say that it was not kept.
+                        if let Err(fault) = take_response(&server, &caller, id, outcome).await {
+                            logged(&fault);
+                        }
+                        None
+                    };
+                    answering.push(kept.boxed());
+                }
+                Err(fault) => answering.push(answered(response::error(fault.id.as_ref(), &fault.error))),
+            }
+        }
+        Ok(answering)
     }
 
-    /// Cancels every request under way.
-    pub fn cancel_all(&self) {
-        let all: Vec<_> = self.inflight.lock().values().cloned().collect();
-        for stop in all {
-            stop.set();
+    /// Handles a notification. An unknown one is ignored.
+    pub fn take_notification(&self, method: &Method, params: Option<&RawJson>) {
+        match method {
+            Method::Cancelled => {
+                if let Some(id) = notification::cancelled_request(params) {
+                    self.inflight.cancel(&id);
+                }
+            }
+            Method::Initialized => self.audience.set_initialized(),
+            // A client's task may tell how it stands; we ask it ourselves.
+            _ => {}
         }
     }
 }
 
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.conversation.inflight.lock().remove(&self.id);
+/// Handles the client's response to a request of the host (IR-6).
+///
+/// # Errors
+/// [`Fault::Store`].
+pub(crate) async fn take_response(
+    server: &Server,
+    caller: &Caller,
+    id: Id,
+    outcome: Result<RawJson, RpcError>,
+) -> Result<(), Fault> {
+    match id {
+        Id::Text(id) => server.dispatch.answered(caller, &id, outcome).await,
+        // The ids of the host are strings.
+        Id::Number(id) => {
+            tracing::debug!(id, "a response to no request of the host");
+            Ok(())
+        }
     }
 }

@@ -8,11 +8,14 @@ pub mod auth;
 pub mod http;
 pub mod stdio;
 
+mod answer;
 mod conversation;
+mod inflight;
 mod methods;
 mod metrics;
 mod notices;
 mod replay;
+mod request;
 mod settings;
 mod stateless;
 mod stream;

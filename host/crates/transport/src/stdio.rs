@@ -2,15 +2,14 @@
 //! protocol; logs go elsewhere.
 
 mod lines;
-mod outstanding;
 mod relay;
 mod stateless;
 
 use crate::Server;
-use crate::conversation::{Agreed, Conversation, Memory};
-use crate::methods::{self, Answer, Request};
+use crate::conversation::{Agreed, Conversation, Memory, take_response};
 use crate::notices::Audience;
-use crate::stateless::{Received, claim_of, is_among};
+use crate::request::{Request, RequestMessage};
+use crate::stateless::{claim_of, is_among};
 use crate::tidings::{News, Tidings};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -226,17 +225,17 @@ impl Client {
             Message::Request { id, method, params } => {
                 // Which generation a line is of, it says itself (26B-5).
                 let claimed = claim_of(&method, params.as_ref());
+                let message = RequestMessage { id, method, params, trace: None };
                 match claimed.claim {
                     Claim::None => {}
                     Claim::Version(_) | Claim::Malformed => {
-                        let received = Received { id, method, params, trace: None };
-                        return self.stateless.take(received, claimed, line);
+                        return self.stateless.take(message, claimed, line);
                     }
                 }
-                if method == Method::Initialize {
-                    return Some(self.initialize(&id, params.as_ref()));
+                if message.method == Method::Initialize {
+                    return Some(self.initialize(&message.id, message.params.as_ref()));
                 }
-                let mut answering = match self.answering(id, method, params, line) {
+                let mut answering = match self.answering(message, line) {
                     Ok(answering) => answering,
                     Err(refusal) => return Some(refusal),
                 };
@@ -259,7 +258,7 @@ impl Client {
                     return None;
                 }
                 if let Some(conversation) = &self.conversation {
-                    methods::notified(conversation, &method, params.as_ref());
+                    conversation.take_notification(&method, params.as_ref());
                     if let Some(relay) = self.relay.as_ref().filter(|_| method == Method::Initialized) {
                         relay.initialized();
                     }
@@ -283,7 +282,7 @@ impl Client {
             None => Some(response),
         };
         let Some(Responded { caller, id, outcome, .. }) = response else { return };
-        if let Err(fault) = methods::responded(&self.server, &caller, id, outcome).await {
+        if let Err(fault) = take_response(&self.server, &caller, id, outcome).await {
             tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
         }
     }
@@ -292,45 +291,41 @@ impl Client {
     /// is answered (L-5, L-7).
     fn answering(
         &self,
-        id: Id,
-        method: Method,
-        params: Option<RawJson>,
+        message: RequestMessage,
         line: Bytes,
     ) -> Result<BoxFuture<'static, Option<Bytes>>, Bytes> {
         let Some(conversation) = &self.conversation else {
-            return Err(if method == Method::Ping {
-                response::result(&id, &RawJson::empty_object())
+            return Err(if message.method == Method::Ping {
+                response::result(&message.id, &RawJson::empty_object())
             } else {
                 let error = RpcError::invalid_request("the first request must be initialize");
-                response::error(Some(&id), &error)
+                response::error(Some(&message.id), &error)
             });
         };
         let outlet = self.outlet(conversation);
         let caller = conversation.caller();
-        let request = Request { caller, key: RateKey::Local, id, method, params, trace: None };
-        let (server, conversation) = (self.server.clone(), conversation.clone());
-        if let Some((relay, starts)) = self.relayed(&conversation, &request) {
-            return Ok(relayed(relay, starts, server, conversation, request, line, outlet).boxed());
+        let request = Request::of_session(&self.server, message, conversation, caller, RateKey::Local);
+        if let Some((relay, starts)) = self.relayed(&request) {
+            return Ok(relayed(relay, starts, conversation.clone(), request, line, outlet).boxed());
         }
-        match methods::answer(server, conversation, request, outlet) {
-            Ok(answering) => Ok(answering.map(Answer::message).boxed()),
-            Err(refusal) => Err(refusal.message),
+        match conversation.answer(request, outlet) {
+            Ok(answering) => Ok(answering.map(|answer| answer.map(|answer| answer.message)).boxed()),
+            Err(answer) => Err(answer.message),
         }
     }
 
     /// Where there is a background host, the way to it for what is to be answered there,
     /// and whether it is started for it.
-    fn relayed(&self, conversation: &Conversation, request: &Request) -> Option<(Relay, bool)> {
+    fn relayed(&self, request: &Request) -> Option<(Relay, bool)> {
         let relay = self.relay.as_ref()?;
         let params = request.params.as_ref();
         match request.method {
             Method::LoggingSetLevel if LogLevel::decode(params).is_ok() => relay.set_level(params),
-            _ if !conversation.revision.has_tasks() => {}
-            Method::ToolsCall if relay::asks_for_task(&self.server.dispatch, params) => {
-                return Some((relay.clone(), true));
-            }
+            Method::ToolsCall if relay::may_become_task(request) => return Some((relay.clone(), true)),
             // What a task asks its client is out once, and known there where it runs.
-            Method::TasksResult if relay.is_up() => return Some((relay.clone(), false)),
+            Method::TasksResult if request.has_tasks() && relay.is_up() => {
+                return Some((relay.clone(), false));
+            }
             _ => {}
         }
         None
@@ -352,11 +347,10 @@ impl Client {
         let task_outlet = Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: audience.clone() });
         let agreed = Agreed { revision, declared, audience, memory: Memory::default() };
         let caller = Caller::local(params.capabilities);
-        let requests = self.server.settings.requests_per_session;
         if let Some(relay) = &self.relay {
             relay.initialize(raw);
         }
-        self.conversation = Some(Arc::new(Conversation::new(caller, agreed, task_outlet, requests)));
+        self.conversation = Some(Arc::new(Conversation::new(&self.server, caller, agreed, task_outlet)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
 
@@ -366,7 +360,7 @@ impl Client {
             Some(conversation) => {
                 let outlet = self.outlet(conversation);
                 let caller = conversation.caller();
-                methods::batch(&self.server, conversation, &caller, &RateKey::Local, members, &outlet)
+                conversation.batch(&self.server, &caller, &RateKey::Local, members, &outlet)
             }
             None => {
                 Err(RpcError::invalid_request("the first request must be initialize, and not in a batch"))
@@ -395,7 +389,7 @@ impl Client {
     async fn finish(&self) {
         if tokio::time::timeout(self.server.settings.eof_grace, self.ended()).await.is_err() {
             if let Some(conversation) = &self.conversation {
-                conversation.cancel_all();
+                conversation.inflight.cancel_all();
             }
             tracing::debug!("requests under way were ended with the input");
         }
@@ -415,27 +409,25 @@ impl Client {
 async fn relayed(
     relay: Relay,
     starts: bool,
-    server: Arc<Server>,
     conversation: Arc<Conversation>,
-    request: Request,
+    request: Box<Request>,
     line: Bytes,
     outlet: Arc<dyn Outlet>,
 ) -> Option<Bytes> {
     let id = request.id.clone();
-    let taken = match conversation.take(&id) {
-        Ok(taken) => taken,
-        Err(why) => return Some(response::error(Some(&id), &methods::not_taken(why, &server))),
+    let kept = match conversation.inflight.add(&id) {
+        Ok(kept) => kept,
+        Err(failure) => return Some(request.refuse(failure).message),
     };
-    let stop = taken.stop.clone();
-    let relayed = relay.pass(Passage { id: id.clone(), line, taken: Box::new(taken), stop, starts }).await;
+    let relayed = relay.pass(Passage { id: id.clone(), line, kept, starts }).await;
     if relayed == Relayed::Lost && request.method == Method::TasksResult {
         // The task is in the store, whatever became of the host that ran it.
-        return match methods::answer(server, conversation, request, outlet) {
-            Ok(answering) => answering.await.message(),
-            Err(refusal) => Some(refusal.message),
+        return match conversation.answer(request, outlet) {
+            Ok(answering) => answering.await.map(|answer| answer.message),
+            Err(answer) => Some(answer.message),
         };
     }
-    server.metrics.asked(&request.method);
+    request.server.metrics.asked(&request.method);
     relayed.error().map(|error| response::error(Some(&id), &error))
 }
 

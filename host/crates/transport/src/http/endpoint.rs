@@ -7,7 +7,6 @@ use super::large_messages::LargeMessages;
 use super::mirrored::PROTOCOL_VERSION;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use crate::Server;
-use crate::methods::Refusal;
 use crate::metrics::Counted;
 use crate::tidings::Tidings;
 use http::header::{ACCEPT, ORIGIN};
@@ -21,6 +20,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Fault, Operation, Principal, RateKey};
+use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{Revision, RpcError};
 
@@ -175,15 +175,15 @@ impl Endpoint {
     /// often. Those who are turned away are counted by their address.
     async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Visitor, Refused> {
         let auth = &self.server.auth;
-        let pace = |key: &RateKey| self.pace(key, Operation::Request);
+        let count = |key: &RateKey| self.count(key, Operation::Request);
         match auth.principal(headers, &self.requests).await {
             Ok(principal) => {
                 let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal, peer };
-                pace(&visitor.key)?;
+                count(&visitor.key)?;
                 Ok(visitor)
             }
             Err(why) => {
-                pace(&RateKey::of(&Arc::new(Principal::Anonymous), Some(peer)))?;
+                count(&RateKey::of(&Arc::new(Principal::Anonymous), Some(peer)))?;
                 self.server.dispatch.note_unauthenticated(&why.to_string());
                 Err(reply::denied(&why, auth).into())
             }
@@ -191,10 +191,10 @@ impl Endpoint {
     }
 
     /// Counts an operation that no request of MCP stands for, or not yet.
-    pub fn pace(&self, key: &RateKey, operation: Operation) -> Result<(), Refused> {
-        self.server.dispatch.pace(key, operation).map_err(|fault| {
-            self.server.metrics.faulted(&fault);
-            reply::turned_away(Refusal::without_id(fault), &self.server.auth).into()
+    pub fn count(&self, key: &RateKey, operation: Operation) -> Result<(), Refused> {
+        self.server.count(key, operation).map_err(|failure| {
+            let answer = failure.answer(&self.server, Generation::Sessions, None);
+            reply::answer(answer, &self.server.auth).into()
         })
     }
 
@@ -223,7 +223,7 @@ impl Endpoint {
             Err(_) => None,
         };
         session.ok_or_else(|| {
-            if let Err(refusal) = self.pace(&by.key, Operation::FailedLookup) {
+            if let Err(refusal) = self.count(&by.key, Operation::FailedLookup) {
                 return refusal;
             }
             let error =

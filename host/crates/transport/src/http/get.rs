@@ -24,7 +24,7 @@ impl Endpoint {
         let found = id
             .and_then(|id| session.find(id).filter(|stream| stream.continues_after(id.number)).zip(Some(id)));
         let Some((stream, id)) = found else {
-            self.pace(&by.key, Operation::FailedLookup)?;
+            self.count(&by.key, Operation::FailedLookup)?;
             // H-29: not 404, which would end the session.
             let error = RpcError::invalid_request(
                 "Bad request: Last-Event-ID names no event of this session that is still kept",

@@ -225,6 +225,7 @@ impl Hub {
             .or_insert_with(|| {
                 Arc::new(LiveSession {
                     conversation: Arc::new(Conversation::new(
+                        &self.server,
                         Caller::new(
                             principal.clone(),
                             Some(session.id.clone()),
@@ -240,7 +241,6 @@ impl Hub {
                             },
                         },
                         SessionOutlet::new(self.me.clone(), session.id.clone()),
-                        settings.requests_per_session,
                     )),
                     bounds: Bounds {
                         log: LogBounds { bytes: settings.replay_bytes, events: settings.replay_events },
@@ -273,7 +273,7 @@ impl Hub {
             live
         };
         if let Some(live) = live {
-            live.conversation.cancel_all();
+            live.conversation.inflight.cancel_all();
             live.end_streams();
         }
     }

@@ -8,8 +8,10 @@ use super::large_messages::LARGE_BYTES;
 use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::{body, is_json, mirrored, sse};
-use crate::methods::{self, Answer, Manner, Refusal, Request as McpRequest};
-use crate::stateless::{Received, batched, claim_of, is_among};
+use crate::answer::Answer;
+use crate::conversation::take_response;
+use crate::request::{Manner, Request, RequestMessage};
+use crate::stateless::{batched, claim_of, is_among};
 use crate::stream::Stream;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -22,6 +24,7 @@ use std::time::Duration;
 use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet, Principal};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
+use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::envelope::{self, Claim};
 use toolyard_protocol::{
@@ -78,11 +81,11 @@ impl Endpoint {
                     Claim::None if stateless => Ok(self.without_envelope(&id, &method, params.as_ref())),
                     Claim::None => {
                         spoken()?;
-                        self.of_session(&headers, by, (id, method, params), trace).await
+                        self.of_session(&headers, by, RequestMessage { id, method, params, trace }).await
                     }
                     Claim::Version(_) | Claim::Malformed => {
-                        let received = Received { id, method, params, trace };
-                        Ok(self.stateless(&headers, received, claimed, by).await)
+                        let message = RequestMessage { id, method, params, trace };
+                        Ok(self.stateless(&headers, message, claimed, by).await)
                     }
                 }
             }
@@ -91,7 +94,7 @@ impl Endpoint {
                     Claim::None if !stateless => {
                         spoken()?;
                         let session = self.session(&headers, by).await?;
-                        methods::notified(&session.conversation, &method, params.as_ref());
+                        session.conversation.take_notification(&method, params.as_ref());
                         Ok(reply::empty(StatusCode::ACCEPTED))
                     }
                     claim => Ok(self.stateless_notification(&headers, &method, &claim)),
@@ -102,8 +105,8 @@ impl Endpoint {
                 let session = self.session(&headers, by).await?;
                 // Accepted only once it is kept.
                 let caller = session.conversation.caller_now(&by.principal);
-                let taken_in = methods::responded(&self.server, &caller, id, outcome);
-                Box::pin(taken_in).await.map_err(|fault| broken(&fault))?;
+                let kept = take_response(&self.server, &caller, id, outcome);
+                Box::pin(kept).await.map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             Incoming::Batch(members) if is_among(&members) => {
@@ -122,16 +125,16 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         by: &Visitor,
-        (id, method, params): (Id, Method, Option<RawJson>),
-        trace: Option<TraceContext>,
+        message: RequestMessage,
     ) -> Result<Reply, Refused> {
-        if method == Method::Initialize {
-            return Ok(Box::pin(self.initialize(&id, params.as_ref(), by)).await);
+        if message.method == Method::Initialize {
+            return Ok(Box::pin(self.initialize(&message.id, message.params.as_ref(), by)).await);
         }
         let session = self.session(headers, by).await?;
         let caller = session.conversation.caller_now(&by.principal);
-        let key = by.key.clone();
-        Ok(self.request(session, McpRequest { caller, key, id, method, params, trace }).await)
+        let request =
+            Request::of_session(&self.server, message, &session.conversation, caller, by.key.clone());
+        Ok(self.request(session, request).await)
     }
 
     /// The body.
@@ -158,9 +161,9 @@ impl Endpoint {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
         };
-        if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::Session) {
-            self.server.metrics.faulted(&fault);
-            return reply::turned_away(Refusal::of(id, fault), &self.server.auth);
+        if let Err(failure) = self.server.count(&by.key, Operation::Session) {
+            let answer = failure.answer(&self.server, Generation::Sessions, Some(id));
+            return reply::answer(answer, &self.server.auth);
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
         let client = format!("{} {}", params.client_info.name, params.client_info.version);
@@ -189,8 +192,8 @@ impl Endpoint {
     /// Answers a request: as one object if it is quick, else as a stream. Once
     /// begun it goes on to its end, whatever becomes of the connection (H-16), so
     /// that nothing is left half done.
-    async fn request(&self, session: Arc<LiveSession>, request: McpRequest) -> Reply {
-        let how = methods::manner(&request.method);
+    async fn request(&self, session: Arc<LiveSession>, request: Box<Request>) -> Reply {
+        let how = request.manner();
         let purpose = match how {
             Manner::Stream => {
                 tasks::task_id(request.params.as_ref()).map_or(Purpose::Answer, Purpose::Result)
@@ -199,23 +202,19 @@ impl Endpoint {
         };
         let stream = self.hub.stream(&session);
         // A request that only reads is useless once its client has left and does not return.
-        let abandoned = (methods::only_reads(&request.method))
-            .then(|| (session.conversation.clone(), request.id.clone()));
+        let abandoned = request.only_reads().then(|| (session.conversation.clone(), request.id.clone()));
         let outlet = CallOutlet::new(&stream, &session.conversation);
-        let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
-        let mut answering = match answering {
+        let mut answering = match session.conversation.answer(request, outlet) {
             Ok(answering) => answering,
-            Err(refusal) => return reply::turned_away(*refusal, &self.server.auth),
+            Err(answer) => return reply::answer(answer, &self.server.auth),
         };
         let mut reading = None;
         if how != Manner::Stream {
             match (&mut answering).now_or_never() {
-                // Turned away before anything was done, so no stream has begun.
-                Some(Answer::Refused(refusal)) => return reply::turned_away(*refusal, &self.server.auth),
-                Some(answer) => match answer.message() {
-                    Some(message) if stream.end_unwritten() => return reply::json(message),
-                    message => stream.end(message),
-                },
+                Some(Some(answer)) if stream.end_unwritten() => {
+                    return reply::answer(answer, &self.server.auth);
+                }
+                Some(answer) => stream.end(answer.map(|answer| answer.message)),
                 None => {}
             }
         } else {
@@ -230,11 +229,12 @@ impl Endpoint {
             self.requests.spawn(async move {
                 let answer = match abandoned {
                     Some((conversation, id)) => {
-                        while_read(answering, &stream, gone_for, || conversation.cancel(&id)).await
+                        let cancel = || conversation.inflight.cancel(&id);
+                        while_read(answering, &stream, gone_for, cancel).await
                     }
                     None => answering.await,
                 };
-                stream.end(answer.message());
+                stream.end(answer.map(|answer| answer.message));
             });
         }
         if let Some(events) = reading {
@@ -262,9 +262,10 @@ impl Endpoint {
     ) -> Result<Reply, Refused> {
         let outlet: Arc<dyn Outlet> = Arc::new(NoOutlet);
         let caller = session.conversation.caller_now(&by.principal);
-        let answering =
-            methods::batch(&self.server, &session.conversation, &caller, &by.key, members, &outlet)
-                .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
+        let answering = session
+            .conversation
+            .batch(&self.server, &caller, &by.key, members, &outlet)
+            .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
         if answering.is_empty() {
             return Ok(reply::empty(StatusCode::ACCEPTED));
         }
@@ -280,11 +281,11 @@ impl Endpoint {
 
 /// The answer. Work on it ends once its stream has had no reader for this long.
 async fn while_read(
-    mut answering: BoxFuture<'static, Answer>,
+    mut answering: BoxFuture<'static, Option<Answer>>,
     stream: &Stream,
     gone_for: Duration,
-    cancel: impl FnOnce(),
-) -> Answer {
+    cancel: impl FnOnce() -> bool,
+) -> Option<Answer> {
     loop {
         let unread = stream.unread_for().unwrap_or_default();
         if unread >= gone_for {

@@ -3,6 +3,7 @@
 //! under way when it ends.
 
 use super::{Background, Connection, Relayed, news};
+use crate::inflight::InflightRequest;
 use crate::stdio::INBOX;
 use crate::stdio::OUTBOX;
 use crate::stdio::lines::{self, Line, Outbox, Outgoing};
@@ -24,7 +25,7 @@ const OWN: &str = "toolyard-relay-";
 /// Something for the background host.
 pub(super) enum Post {
     /// A request of the client.
-    Request { id: Id, line: Bytes, taken: Box<dyn Send>, starts: bool, done: oneshot::Sender<Relayed> },
+    Request { id: Id, line: Bytes, kept: InflightRequest, starts: bool, done: oneshot::Sender<Relayed> },
     /// The client takes no answer to it any more.
     Cancel { id: Id },
     /// The client's response to a request of the background host.
@@ -70,7 +71,7 @@ struct UnderWay {
 
 /// A request under way; the sender is dropped without a word if the connection ends.
 struct Pending {
-    taken: Box<dyn Send>,
+    kept: InflightRequest,
     done: oneshot::Sender<Relayed>,
 }
 
@@ -162,8 +163,8 @@ impl Links {
                 link = None;
             }
             match (post, &mut link) {
-                (Some(Post::Request { id, line, taken, starts, done }), link) => {
-                    let request = Request { id, line, pending: Pending { taken, done } };
+                (Some(Post::Request { id, line, kept, starts, done }), link) => {
+                    let request = Request { id, line, pending: Pending { kept, done } };
                     self.request(link, request, starts).await;
                 }
                 (Some(Post::Cancel { id }), Some(link)) => {
@@ -345,11 +346,11 @@ impl Listener {
     /// Writes an answer. If it matters whether the client can read it, that is waited
     /// for; says whether it can.
     async fn answer(&self, pending: Pending, line: Bytes, matters: bool) -> bool {
-        let Pending { taken, done } = pending;
+        let Pending { kept, done } = pending;
         let (tell, told) = oneshot::channel();
         let place = self.outbox.reserve().await;
         // The id may be used again as soon as the answer can be read.
-        drop(taken);
+        drop(kept);
         let Ok(place) = place else { return false };
         place.send(Outgoing { written: matters.then_some(tell), ..Outgoing::line(line) });
         // Who waited for it may have been cancelled just now.
