@@ -4,22 +4,22 @@
 mod accept;
 pub mod admin;
 mod body;
+mod connection_limit;
 mod cors;
 mod endpoint;
 mod get;
 pub mod guard;
 mod hub;
 mod large_messages;
-mod lobby;
 mod media;
 mod mirrored;
 mod outlets;
-mod patience;
+mod overflow;
 mod post;
 mod reply;
-mod seats;
 mod sse;
 mod stateless;
+mod write_timeout;
 
 pub use accept::serve;
 pub use media::{accepts, is_json};
