@@ -2,10 +2,10 @@
 
 use super::body::BodyBudget;
 use super::cors;
-use super::hub::{Hub, LiveSession};
 use super::large_messages::LargeMessages;
 use super::mirrored::PROTOCOL_VERSION;
 use super::reply::{self, Refused, Reply, SESSION_ID};
+use super::session_registry::{LiveSession, Registry};
 use crate::Server;
 use crate::metrics::Counted;
 use crate::tidings::Tidings;
@@ -31,7 +31,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Endpoint {
     pub server: Arc<Server>,
-    pub hub: Arc<Hub>,
+    pub registry: Arc<Registry>,
     /// Requests that go on though their connection may be gone.
     pub requests: TaskTracker,
     /// The memory that large bodies may take.
@@ -56,7 +56,7 @@ impl Endpoint {
         let settings = &server.settings;
         let bodies = BodyBudget::new(settings.body_bytes, settings.body_bytes_per_principal);
         Self {
-            hub: Hub::new(server.clone()),
+            registry: Registry::new(server.clone()),
             server,
             requests,
             bodies,
@@ -152,10 +152,10 @@ impl Endpoint {
                 _ = sweep.tick() => None,
             };
             match news {
-                Some(news) => self.hub.tell_all(&news).await,
+                Some(news) => self.registry.tell_all(&news).await,
                 None => {
-                    self.hub.forget_old();
-                    self.hub.look_at_all().await;
+                    self.registry.forget_old();
+                    self.registry.look_at_all().await;
                 }
             }
         }
@@ -163,12 +163,12 @@ impl Endpoint {
 
     /// Ends the streams that belong to no request, because the server begins to stop.
     pub fn end_standing(&self) {
-        self.hub.end_standing();
+        self.registry.end_standing();
     }
 
     /// Ends every stream, because the server stops.
     pub fn end_streams(&self) {
-        self.hub.end_streams();
+        self.registry.end_streams();
     }
 
     /// Who makes a request, unless that cannot be said or the visitor comes too
@@ -201,7 +201,7 @@ impl Endpoint {
     async fn delete(&self, headers: &HeaderMap, by: &Visitor) -> Result<Reply, Refused> {
         let session = self.session(headers, by).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
-        self.hub.close(&session.session.id);
+        self.registry.close(&session.session.id);
         match closed {
             Ok(_) => Ok(reply::empty(StatusCode::NO_CONTENT)),
             Err(fault) => Err(broken(&fault).into()),
@@ -219,7 +219,7 @@ impl Endpoint {
             return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
         };
         let session = match id.to_str() {
-            Ok(id) => self.hub.session(id, &by.principal).await.map_err(|fault| broken(&fault))?,
+            Ok(id) => self.registry.session(id, &by.principal).await.map_err(|fault| broken(&fault))?,
             Err(_) => None,
         };
         session.ok_or_else(|| {

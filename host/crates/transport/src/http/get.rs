@@ -2,8 +2,8 @@
 //! broke (H-19, H-28).
 
 use super::endpoint::{Endpoint, Visitor, check_accept};
-use super::hub::{LiveSession, Purpose};
 use super::reply::{self, Refused, Reply};
+use super::session_registry::{LiveSession, Purpose};
 use super::sse::{self, EventId, Manner};
 use crate::Server;
 use http::{HeaderMap, StatusCode};
@@ -16,7 +16,7 @@ impl Endpoint {
         let session = self.session(headers, by).await?;
         let manner = manner(&self.server, &session);
         let Some(last) = headers.get("last-event-id") else {
-            let stream = self.hub.stream(&session);
+            let stream = self.registry.stream(&session);
             session.keep(&stream, Purpose::Standalone);
             return Ok(reply::events(sse::events(&stream, 0, manner)));
         };

@@ -1,7 +1,7 @@
 //! The ways from the dispatcher to a client over HTTP: the stream of a request, or
 //! whatever streams a session has (H-20, IR-3, IR-4).
 
-use super::hub::{Hub, LiveSession};
+use super::session_registry::{LiveSession, Registry};
 use crate::conversation::Conversation;
 use crate::stream::Stream;
 use std::sync::{Arc, Weak};
@@ -14,23 +14,23 @@ use toolyard_protocol::{RawJson, notification, response};
 /// Where notices about the tasks of a session go, looked up when there is one: a
 /// task outlives what is held in memory of its session.
 pub(super) struct SessionOutlet {
-    hub: Weak<Hub>,
+    registry: Weak<Registry>,
     id: SessionId,
 }
 
 impl SessionOutlet {
-    pub fn new(hub: Weak<Hub>, id: SessionId) -> Arc<Self> {
-        Arc::new(Self { hub, id })
+    pub fn new(registry: Weak<Registry>, id: SessionId) -> Arc<Self> {
+        Arc::new(Self { registry, id })
     }
 
     fn session(&self) -> Option<Arc<LiveSession>> {
-        self.hub.upgrade()?.in_memory(&self.id)
+        self.registry.upgrade()?.in_memory(&self.id)
     }
 }
 
 /// Reaches clients by their sessions, for tasks that were taken over from a host that
 /// is gone.
-pub(super) struct BySession(pub Weak<Hub>);
+pub(super) struct BySession(pub Weak<Registry>);
 
 impl Reach for BySession {
     fn outlet(&self, session: Option<&SessionId>) -> Arc<dyn Outlet> {
@@ -49,9 +49,9 @@ impl Reach for BySession {
 
 impl Outlet for SessionOutlet {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        let Some(hub) = self.hub.upgrade() else { return };
-        let Some(session) = hub.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
-            return hub.pass_on(&self.id, task, &notice);
+        let Some(registry) = self.registry.upgrade() else { return };
+        let Some(session) = registry.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
+            return registry.pass_on(&self.id, task, &notice);
         };
         if let Some(message) = session.conversation.audience.message(task, &notice) {
             session.tell_of(task, message);

@@ -3,10 +3,10 @@
 
 use super::endpoint::{Endpoint, Visitor, broken, check_accept, check_version};
 use super::get::manner;
-use super::hub::{LiveSession, Purpose};
 use super::large_messages::LARGE_BYTES;
 use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
+use super::session_registry::{LiveSession, Purpose};
 use super::{body, is_json, mirrored, sse};
 use crate::answer::Answer;
 use crate::conversation::take_response;
@@ -180,7 +180,7 @@ impl Endpoint {
         self.server.metrics.opened.inc();
         // Not its id, which is all that an anonymous client has to show.
         tracing::debug!(client = session.client, %revision, principal = ?by.principal.to_string(), "session opened");
-        let live = self.hub.hold(session.clone(), &by.principal, false);
+        let live = self.registry.hold(session.clone(), &by.principal, false);
         let declared = live.conversation.declared;
         let result = self.server.identity.initialize_result(revision, declared);
         let mut reply = reply::json(response::result(id, &result));
@@ -200,7 +200,7 @@ impl Endpoint {
             }
             _ => Purpose::Answer,
         };
-        let stream = self.hub.stream(&session);
+        let stream = self.registry.stream(&session);
         // A request that only reads is useless once its client has left and does not return.
         let abandoned = request.only_reads().then(|| (session.conversation.clone(), request.id.clone()));
         let outlet = CallOutlet::new(&stream, &session.conversation);

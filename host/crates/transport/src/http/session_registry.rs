@@ -89,7 +89,7 @@ impl Purpose {
 }
 
 /// The sessions in use.
-pub(crate) struct Hub {
+pub(crate) struct Registry {
     server: Arc<Server>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     /// The same sessions by the names that other hosts use.
@@ -97,7 +97,7 @@ pub(crate) struct Hub {
     /// Numbers the streams, so that no two of this process have one id.
     streams: AtomicU64,
     replay: Arc<ReplayBudget>,
-    me: Weak<Hub>,
+    me: Weak<Registry>,
 }
 
 /// What is known of a session that is held here.
@@ -110,7 +110,7 @@ enum Looked {
     Unknown,
 }
 
-impl Hub {
+impl Registry {
     pub fn new(server: Arc<Server>) -> Arc<Self> {
         // A random start, so that an id of a former process names no stream here.
         let (start, _) = server.dispatch.random_id().as_u64_pair();
