@@ -8,7 +8,7 @@ mod connection_limit;
 mod cors;
 mod endpoint;
 mod get;
-pub mod guard;
+pub mod host_origin;
 mod large_messages;
 mod media;
 mod mirrored;

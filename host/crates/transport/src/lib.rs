@@ -40,7 +40,7 @@ pub struct Server {
     /// Who may call over HTTP. Whoever talks over stdio has started us.
     pub auth: auth::Auth,
     /// The names that are served over HTTP, and the pages that may call.
-    pub door: http::guard::Door,
+    pub allowed_names: http::host_origin::AllowedNames,
     /// What is counted.
     pub metrics: Metrics,
     /// Ourselves, as results show us.

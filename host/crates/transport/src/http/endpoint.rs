@@ -90,7 +90,7 @@ impl Endpoint {
 
     /// The answer to what is turned away at the door, or does not have to pass it.
     fn at_the_door(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
-        if let Err(why) = self.server.door.check(uri.authority(), headers) {
+        if let Err(why) = self.server.allowed_names.check(uri.authority(), headers) {
             return Some(why.into());
         }
         self.metadata(method, uri, headers)

@@ -1,7 +1,7 @@
 //! HTTP answers: the one place that chooses a status.
 
 use super::body::BodyError;
-use super::guard::TurnedAway;
+use super::host_origin::TurnedAway;
 use crate::answer::{Answer, Status};
 use crate::auth::{Auth, Denied};
 use crate::metrics::{Counted, Open};
