@@ -2,8 +2,8 @@
 
 use super::body::BodyBudget;
 use super::cors;
+use super::header_check::PROTOCOL_VERSION;
 use super::large_messages::LargeMessages;
-use super::mirrored::PROTOCOL_VERSION;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Registry};
 use crate::Server;

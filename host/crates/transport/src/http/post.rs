@@ -7,7 +7,7 @@ use super::large_messages::LARGE_BYTES;
 use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Purpose};
-use super::{body, is_json, mirrored, sse};
+use super::{body, header_check, is_json, sse};
 use crate::answer::Answer;
 use crate::conversation::take_response;
 use crate::request::{Manner, Request, RequestMessage};
@@ -66,7 +66,7 @@ impl Endpoint {
         // What is wrong with the version header matters to sessions only, and whether
         // the request belongs to one is said by its body (26B).
         let spoken = || check_version(&headers);
-        let stateless = mirrored::names_stateless(&headers);
+        let stateless = header_check::names_stateless(&headers);
         let message = body.and_then(|body| decode(&body).map_err(|fault| malformed(&fault).into()));
         let message = match message {
             Ok(message) => message,

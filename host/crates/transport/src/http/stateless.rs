@@ -8,7 +8,7 @@
 
 use super::endpoint::{Endpoint, Visitor};
 use super::reply::{self, Reply};
-use super::{mirrored, sse};
+use super::{header_check, sse};
 use crate::answer::{Answer, Failure, Status};
 use crate::methods;
 use crate::request::{Request, RequestMessage, Sender};
@@ -56,16 +56,17 @@ impl Endpoint {
         by: &Visitor,
     ) -> Result<Box<Request>, Failure> {
         let server = &self.server;
-        mirrored::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
+        header_check::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
         let principal = by.principal.clone();
         let sender = Sender { principal, peer: Some(by.peer), key: by.key.clone() };
         let request = Request::stateless(server, message, claimed, &sender)?;
-        mirrored::check_method(headers, &request.method, || request.name()).map_err(Failure::BadRequest)?;
+        header_check::check_method(headers, &request.method, || request.name())
+            .map_err(Failure::BadRequest)?;
         request.check_method()?;
         // Arguments that cannot be read are left to whoever reads them.
         if let Some(Ok((call, _))) = &request.call {
             let wanted = server.dispatch.param_headers(&request.caller, &call.name, request.has_tasks());
-            mirrored::check_params(headers, &wanted, &call.arguments).map_err(Failure::BadRequest)?;
+            header_check::check_params(headers, &wanted, &call.arguments).map_err(Failure::BadRequest)?;
         }
         request.count()?;
         Ok(request)
@@ -92,7 +93,7 @@ impl Endpoint {
         method: &Method,
         claim: &Claim,
     ) -> Reply {
-        match mirrored::check_notification(headers, method, claim) {
+        match header_check::check_notification(headers, method, claim) {
             Ok(()) => reply::empty(StatusCode::ACCEPTED),
             Err(error) => reply::refuse(StatusCode::BAD_REQUEST, &error),
         }
