@@ -4,6 +4,7 @@
 mod accept;
 pub mod admin;
 mod body;
+mod client_channels;
 mod connection_limit;
 mod cors;
 mod endpoint;
@@ -12,7 +13,6 @@ mod header_check;
 pub mod host_origin;
 mod large_messages;
 mod media;
-mod outlets;
 mod overflow;
 mod post;
 mod reply;

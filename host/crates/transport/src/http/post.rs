@@ -1,10 +1,10 @@
 //! POST: one message, or a batch where the revision has them (H-9 to H-18). Which
 //! generation it is of is decided here, by the body first (26B).
 
+use super::client_channels::CallOutlet;
 use super::endpoint::{Endpoint, Visitor, broken, check_accept, check_version};
 use super::get::manner;
 use super::large_messages::LARGE_BYTES;
-use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Purpose};
 use super::{body, header_check, is_json, sse};

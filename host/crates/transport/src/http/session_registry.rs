@@ -1,7 +1,7 @@
 //! The sessions that are in use, held in memory in front of the store: their
 //! streams, and where a message for a client goes (H-20).
 
-use super::outlets::{BySession, SessionOutlet};
+use super::client_channels::{BySession, SessionOutlet};
 use super::sse::EventId;
 use crate::Server;
 use crate::conversation::{Agreed, Conversation, Memory, level_of};
