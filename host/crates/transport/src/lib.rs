@@ -9,6 +9,7 @@ pub mod http;
 pub mod stdio;
 
 mod answer;
+mod change_notifications;
 mod conversation;
 mod inflight;
 mod methods;
@@ -19,7 +20,6 @@ mod request;
 mod settings;
 mod stateless;
 mod stream;
-mod tidings;
 
 pub use metrics::Metrics;
 pub use settings::Settings;

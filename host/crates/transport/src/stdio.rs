@@ -6,17 +6,17 @@ mod relay;
 mod stateless;
 
 use crate::Server;
+use crate::change_notifications::{ChangeReceiver, Changes};
 use crate::conversation::{Agreed, Conversation, Memory, take_response};
 use crate::notices::Audience;
 use crate::request::{Request, RequestMessage};
 use crate::stateless::{claim_of, is_among};
-use crate::tidings::{News, Tidings};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all, ready};
 pub use lines::{Line, LineReader};
 use lines::{Outbox, Outgoing};
-use relay::{Announced, Passage, Relay, Relayed, Responded};
+use relay::{AnnouncementReceiver, Passage, Relay, Relayed, Responded};
 pub use relay::{Background, Connection};
 use stateless::Stateless;
 use std::io::{BufRead, Write};
@@ -55,7 +55,7 @@ pub async fn serve<R, W>(
 {
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
     let client = Client::new(&server, outbox, None);
-    client.serve(input, written, stop, Told::News(Tidings::of(&server.dispatch)), drained).await;
+    client.serve(input, written, stop, Told::Changes(ChangeReceiver::of(&server.dispatch)), drained).await;
 }
 
 /// The same, as the relay before a background host: calls that may begin a task are made
@@ -74,7 +74,7 @@ pub async fn serve_before<R, W>(
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
     let (relay, running) = Relay::start(background, server.dispatch.clone(), outbox.clone());
     let client = Client::new(&server, outbox, Some((relay, running)));
-    client.serve(input, written, stop, Told::News(Tidings::of(&server.dispatch)), drained).await;
+    client.serve(input, written, stop, Told::Changes(ChangeReceiver::of(&server.dispatch)), drained).await;
 }
 
 /// Serves such a relay, in the background host. It is a client like any other, but for
@@ -87,29 +87,37 @@ where
 {
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
     let client = Client::new(&server, outbox, None);
-    client.serve(input, written, stop, Told::Announcements(Announced::of(&server.dispatch)), ready(())).await;
+    client
+        .serve(
+            input,
+            written,
+            stop,
+            Told::Announcements(AnnouncementReceiver::of(&server.dispatch)),
+            ready(()),
+        )
+        .await;
 }
 
 /// What whoever is served is told of its own accord.
 enum Told {
     /// What has changed in what is on offer, as far as it wants to hear it.
-    News(Tidings),
+    Changes(ChangeReceiver),
     /// What guests say has changed.
-    Announcements(Announced),
+    Announcements(AnnouncementReceiver),
 }
 
 impl Told {
     /// The next messages. Safe to drop while it waits for them.
     async fn next(&mut self) -> Tell {
         match self {
-            Self::News(tidings) => Tell::News(tidings.next().await),
+            Self::Changes(changes) => Tell::Changes(changes.next().await),
             Self::Announcements(announced) => Tell::Message(announced.next().await),
         }
     }
 }
 
 enum Tell {
-    News(News),
+    Changes(Changes),
     Message(Bytes),
 }
 
@@ -185,9 +193,9 @@ impl Client {
     async fn tell(&self, tell: Tell) {
         match tell {
             Tell::Message(message) => self.send(message).await,
-            Tell::News(news) => {
+            Tell::Changes(changes) => {
                 if let Some(conversation) = &self.conversation {
-                    for message in news.messages(&self.server.dispatch, conversation).await {
+                    for message in changes.messages(&self.server.dispatch, conversation).await {
                         self.send(message).await;
                     }
                 }

@@ -7,8 +7,8 @@ use super::large_messages::LargeMessages;
 use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Registry};
 use crate::Server;
+use crate::change_notifications::ChangeReceiver;
 use crate::metrics::Counted;
-use crate::tidings::Tidings;
 use http::header::{ACCEPT, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
@@ -142,17 +142,17 @@ impl Endpoint {
     /// Tells every client what has changed on offer, once, and lets go of old
     /// streams.
     pub async fn attend(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut tidings = Tidings::of(&self.server.dispatch);
+        let mut changes = ChangeReceiver::of(&self.server.dispatch);
         let mut sweep = tokio::time::interval(SWEEP_EVERY);
         loop {
-            let news = tokio::select! {
+            let changes = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                news = tidings.next() => Some(news),
+                changes = changes.next() => Some(changes),
                 _ = sweep.tick() => None,
             };
-            match news {
-                Some(news) => self.registry.tell_all(&news).await,
+            match changes {
+                Some(changes) => self.registry.tell_all(&changes).await,
                 None => {
                     self.registry.forget_old();
                     self.registry.look_at_all().await;

@@ -4,11 +4,11 @@
 use super::client_channels::{BySession, SessionOutlet};
 use super::sse::EventId;
 use crate::Server;
+use crate::change_notifications::Changes;
 use crate::conversation::{Agreed, Conversation, Memory, level_of};
 use crate::notices::Audience;
 use crate::replay::ReplayBudget;
 use crate::stream::{LogBounds, Stream};
-use crate::tidings::News;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -284,10 +284,10 @@ impl Registry {
     }
 
     /// Tells every client what concerns it, each on one stream.
-    pub async fn tell_all(&self, news: &News) {
+    pub async fn tell_all(&self, changes: &Changes) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
-            for message in news.messages(&self.server.dispatch, &session.conversation).await {
+            for message in changes.messages(&self.server.dispatch, &session.conversation).await {
                 session.tell(message);
             }
         }

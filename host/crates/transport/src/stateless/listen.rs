@@ -6,9 +6,9 @@
 //! slow client misses no state, only the states in between.
 
 use crate::answer::{Answer, Failure};
+use crate::change_notifications::ChangeReceiver;
 use crate::methods::snapshot;
 use crate::request::Request;
-use crate::tidings::Tidings;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, SelectAll};
@@ -25,7 +25,7 @@ pub(crate) struct Subscription {
     /// What it can be asked, which decides what it can be shown (26M-3).
     client: ClientCapabilities,
     granted: Filter,
-    tidings: Tidings,
+    changes: ChangeReceiver,
     tasks: SelectAll<BoxStream<'static, Task>>,
     /// Messages that are to be taken before anything else is looked at.
     ready: VecDeque<Bytes>,
@@ -42,9 +42,9 @@ impl Subscription {
     /// The answer to a request that is not granted anything because of what it asks.
     pub async fn open(request: Box<Request>, ending: watch::Receiver<bool>) -> Result<Self, Answer> {
         // Before anything is looked at, so that no change falls in between.
-        let tidings = Tidings::of(&request.server.dispatch);
+        let changes = ChangeReceiver::of(&request.server.dispatch);
         match grant(&request).await {
-            Ok((granted, ids)) => Ok(Self::of(request, granted, ids, tidings, ending)),
+            Ok((granted, ids)) => Ok(Self::of(request, granted, ids, changes, ending)),
             Err(failure) => Err(request.refuse(failure)),
         }
     }
@@ -53,7 +53,7 @@ impl Subscription {
         request: Box<Request>,
         granted: Filter,
         ids: Vec<TaskId>,
-        tidings: Tidings,
+        changes: ChangeReceiver,
         ending: watch::Receiver<bool>,
     ) -> Self {
         let mut ready = VecDeque::from([listen::acknowledged(&request.id, &granted)]);
@@ -68,7 +68,7 @@ impl Subscription {
         };
         let tasks = ids.into_iter().map(follow).collect();
         let client = ClientCapabilities::of(&request.caller.capabilities);
-        Self { request, client, granted, tidings, tasks, ready, ending, over }
+        Self { request, client, granted, changes, tasks, ready, ending, over }
     }
 
     /// The next message; none after the last. Safe to drop while it waits.
@@ -88,9 +88,9 @@ impl Subscription {
                     return Some(listen::ended(&self.request.id));
                 }
                 Some(task) = self.tasks.next() => self.tell_of(&task),
-                news = self.tidings.next() => {
+                changes = self.changes.next() => {
                     let Request { server, caller, id, .. } = &*self.request;
-                    self.ready.extend(news.subscribed(&server.dispatch, caller, id, &self.granted));
+                    self.ready.extend(changes.subscribed(&server.dispatch, caller, id, &self.granted));
                 }
             }
         }

@@ -5,17 +5,17 @@
 //! What may not live here: how the background host is found and started; that is behind
 //! the port [`Background`].
 
+mod change_notifications;
 mod link;
-mod news;
 
 use super::lines::Outbox;
 use crate::inflight::InflightRequest;
 use crate::request::{Origin, Request};
 use bytes::Bytes;
+pub(super) use change_notifications::AnnouncementReceiver;
 use futures_util::future::BoxFuture;
 pub(super) use link::Responded;
 use link::{Handshake, Links, Post, Shared};
-pub(super) use news::Announced;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};

@@ -2,7 +2,7 @@
 //! order in which it came, what it writes in the order in which it wrote it, and what was
 //! under way when it ends.
 
-use super::{Background, Connection, Relayed, news};
+use super::{Background, Connection, Relayed, change_notifications};
 use crate::inflight::InflightRequest;
 use crate::stdio::INBOX;
 use crate::stdio::OUTBOX;
@@ -329,8 +329,8 @@ impl Listener {
                 self.shared.lock().asked.insert(id);
                 self.send(line).await;
             }
-            Message::Notification { method, params } if method.as_str() == news::METHOD => {
-                news::announce(&self.dispatch, params.as_ref());
+            Message::Notification { method, params } if method.as_str() == change_notifications::METHOD => {
+                change_notifications::announce(&self.dispatch, params.as_ref());
             }
             Message::Notification { method, params } => {
                 if method == Method::Cancelled

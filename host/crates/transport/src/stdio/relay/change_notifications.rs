@@ -22,9 +22,9 @@ enum Changed {
 }
 
 /// Follows the announcements, in the background host.
-pub(in crate::stdio) struct Announced(broadcast::Receiver<Change>);
+pub(in crate::stdio) struct AnnouncementReceiver(broadcast::Receiver<Change>);
 
-impl Announced {
+impl AnnouncementReceiver {
     pub fn of(dispatch: &Dispatch) -> Self {
         Self(dispatch.announcements())
     }
