@@ -5,7 +5,7 @@ use crate::Server;
 use crate::answer::{Answer, logged};
 use crate::inflight::Inflight;
 use crate::methods;
-use crate::notices::Audience;
+use crate::notifications::Audience;
 use crate::request::{Request, RequestMessage};
 use arc_swap::ArcSwap;
 use bytes::Bytes;

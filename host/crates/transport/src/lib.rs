@@ -14,7 +14,7 @@ mod conversation;
 mod inflight;
 mod methods;
 mod metrics;
-mod notices;
+mod notifications;
 mod replay;
 mod request;
 mod settings;

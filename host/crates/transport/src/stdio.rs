@@ -8,7 +8,7 @@ mod stateless;
 use crate::Server;
 use crate::change_notifications::{ChangeReceiver, Changes};
 use crate::conversation::{Agreed, Conversation, Memory, take_response};
-use crate::notices::Audience;
+use crate::notifications::Audience;
 use crate::request::{Request, RequestMessage};
 use crate::stateless::{claim_of, is_among};
 use bytes::Bytes;

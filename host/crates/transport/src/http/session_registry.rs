@@ -6,7 +6,7 @@ use super::sse::EventId;
 use crate::Server;
 use crate::change_notifications::Changes;
 use crate::conversation::{Agreed, Conversation, Memory, level_of};
-use crate::notices::Audience;
+use crate::notifications::Audience;
 use crate::replay::ReplayBudget;
 use crate::stream::{LogBounds, Stream};
 use bytes::Bytes;
