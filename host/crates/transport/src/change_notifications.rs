@@ -1,7 +1,7 @@
 //! What clients are told of changes in what is on offer (TL-1, R-6, R-7, PR-5),
 //! gathered over a moment so that a burst is one message.
 
-use crate::conversation::Conversation;
+use crate::session::ClientSession;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -103,12 +103,12 @@ impl ChangeReceiver {
 impl Changes {
     /// The messages for one client: only of what was declared to it (L-6), and of
     /// resources only those that it subscribed to and may read.
-    pub async fn messages(&self, dispatch: &Dispatch, conversation: &Conversation) -> Vec<Bytes> {
-        if !conversation.audience.is_initialized() {
+    pub async fn messages(&self, dispatch: &Dispatch, client: &ClientSession) -> Vec<Bytes> {
+        if !client.audience.is_initialized() {
             return Vec::new();
         }
-        let declared = conversation.declared;
-        let caller = conversation.caller();
+        let declared = client.declared;
+        let caller = client.caller();
         let mut messages = Vec::new();
         if self.tools {
             messages.push(notification::tools_list_changed());
@@ -119,7 +119,7 @@ impl Changes {
         if self.resources && declared.resources {
             messages.push(notification::resources_list_changed());
         }
-        for uri in &conversation.memory.lock().await.subscriptions {
+        for uri in &client.memory.lock().await.subscriptions {
             if self.updated.is(uri) && dispatch.may_hear_of(&caller, uri) {
                 messages.push(notification::resource_updated(uri));
             }

@@ -10,13 +10,13 @@ pub mod stdio;
 
 mod answer;
 mod change_notifications;
-mod conversation;
 mod inflight;
 mod methods;
 mod metrics;
 mod notifications;
 mod replay;
 mod request;
+mod session;
 mod settings;
 mod stateless;
 mod stream;

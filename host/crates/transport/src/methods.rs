@@ -8,8 +8,8 @@ mod tasks;
 pub(crate) use tasks::snapshot;
 
 use crate::answer::{Answer, Failure, Output};
-use crate::conversation::Conversation;
 use crate::request::{Origin, Request};
+use crate::session::ClientSession;
 use std::sync::Arc;
 use toolyard_dispatch::{
     CallReply, Created, Fault, Fetched, InputRequired, ListFor, NoOutlet, Outlet, Request as FetchRequest,
@@ -61,7 +61,7 @@ impl Handler {
             Method::Ping => RawJson::empty_object().into(),
             Method::ServerDiscover => self.listed(discover(&server.identity, dispatch.offers())),
             Method::LoggingSetLevel => {
-                self.conversation()?.set_level(dispatch, LogLevel::decode(params)?).await?;
+                self.client()?.set_level(dispatch, LogLevel::decode(params)?).await?;
                 RawJson::empty_object().into()
             }
             Method::ToolsList => {
@@ -106,9 +106,9 @@ impl Handler {
         let Request { server, caller, origin, trace, .. } = &*self.request;
         params.trace = params.trace.or_else(|| trace.clone());
         let (terms, task_outlet): (_, Arc<dyn Outlet>) = match origin {
-            Origin::Session(conversation) => {
-                let has_tasks = conversation.revision.has_tasks();
-                (Terms::Sessions { has_tasks }, conversation.task_outlet.clone())
+            Origin::Session(client) => {
+                let has_tasks = client.revision.has_tasks();
+                (Terms::Sessions { has_tasks }, client.task_outlet.clone())
             }
             // A task tells nothing of its own accord: who wants to hear of it listens.
             Origin::Envelope(envelope) => {
@@ -138,7 +138,7 @@ impl Handler {
         if wanted {
             dispatch.may_subscribe(caller, &uri)?;
         }
-        if self.conversation()?.subscribe(dispatch, uri, wanted, most).await? {
+        if self.client()?.subscribe(dispatch, uri, wanted, most).await? {
             return Ok(RawJson::empty_object().into());
         }
         Err(Failure::Fault(Fault::Busy {
@@ -152,15 +152,15 @@ impl Handler {
 
     fn list_for(&self) -> ListFor {
         match &self.request.origin {
-            Origin::Session(conversation) => ListFor::Sessions(conversation.revision),
+            Origin::Session(client) => ListFor::Sessions(client.revision),
             Origin::Envelope(_) => ListFor::Stateless,
         }
     }
 
     /// The session, for a method that only sessions have.
-    fn conversation(&self) -> Result<&Conversation, RpcError> {
+    fn client(&self) -> Result<&ClientSession, RpcError> {
         match &self.request.origin {
-            Origin::Session(conversation) => Ok(conversation),
+            Origin::Session(client) => Ok(client),
             Origin::Envelope(_) => Err(RpcError::method_not_found(&self.request.method)),
         }
     }

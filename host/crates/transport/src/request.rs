@@ -3,7 +3,7 @@
 
 use crate::Server;
 use crate::answer::Failure;
-use crate::conversation::Conversation;
+use crate::session::ClientSession;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) struct Sender {
 /// The session or the envelope of a request, which is its generation.
 pub(crate) enum Origin {
     /// Of a session.
-    Session(Arc<Conversation>),
+    Session(Arc<ClientSession>),
     /// Stateless: its `_meta` has all that a session would hold.
     Envelope(Envelope),
 }
@@ -83,14 +83,14 @@ impl Request {
     pub fn of_session(
         server: &Arc<Server>,
         message: RequestMessage,
-        conversation: &Arc<Conversation>,
+        client: &Arc<ClientSession>,
         caller: Arc<Caller>,
         key: RateKey,
     ) -> Box<Self> {
         let RequestMessage { id, method, params, trace } = message;
         let call = (method == Method::ToolsCall)
             .then(|| CallParams::decode(params.as_ref()).map(|call| (call, Retry::default())));
-        let (server, origin) = (server.clone(), Origin::Session(conversation.clone()));
+        let (server, origin) = (server.clone(), Origin::Session(client.clone()));
         Box::new(Self { server, caller, key, id, method, params, trace, origin, call })
     }
 
@@ -135,7 +135,7 @@ impl Request {
     /// Whether its client can be given tasks (T-2, 26T-1).
     pub fn has_tasks(&self) -> bool {
         match &self.origin {
-            Origin::Session(conversation) => conversation.revision.has_tasks(),
+            Origin::Session(client) => client.revision.has_tasks(),
             Origin::Envelope(envelope) => envelope.tasks,
         }
     }
@@ -165,9 +165,9 @@ impl Request {
         let dispatch = &self.server.dispatch;
         let tasks = dispatch.settings().tasks;
         let is_offered = match &self.origin {
-            Origin::Session(conversation) => {
-                let offers = || dispatch.offers().or(conversation.declared);
-                let tasks = tasks && conversation.revision.has_tasks();
+            Origin::Session(client) => {
+                let offers = || dispatch.offers().or(client.declared);
+                let tasks = tasks && client.revision.has_tasks();
                 self.method.is_offered(Generation::Sessions, tasks, offers)
             }
             Origin::Envelope(_) => self.method.is_offered(Generation::Stateless, tasks, || dispatch.offers()),

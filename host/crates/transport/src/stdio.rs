@@ -7,9 +7,9 @@ mod stateless;
 
 use crate::Server;
 use crate::change_notifications::{ChangeReceiver, Changes};
-use crate::conversation::{Agreed, Conversation, Memory, take_response};
 use crate::notifications::Audience;
 use crate::request::{Request, RequestMessage};
+use crate::session::{Agreed, ClientSession, Memory, take_response};
 use crate::stateless::{claim_of, is_among};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -129,7 +129,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 struct Client {
     server: Arc<Server>,
     outbox: Outbox,
-    conversation: Option<Arc<Conversation>>,
+    client: Option<Arc<ClientSession>>,
     requests: TaskTracker,
     /// What needs no session.
     stateless: Stateless,
@@ -146,7 +146,7 @@ impl Client {
             server: server.clone(),
             stateless: Stateless::new(server, outbox.clone(), relay.clone()),
             outbox,
-            conversation: None,
+            client: None,
             requests: TaskTracker::new(),
             relay,
             relaying,
@@ -194,8 +194,8 @@ impl Client {
         match tell {
             Tell::Message(message) => self.send(message).await,
             Tell::Changes(changes) => {
-                if let Some(conversation) = &self.conversation {
-                    for message in changes.messages(&self.server.dispatch, conversation).await {
+                if let Some(client) = &self.client {
+                    for message in changes.messages(&self.server.dispatch, client).await {
                         self.send(message).await;
                     }
                 }
@@ -265,8 +265,8 @@ impl Client {
                 {
                     return None;
                 }
-                if let Some(conversation) = &self.conversation {
-                    conversation.take_notification(&method, params.as_ref());
+                if let Some(client) = &self.client {
+                    client.take_notification(&method, params.as_ref());
                     if let Some(relay) = self.relay.as_ref().filter(|_| method == Method::Initialized) {
                         relay.initialized();
                     }
@@ -275,8 +275,8 @@ impl Client {
             }
             Message::Response { id, outcome } => {
                 // Before the next line is read, so that answers cannot pile up.
-                if let Some(conversation) = &self.conversation {
-                    let caller = conversation.caller();
+                if let Some(client) = &self.client {
+                    let caller = client.caller();
                     self.responded(Responded { caller, id, outcome, line }).await;
                 }
                 None
@@ -302,7 +302,7 @@ impl Client {
         message: RequestMessage,
         line: Bytes,
     ) -> Result<BoxFuture<'static, Option<Bytes>>, Bytes> {
-        let Some(conversation) = &self.conversation else {
+        let Some(client) = &self.client else {
             return Err(if message.method == Method::Ping {
                 response::result(&message.id, &RawJson::empty_object())
             } else {
@@ -310,13 +310,13 @@ impl Client {
                 response::error(Some(&message.id), &error)
             });
         };
-        let outlet = self.outlet(conversation);
-        let caller = conversation.caller();
-        let request = Request::of_session(&self.server, message, conversation, caller, RateKey::Local);
+        let outlet = self.outlet(client);
+        let caller = client.caller();
+        let request = Request::of_session(&self.server, message, client, caller, RateKey::Local);
         if let Some((relay, starts)) = self.relayed(&request) {
-            return Ok(relayed(relay, starts, conversation.clone(), request, line, outlet).boxed());
+            return Ok(relayed(relay, starts, client.clone(), request, line, outlet).boxed());
         }
-        match conversation.answer(request, outlet) {
+        match client.answer(request, outlet) {
             Ok(answering) => Ok(answering.map(|answer| answer.map(|answer| answer.message)).boxed()),
             Err(answer) => Err(answer.message),
         }
@@ -345,7 +345,7 @@ impl Client {
             Ok(params) => params,
             Err(error) => return response::error(Some(id), &error),
         };
-        if self.conversation.is_some() {
+        if self.client.is_some() {
             let error = RpcError::invalid_request("this connection is initialized already");
             return response::error(Some(id), &error);
         }
@@ -358,17 +358,17 @@ impl Client {
         if let Some(relay) = &self.relay {
             relay.initialize(raw);
         }
-        self.conversation = Some(Arc::new(Conversation::new(&self.server, caller, agreed, task_outlet)));
+        self.client = Some(Arc::new(ClientSession::new(&self.server, caller, agreed, task_outlet)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
 
     /// The answers to a batch leave together (J-6).
     async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
-        let answering = match &self.conversation {
-            Some(conversation) => {
-                let outlet = self.outlet(conversation);
-                let caller = conversation.caller();
-                conversation.batch(&self.server, &caller, &RateKey::Local, members, &outlet)
+        let answering = match &self.client {
+            Some(client) => {
+                let outlet = self.outlet(client);
+                let caller = client.caller();
+                client.batch(&self.server, &caller, &RateKey::Local, members, &outlet)
             }
             None => {
                 Err(RpcError::invalid_request("the first request must be initialize, and not in a batch"))
@@ -396,15 +396,15 @@ impl Client {
     /// Gives the requests under way some time, then cancels them.
     async fn finish(&self) {
         if tokio::time::timeout(self.server.settings.eof_grace, self.ended()).await.is_err() {
-            if let Some(conversation) = &self.conversation {
-                conversation.inflight.cancel_all();
+            if let Some(client) = &self.client {
+                client.inflight.cancel_all();
             }
             tracing::debug!("requests under way were ended with the input");
         }
     }
 
-    fn outlet(&self, conversation: &Conversation) -> Arc<dyn Outlet> {
-        Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: conversation.audience.clone() })
+    fn outlet(&self, client: &ClientSession) -> Arc<dyn Outlet> {
+        Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: client.audience.clone() })
     }
 
     async fn send(&self, message: Bytes) {
@@ -417,20 +417,20 @@ impl Client {
 async fn relayed(
     relay: Relay,
     starts: bool,
-    conversation: Arc<Conversation>,
+    client: Arc<ClientSession>,
     request: Box<Request>,
     line: Bytes,
     outlet: Arc<dyn Outlet>,
 ) -> Option<Bytes> {
     let id = request.id.clone();
-    let kept = match conversation.inflight.add(&id) {
+    let kept = match client.inflight.add(&id) {
         Ok(kept) => kept,
         Err(failure) => return Some(request.refuse(failure).message),
     };
     let relayed = relay.pass(Passage { id: id.clone(), line, kept, starts }).await;
     if relayed == Relayed::Lost && request.method == Method::TasksResult {
         // The task is in the store, whatever became of the host that ran it.
-        return match conversation.answer(request, outlet) {
+        return match client.answer(request, outlet) {
             Ok(answering) => answering.await.map(|answer| answer.message),
             Err(answer) => Some(answer.message),
         };

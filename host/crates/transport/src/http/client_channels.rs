@@ -2,7 +2,7 @@
 //! whatever streams a session has (H-20, IR-3, IR-4).
 
 use super::session_registry::{LiveSession, Registry};
-use crate::conversation::Conversation;
+use crate::session::ClientSession;
 use crate::stream::Stream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Outlet for SessionOutlet {
         let Some(session) = registry.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
             return registry.pass_on(&self.id, task, &notice);
         };
-        if let Some(message) = session.conversation.audience.message(task, &notice) {
+        if let Some(message) = session.client.audience.message(task, &notice) {
             session.tell_of(task, message);
         }
     }
@@ -65,7 +65,7 @@ impl Outlet for SessionOutlet {
         }
         let session = self.session()?;
         let stream = session.stream_read(task)?;
-        session.conversation.audience.is_initialized().then(|| Arc::new(StreamLine(stream)) as Arc<dyn Line>)
+        session.client.audience.is_initialized().then(|| Arc::new(StreamLine(stream)) as Arc<dyn Line>)
     }
 
     fn release(&self, _retry: Duration) {}
@@ -74,30 +74,30 @@ impl Outlet for SessionOutlet {
 /// Where notices and questions of a request go: its own stream (P-2, IR-3).
 pub(crate) struct CallOutlet {
     stream: Arc<Stream>,
-    conversation: Arc<Conversation>,
+    client: Arc<ClientSession>,
 }
 
 impl CallOutlet {
-    pub fn new(stream: &Arc<Stream>, conversation: &Arc<Conversation>) -> Arc<Self> {
-        Arc::new(Self { stream: stream.clone(), conversation: conversation.clone() })
+    pub fn new(stream: &Arc<Stream>, client: &Arc<ClientSession>) -> Arc<Self> {
+        Arc::new(Self { stream: stream.clone(), client: client.clone() })
     }
 }
 
 impl Outlet for CallOutlet {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        if let Some(message) = self.conversation.audience.message(task, &notice) {
+        if let Some(message) = self.client.audience.message(task, &notice) {
             self.stream.push(message);
         }
     }
 
     fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
-        let can_be_asked = self.conversation.audience.is_initialized() && self.stream.ended().is_none();
+        let can_be_asked = self.client.audience.is_initialized() && self.stream.ended().is_none();
         can_be_asked.then(|| Arc::new(StreamLine(self.stream.clone())) as Arc<dyn Line>)
     }
 
     fn release(&self, retry: Duration) {
         // H-14: only a client that was given an event id can come back.
-        if self.conversation.revision.has_priming_event() {
+        if self.client.revision.has_priming_event() {
             self.stream.release(retry);
         }
     }

@@ -38,7 +38,7 @@ impl Endpoint {
 /// How streams are written to a client of this session.
 pub(super) fn manner(server: &Server, session: &LiveSession) -> Manner {
     Manner {
-        priming: session.conversation.revision.has_priming_event(),
+        priming: session.client.revision.has_priming_event(),
         retry: server.settings.retry,
         keep_alive: server.settings.keep_alive,
     }

@@ -9,8 +9,8 @@ use super::reply::{self, Refused, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Purpose};
 use super::{body, header_check, is_json, sse};
 use crate::answer::Answer;
-use crate::conversation::take_response;
 use crate::request::{Manner, Request, RequestMessage};
+use crate::session::take_response;
 use crate::stateless::{batched, claim_of, is_among};
 use crate::stream::Stream;
 use bytes::Bytes;
@@ -94,7 +94,7 @@ impl Endpoint {
                     Claim::None if !stateless => {
                         spoken()?;
                         let session = self.session(&headers, by).await?;
-                        session.conversation.take_notification(&method, params.as_ref());
+                        session.client.take_notification(&method, params.as_ref());
                         Ok(reply::empty(StatusCode::ACCEPTED))
                     }
                     claim => Ok(self.stateless_notification(&headers, &method, &claim)),
@@ -104,7 +104,7 @@ impl Endpoint {
                 spoken()?;
                 let session = self.session(&headers, by).await?;
                 // Accepted only once it is kept.
-                let caller = session.conversation.caller_now(&by.principal);
+                let caller = session.client.caller_now(&by.principal);
                 let kept = take_response(&self.server, &caller, id, outcome);
                 Box::pin(kept).await.map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
@@ -131,9 +131,8 @@ impl Endpoint {
             return Ok(Box::pin(self.initialize(&message.id, message.params.as_ref(), by)).await);
         }
         let session = self.session(headers, by).await?;
-        let caller = session.conversation.caller_now(&by.principal);
-        let request =
-            Request::of_session(&self.server, message, &session.conversation, caller, by.key.clone());
+        let caller = session.client.caller_now(&by.principal);
+        let request = Request::of_session(&self.server, message, &session.client, caller, by.key.clone());
         Ok(self.request(session, request).await)
     }
 
@@ -181,7 +180,7 @@ impl Endpoint {
         // Not its id, which is all that an anonymous client has to show.
         tracing::debug!(client = session.client, %revision, principal = ?by.principal.to_string(), "session opened");
         let live = self.registry.hold(session.clone(), &by.principal, false);
-        let declared = live.conversation.declared;
+        let declared = live.client.declared;
         let result = self.server.identity.initialize_result(revision, declared);
         let mut reply = reply::json(response::result(id, &result));
         let named = HeaderValue::from_str(&session.id.0).expect("a session id is hexadecimal digits");
@@ -202,9 +201,9 @@ impl Endpoint {
         };
         let stream = self.registry.stream(&session);
         // A request that only reads is useless once its client has left and does not return.
-        let abandoned = request.only_reads().then(|| (session.conversation.clone(), request.id.clone()));
-        let outlet = CallOutlet::new(&stream, &session.conversation);
-        let mut answering = match session.conversation.answer(request, outlet) {
+        let abandoned = request.only_reads().then(|| (session.client.clone(), request.id.clone()));
+        let outlet = CallOutlet::new(&stream, &session.client);
+        let mut answering = match session.client.answer(request, outlet) {
             Ok(answering) => answering,
             Err(answer) => return reply::answer(answer, &self.server.auth),
         };
@@ -228,8 +227,8 @@ impl Endpoint {
             let gone_for = self.server.settings.retry + ABANDONED;
             self.requests.spawn(async move {
                 let answer = match abandoned {
-                    Some((conversation, id)) => {
-                        let cancel = || conversation.inflight.cancel(&id);
+                    Some((client, id)) => {
+                        let cancel = || client.inflight.cancel(&id);
                         while_read(answering, &stream, gone_for, cancel).await
                     }
                     None => answering.await,
@@ -261,9 +260,9 @@ impl Endpoint {
         members: Vec<Result<Message, DecodeError>>,
     ) -> Result<Reply, Refused> {
         let outlet: Arc<dyn Outlet> = Arc::new(NoOutlet);
-        let caller = session.conversation.caller_now(&by.principal);
+        let caller = session.client.caller_now(&by.principal);
         let answering = session
-            .conversation
+            .client
             .batch(&self.server, &caller, &by.key, members, &outlet)
             .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
         if answering.is_empty() {

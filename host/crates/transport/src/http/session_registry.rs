@@ -5,9 +5,9 @@ use super::client_channels::{BySession, SessionOutlet};
 use super::sse::EventId;
 use crate::Server;
 use crate::change_notifications::Changes;
-use crate::conversation::{Agreed, Conversation, Memory, level_of};
 use crate::notifications::Audience;
 use crate::replay::ReplayBudget;
+use crate::session::{Agreed, ClientSession, Memory, level_of};
 use crate::stream::{LogBounds, Stream};
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ const STANDALONE: usize = 8;
 /// A session in use.
 pub(crate) struct LiveSession {
     pub session: Session,
-    pub conversation: Arc<Conversation>,
+    pub client: Arc<ClientSession>,
     bounds: Bounds,
     /// The budget of the ended streams of all sessions, and the principal whose share these use.
     replay: (Arc<ReplayBudget>, Arc<str>),
@@ -167,7 +167,7 @@ impl Registry {
     /// Looks whether another host has closed a session that is held here.
     async fn look(&self, live: &LiveSession) -> Looked {
         let dispatch = &self.server.dispatch;
-        match tokio::time::timeout(LOOK_EVERY, live.conversation.look_again(dispatch)).await {
+        match tokio::time::timeout(LOOK_EVERY, live.client.look_again(dispatch)).await {
             Ok(Ok(true)) => Looked::Open,
             Ok(Ok(false)) => {
                 self.close(&live.session.id);
@@ -224,7 +224,7 @@ impl Registry {
             .entry(session.id.clone())
             .or_insert_with(|| {
                 Arc::new(LiveSession {
-                    conversation: Arc::new(Conversation::new(
+                    client: Arc::new(ClientSession::new(
                         &self.server,
                         Caller::new(
                             principal.clone(),
@@ -273,7 +273,7 @@ impl Registry {
             live
         };
         if let Some(live) = live {
-            live.conversation.inflight.cancel_all();
+            live.client.inflight.cancel_all();
             live.end_streams();
         }
     }
@@ -287,7 +287,7 @@ impl Registry {
     pub async fn tell_all(&self, changes: &Changes) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
-            for message in changes.messages(&self.server.dispatch, &session.conversation).await {
+            for message in changes.messages(&self.server.dispatch, &session.client).await {
                 session.tell(message);
             }
         }
@@ -434,7 +434,7 @@ impl LiveSession {
     }
 
     fn is_busy(&self) -> bool {
-        Arc::strong_count(&self.conversation) > 1
+        Arc::strong_count(&self.client) > 1
             || self.lock().kept.iter().any(|kept| kept.stream.is_read() || kept.stream.ended().is_none())
     }
 

@@ -19,7 +19,7 @@ use toolyard_protocol::{
 };
 
 /// One client.
-pub(crate) struct Conversation {
+pub(crate) struct ClientSession {
     /// The caller of its latest request. The scopes of its token may change from one
     /// request to the next.
     caller: ArcSwap<Caller>,
@@ -59,7 +59,7 @@ pub(crate) struct Memory {
     pub subscriptions: BTreeSet<String>,
 }
 
-impl Conversation {
+impl ClientSession {
     /// A client that has just initialized, or has come back.
     pub fn new(server: &Server, caller: Caller, agreed: Agreed, task_outlet: Arc<dyn Outlet>) -> Self {
         let most = server.settings.requests_per_session;
@@ -148,7 +148,7 @@ pub(crate) fn level_of(session: &Session) -> LogLevel {
     session.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::DEFAULT)
 }
 
-impl Conversation {
+impl ClientSession {
     /// The answer to a request of the client. It has none if the client cancels it (C-1).
     ///
     /// # Errors
