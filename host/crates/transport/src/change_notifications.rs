@@ -1,5 +1,5 @@
-//! What clients are told of changes in what is on offer (TL-1, R-6, R-7, PR-5),
-//! gathered over a moment so that a burst is one message.
+//! Notifications of changed lists and resources (TL-1, R-6, R-7, PR-5), gathered over a
+//! moment so that a burst is one message.
 
 use crate::session::ClientSession;
 use bytes::Bytes;

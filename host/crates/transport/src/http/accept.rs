@@ -38,7 +38,7 @@ pub async fn serve(
     let requests = TaskTracker::new();
     let endpoint = Arc::new(Endpoint::new(server, requests.clone(), stop.clone()));
     let attendant = tokio::spawn(endpoint.clone().attend(stop.clone()));
-    let door = Door {
+    let acceptor = Acceptor {
         limit: ConnectionLimit::new(endpoint.server.settings.connections),
         overflow: Arc::new(Semaphore::new(overflow::PLACES)),
         connections: connections.clone(),
@@ -50,7 +50,7 @@ pub async fn serve(
         _ = stop.wait_for(|stop| *stop) => {}
         // Only a listener that is dropped ends: whoever comes now finds nobody, and
         // a successor finds the port free.
-        () = door.attend(listener) => {}
+        () = acceptor.accept(listener) => {}
     }
     endpoint.end_standing();
     drained.await;
@@ -67,8 +67,8 @@ pub async fn serve(
     attendant.abort();
 }
 
-/// Where connections come in.
-struct Door {
+/// Accepts connections.
+struct Acceptor {
     limit: Arc<ConnectionLimit>,
     overflow: Arc<Semaphore>,
     connections: TaskTracker,
@@ -76,16 +76,16 @@ struct Door {
     stop: watch::Receiver<bool>,
 }
 
-impl Door {
-    async fn attend(self, listener: TcpListener) {
+impl Acceptor {
+    async fn accept(self, listener: TcpListener) {
         loop {
             // A place comes first: where not even the overflow has one, clients wait in
             // the kernel's queue instead of in our memory.
             let Ok(place) = self.overflow.clone().acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, peer)) => match self.limit.free() {
-                    Some(slot) => self.slot(stream, peer.ip(), slot),
-                    None => self.stand(stream, peer.ip(), place),
+                    Some(slot) => self.serve(stream, peer.ip(), slot),
+                    None => self.wait_for_slot(stream, peer.ip(), place),
                 },
                 Err(error) => {
                     // Out of file descriptors, most likely: others will be given
@@ -100,13 +100,13 @@ impl Door {
         }
     }
 
-    fn slot(&self, stream: TcpStream, peer: IpAddr, slot: ConnectionSlot) {
+    fn serve(&self, stream: TcpStream, peer: IpAddr, slot: ConnectionSlot) {
         let (endpoint, stop) = (self.endpoint.clone(), self.stop.clone());
         self.connections.spawn(connection(stream, peer, endpoint, stop, slot));
     }
 
-    /// There is no slot.
-    fn stand(&self, stream: TcpStream, peer: IpAddr, place: tokio::sync::OwnedSemaphorePermit) {
+    /// Has a connection wait for a slot.
+    fn wait_for_slot(&self, stream: TcpStream, peer: IpAddr, place: tokio::sync::OwnedSemaphorePermit) {
         let (endpoint, mut stop, limit) = (self.endpoint.clone(), self.stop.clone(), self.limit.clone());
         self.connections.spawn(async move {
             let fault = full(&endpoint.server);

@@ -1,5 +1,5 @@
-//! The ways from the dispatcher to a client over HTTP: the stream of a request, or
-//! whatever streams a session has (H-20, IR-3, IR-4).
+//! The channels from the dispatcher to a client over HTTP: the stream of a request, or the
+//! streams of a session (H-20, IR-3, IR-4).
 
 use super::session_registry::{LiveSession, Registry};
 use crate::session::ClientSession;

@@ -1,7 +1,8 @@
-//! Who has a connection, and who could make room: over the bound on connections, one
-//! that does nothing gives way to one that has something to ask.
+//! The limit on open connections. At the limit, the connection that has been idle for the
+//! longest time is closed for a new one that sends a request.
 //!
-//! Only connections are counted here; what a request may take is bounded elsewhere.
+//! Only connections are counted here; the memory and the time of a request are bounded
+//! elsewhere.
 
 use super::reply::ReplyBody;
 use bytes::Bytes;
@@ -15,13 +16,13 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Who has done nothing for so long has to give way. Less would hang up on those who
-/// are about to send their request.
+/// A connection that has been idle for so long may be closed. A shorter time would close
+/// those whose client is about to send a request.
 const IDLE: Duration = Duration::from_secs(1);
-/// What stands for "a request is under way".
+/// The time of a connection with a request under way.
 const BUSY: u64 = u64::MAX;
 
-/// All limit.
+/// The slots of all connections.
 pub(super) struct ConnectionLimit {
     began: Instant,
     permits: Arc<Semaphore>,

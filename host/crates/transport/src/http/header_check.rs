@@ -1,8 +1,8 @@
-//! The headers that repeat what the body says, for whoever routes requests without
-//! reading them, and whether they say the same (26H-3 to 26H-7, 26XH-2).
+//! The check of headers that mirror the body, by which a proxy routes requests without
+//! reading them (26H-3 to 26H-7, 26XH-2).
 //!
-//! A header that is there twice is malformed: who routes might look at the one, and
-//! we at the other.
+//! A header that occurs twice is malformed: the proxy might read the one and the host the
+//! other.
 
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;

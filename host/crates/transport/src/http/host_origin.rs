@@ -1,8 +1,8 @@
-//! Who may knock: `Host` and `Origin` (H-2, H-3).
+//! The check of `Host` and `Origin` against DNS rebinding (H-2, H-3).
 //!
-//! A page in a browser can be made to resolve its own name to 127.0.0.1 and so
-//! reach a local server; its `Host` and `Origin` give it away. Further names and
-//! pages are let in by the operator only.
+//! A page in a browser can make its own name resolve to 127.0.0.1 and so reach a local
+//! server; its `Host` and `Origin` show that it did. Only the operator allows further
+//! names and origins.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};

@@ -1,6 +1,5 @@
-//! Who comes when every slot is taken: waits a moment, and is told honestly if there
-//! is still none. Nobody here gets further than that, so what stands here costs a
-//! socket and little more.
+//! Connections over the limit: each waits for a slot for a second and is then refused with
+//! `503`. No request of theirs is read, so each costs a socket and little more.
 
 use super::connection_limit::{ConnectionLimit, ConnectionSlot};
 use std::sync::Arc;
@@ -10,9 +9,9 @@ use tokio::net::TcpStream;
 use toolyard_dispatch::Fault;
 use toolyard_protocol::response;
 
-/// Who stands here at once; the next ones wait in the kernel's queue.
+/// Connections that wait here at once; the next ones wait in the kernel's queue.
 pub(super) const PLACES: usize = 256;
-/// How long one waits for a slot.
+/// The time that a connection waits for a slot.
 const WAIT: Duration = Duration::from_secs(1);
 /// How long the head of a request that is refused is read, and then what follows it:
 /// a socket that is closed with unread bytes in it takes its last answer with it.

@@ -1,5 +1,5 @@
-//! The sessions that are in use, held in memory in front of the store: their
-//! streams, and where a message for a client goes (H-20).
+//! The sessions that are in use, held in memory in front of the store: their streams, and
+//! the stream that a message for a client takes (H-20).
 
 use super::client_channels::{BySession, SessionOutlet};
 use super::sse::EventId;

@@ -1,6 +1,6 @@
-//! A connection whose client takes what it is sent, or is cut off: one that does not
-//! read would hold its slot, and what it was sent, for as long as it liked. The kernel
-//! alone does not tell: a client that goes on sending looks alive to it.
+//! The write timeout of a connection. A client that does not read would hold its slot and
+//! its unread answer for ever, and TCP keep-alive does not find it, because a client that
+//! goes on sending looks alive to the kernel.
 //!
 //! A connection that has to make room ends here as well, at the only place that knows
 //! whether the kernel holds bytes of the client that were not read: a request that has
@@ -21,7 +21,7 @@ use tokio::time::Sleep;
 pub(super) struct TimedStream<S> {
     stream: S,
     time: Duration,
-    /// When patience ends; there while something waits to be written.
+    /// The end of the timeout; present while something waits to be written.
     until: Option<Pin<Box<Sleep>>>,
     occupancy: Arc<Occupancy>,
 }
