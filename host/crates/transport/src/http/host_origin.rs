@@ -33,8 +33,8 @@ struct Name {
 }
 
 impl AllowedNames {
-    /// A names that is also open to these hosts, each with a port or for any port,
-    /// and to pages of these origins.
+    /// Allows the loopback names, these hosts, each with a port or for any port,
+    /// and the pages of these origins.
     ///
     /// # Errors
     /// What a host or an origin should look like.
