@@ -212,7 +212,7 @@ impl Assembled {
                 Arc::new(SystemClock),
                 config.title.as_deref().unwrap_or(&config.name),
             ),
-            door: config.door.clone(),
+            allowed_names: config.allowed_names.clone(),
             metrics: toolyard_transport::Metrics::default(),
             presented: toolyard_transport::Presented::default(),
         });

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use toolyard_dispatch::rules::{Authority, RuleSpec};
 use toolyard_dispatch::{WeightSpec, Weights};
 use toolyard_store::postgres::SCHEMA;
-use toolyard_transport::http::guard::Door;
+use toolyard_transport::http::host_origin::AllowedNames;
 
 /// The flags that most commands share. Each has an environment variable and a
 /// key in the configuration file; the flag wins over the variable, the variable
@@ -143,7 +143,7 @@ pub struct Config {
     /// Who may call over HTTP, and how it is found out.
     pub auth: toolyard_transport::auth::Settings,
     /// The names that are served over HTTP, and the pages that may call.
-    pub door: Door,
+    pub allowed_names: AllowedNames,
     /// Who may use what.
     pub rules: Vec<RuleSpec>,
     /// Whose runs get how much of the processors.
@@ -367,7 +367,7 @@ impl Written {
             title,
             instructions,
             auth: auth.meaning(base, &self.limits)?,
-            door: http.meaning()?,
+            allowed_names: http.meaning()?,
             admin,
             trace,
             limits: self.limits,

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use serde::Deserialize;
-use toolyard_transport::http::guard::Door;
+use toolyard_transport::http::host_origin::AllowedNames;
 
 /// What was written.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -21,7 +21,7 @@ impl Http {
     ///
     /// # Errors
     /// What does not fit.
-    pub fn meaning(&self) -> anyhow::Result<Door> {
-        Door::new(&self.hosts, &self.origins).context("in [http]")
+    pub fn meaning(&self) -> anyhow::Result<AllowedNames> {
+        AllowedNames::new(&self.hosts, &self.origins).context("in [http]")
     }
 }

@@ -44,11 +44,11 @@ fn accepted(message: &Message) {
 
 fn encode(message: &Message) -> Bytes {
     match message {
-        Message::Notification { method, params } => response::notification(method, params.as_ref()),
+        Message::Notification { method, params } => response::notification(method.as_str(), params.as_ref()),
         Message::Response { id, outcome } => response::outcome(id, outcome),
         Message::Request { id, method, params } => {
             let mut out = format!("{{\"jsonrpc\":\"2.0\",\"id\":{}", RawJson::of(id).as_str());
-            out += &format!(",\"method\":{}", RawJson::of(method).as_str());
+            out += &format!(",\"method\":{}", RawJson::of(method.as_str()).as_str());
             if let Some(params) = params {
                 out += &format!(",\"params\":{}", params.as_str());
             }

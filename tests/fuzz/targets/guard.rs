@@ -9,11 +9,11 @@ use http::{HeaderMap, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 use toolyard_fuzz as _;
-use toolyard_transport::http::guard::Door;
+use toolyard_transport::http::host_origin::AllowedNames;
 
-static OPEN: LazyLock<Door> = LazyLock::new(|| {
+static OPEN: LazyLock<AllowedNames> = LazyLock::new(|| {
     let (hosts, origins) = (["named.example".to_owned()], ["https://page.example".to_owned()]);
-    Door::new(&hosts, &origins).expect("names")
+    AllowedNames::new(&hosts, &origins).expect("names")
 });
 
 // Each line is a header, told by its first letter; `a` is the request's own target.
@@ -46,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(page || is_spelled_otherwise(origin), "{:?}", String::from_utf8_lossy(origin));
         }
     }
-    if Door::default().check(target.as_ref(), &headers).is_err() {
+    if AllowedNames::default().check(target.as_ref(), &headers).is_err() {
         return;
     }
     assert!(OPEN.check(target.as_ref(), &headers).is_ok(), "names only let in more");

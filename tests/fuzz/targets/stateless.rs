@@ -21,7 +21,7 @@ use toolyard_protocol::stateless::param_headers::param_headers;
 use toolyard_protocol::stateless::result::{Cache, complete, complete_cached, inner_complete};
 use toolyard_protocol::stateless::{META_SERVER_INFO, META_VERSION, headers};
 use toolyard_protocol::tools::CallParams;
-use toolyard_protocol::{Id, RawJson, RpcError};
+use toolyard_protocol::{Id, Method, RawJson, RpcError};
 
 const SERVER: &str = r#"{"name":"s","version":"1"}"#;
 
@@ -73,7 +73,7 @@ fn params(params: &RawJson) {
             None => {}
         }
     }
-    let at_once = Claimed::by("tools/call", Some(params));
+    let at_once = Claimed::by(&Method::ToolsCall, Some(params));
     assert_eq!(at_once.claim, claimed, "however it is read");
     let (opened, call) = match at_once.open(Some(params)) {
         Ok((envelope, call)) => (Ok(envelope), call),
@@ -93,10 +93,10 @@ fn params(params: &RawJson) {
         }
         Err(error) => assert_eq!(error.code, -32602),
     }
-    for method in ["tools/call", "resources/read", "tasks/get", "tools/list"] {
-        let _ = headers::name_of(method, Some(params));
+    for method in [Method::ToolsCall, Method::ResourcesRead, Method::TasksGet, Method::ToolsList] {
+        let _ = headers::name_of(&method, Some(params));
     }
-    let retry = Retry::decode("tools/call", Some(params));
+    let retry = Retry::decode(&Method::ToolsCall, Some(params));
     match (call_params(Some(params)), CallParams::decode(Some(params)), &retry) {
         (Ok(both), Ok(call), Ok(retry)) => assert_eq!(both, (call, retry.clone())),
         (Err(_), Err(_), _) | (Err(_), _, Err(_)) => {}

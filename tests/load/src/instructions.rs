@@ -18,7 +18,7 @@ use toolyard_protocol::message::decode;
 use toolyard_protocol::response::result;
 use toolyard_protocol::stateless::envelope::Claimed;
 use toolyard_protocol::tools::CallParams;
-use toolyard_protocol::{Id, Incoming, Message, RawJson};
+use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
 use toolyard_readers::Reader;
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_store::{SqliteOptions, SqliteStore};
@@ -77,7 +77,8 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
             Work::Decode => (0..times).try_for_each(|_| decoded(CALL).map(|call| drop(black_box(call)))),
             Work::DecodeStateless => (0..times).try_for_each(|_| {
                 let params = params_of(STATELESS)?;
-                let (_, call) = black_box(Claimed::by("tools/call", Some(&params)).open(Some(&params))?);
+                let (_, call) =
+                    black_box(Claimed::by(&Method::ToolsCall, Some(&params)).open(Some(&params))?);
                 call.context("the params of a call").map(drop)
             }),
             Work::Encode => {

@@ -10,7 +10,7 @@ use toolyard_protocol::response::{result, with_related_task};
 use toolyard_protocol::stateless::envelope::{Claim, Claimed, claim};
 use toolyard_protocol::stateless::result::complete;
 use toolyard_protocol::tools::{CallParams, Execution, TaskSupport, ToolDescription};
-use toolyard_protocol::{Id, Incoming, Message, RawJson, Revision};
+use toolyard_protocol::{Id, Incoming, Message, Method, RawJson, Revision};
 
 const TOOLS: usize = 100;
 
@@ -74,7 +74,7 @@ fn stateless(criterion: &mut Criterion) {
     );
     criterion.bench_function("protocol/claim, envelope and params of a stateless call", |bencher| {
         bencher.iter(|| {
-            let claimed = Claimed::by("tools/call", black_box(Some(&call)));
+            let claimed = Claimed::by(&Method::ToolsCall, black_box(Some(&call)));
             claimed.open(Some(&call)).expect("an envelope")
         });
     });

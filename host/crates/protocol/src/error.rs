@@ -1,6 +1,6 @@
 //! JSON-RPC errors and the codes that MCP gives them (J-4, J-5).
 
-use crate::RawJson;
+use crate::{Method, RawJson};
 use serde::{Deserialize, Serialize};
 
 /// Invalid JSON (JSON-RPC 2.0).
@@ -56,10 +56,10 @@ impl RpcError {
         Self::new(INVALID_REQUEST, message)
     }
 
-    /// `-32601` for a method of this name.
+    /// `-32601` for this method.
     #[must_use]
-    pub fn method_not_found(method: &str) -> Self {
-        Self::new(METHOD_NOT_FOUND, format!("Method not found: {}", clip(method, 100)))
+    pub fn method_not_found(method: &Method) -> Self {
+        Self::new(METHOD_NOT_FOUND, format!("Method not found: {}", clip(method.as_str(), 100)))
     }
 
     /// `-32603`.

@@ -83,6 +83,18 @@ pub struct Offers {
     pub completions: bool,
 }
 
+impl Offers {
+    /// What is in either.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            resources: self.resources || other.resources,
+            prompts: self.prompts || other.prompts,
+            completions: self.completions || other.completions,
+        }
+    }
+}
+
 impl ServerIdentity {
     /// The result of `initialize` for a client of this revision.
     #[must_use]

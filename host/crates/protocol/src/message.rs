@@ -1,7 +1,7 @@
 //! Decoding of what arrives: one JSON-RPC message, or a batch of them.
 
 use crate::error::{INVALID_REQUEST, PARSE_ERROR};
-use crate::{RawJson, RpcError};
+use crate::{Method, RawJson, RpcError};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -35,14 +35,14 @@ pub enum Message {
         /// Its id.
         id: Id,
         /// Its method.
-        method: String,
+        method: Method,
         /// Its params, an object.
         params: Option<RawJson>,
     },
     /// Wants none.
     Notification {
         /// Its method.
-        method: String,
+        method: Method,
         /// Its params, an object.
         params: Option<RawJson>,
     },
@@ -140,7 +140,7 @@ fn decode_one(owner: &Bytes, text: &[u8]) -> Result<Message, DecodeError> {
     if envelope.result.is_some() || envelope.error.is_some() {
         return Err(DecodeError::invalid(id, "a message with `method` has neither `result` nor `error`"));
     }
-    let Ok(method) = serde_json::from_str::<String>(method.get()) else {
+    let Ok(method) = serde_json::from_str::<Method>(method.get()) else {
         return Err(DecodeError::invalid(id, "`method` must be a string"));
     };
     let params = envelope.params.map(|raw| RawJson::within(owner, raw));

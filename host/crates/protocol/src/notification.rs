@@ -2,7 +2,7 @@
 
 use crate::response::{RELATED_TASK, notification};
 use crate::tasks::TaskView;
-use crate::{Id, LogLevel, RawJson};
+use crate::{Id, LogLevel, Method, RawJson};
 use bytes::Bytes;
 use serde::Deserialize;
 
@@ -27,7 +27,7 @@ pub fn resources_list_changed() -> Bytes {
 /// `notifications/resources/updated`.
 #[must_use]
 pub fn resource_updated(uri: &str) -> Bytes {
-    notification("notifications/resources/updated", Some(&RawJson::of(&serde_json::json!({"uri": uri}))))
+    notification(Method::ResourcesUpdated.as_str(), Some(&RawJson::of(&serde_json::json!({"uri": uri}))))
 }
 
 /// `notifications/message` (G-1).
@@ -37,42 +37,34 @@ pub fn log_message(level: LogLevel, logger: Option<&str>, data: &RawJson, task_i
     if let Some(logger) = logger {
         params["logger"] = logger.into();
     }
-    of_task("notifications/message", task_id, params)
+    of_task(&Method::LogMessage, task_id, params)
 }
 
 /// `notifications/tasks/status`, whose params are the task itself and name it
 /// nowhere else (T-37).
 #[must_use]
 pub fn task_status(task: &TaskView) -> Bytes {
-    notification("notifications/tasks/status", Some(&task.render()))
+    notification(Method::TasksStatus.as_str(), Some(&task.render()))
 }
 
 /// `notifications/elicitation/complete` (E-6).
 #[must_use]
 pub fn elicitation_complete(elicitation_id: &str, task_id: Option<&str>) -> Bytes {
-    of_task(
-        "notifications/elicitation/complete",
-        task_id,
-        serde_json::json!({"elicitationId": elicitation_id}),
-    )
+    of_task(&Method::ElicitationComplete, task_id, serde_json::json!({"elicitationId": elicitation_id}))
 }
 
 /// `notifications/cancelled` for a request of ours (C-6).
 #[must_use]
 pub fn cancelled(request_id: &str, reason: &str, task_id: Option<&str>) -> Bytes {
-    of_task(
-        "notifications/cancelled",
-        task_id,
-        serde_json::json!({"requestId": request_id, "reason": reason}),
-    )
+    of_task(&Method::Cancelled, task_id, serde_json::json!({"requestId": request_id, "reason": reason}))
 }
 
 /// A notification that names the task it belongs to (T-38).
-pub(crate) fn of_task(method: &str, task_id: Option<&str>, mut params: serde_json::Value) -> Bytes {
+pub(crate) fn of_task(method: &Method, task_id: Option<&str>, mut params: serde_json::Value) -> Bytes {
     if let Some(id) = task_id {
         params["_meta"] = serde_json::json!({RELATED_TASK: {"taskId": id}});
     }
-    notification(method, Some(&RawJson::of(&params)))
+    notification(method.as_str(), Some(&RawJson::of(&params)))
 }
 
 /// The request that a `notifications/cancelled` names; `None` where it is

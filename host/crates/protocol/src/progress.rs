@@ -3,7 +3,7 @@
 use crate::initialize::{MAX_CLIENT_BYTES, too_long};
 use crate::notification::of_task;
 use crate::trace::{self, TraceContext};
-use crate::{RawJson, RpcError};
+use crate::{Method, RawJson, RpcError};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ pub fn progress(token: &RawJson, task_id: Option<&str>, progress: &Progress) -> 
     if let Some(message) = &progress.message {
         params["message"] = message.as_str().into();
     }
-    of_task("notifications/progress", task_id, params)
+    of_task(&Method::Progress, task_id, params)
 }
 
 /// The token that a request wants progress under: a string or an integer (P-1).

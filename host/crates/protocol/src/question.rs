@@ -8,7 +8,7 @@ mod sampling;
 use crate::capabilities::ClientCapabilities;
 use crate::resources::is_uri;
 use crate::response::RELATED_TASK;
-use crate::{RawJson, RpcError};
+use crate::{Method, RawJson, RpcError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -41,11 +41,11 @@ pub struct Checked {
 impl Kind {
     /// The method on the wire.
     #[must_use]
-    pub const fn method(self) -> &'static str {
+    pub fn method(self) -> &'static str {
         match self {
-            Self::Form | Self::Url => "elicitation/create",
-            Self::Sampling => "sampling/createMessage",
-            Self::Roots => "roots/list",
+            Self::Form | Self::Url => Method::ElicitationCreate.as_str(),
+            Self::Sampling => Method::SamplingCreateMessage.as_str(),
+            Self::Roots => Method::RootsList.as_str(),
         }
     }
 
@@ -72,25 +72,27 @@ pub fn check(method: &str, params: &RawJson, elicitation_id: &str) -> Result<Che
         return Err("the params must be an object".to_owned());
     };
     check_reserved(members)?;
-    match method {
-        "elicitation/create" => match members.get("mode").map(|mode| mode.as_str().unwrap_or_default()) {
-            None | Some("form") => {
-                form::check(members)?;
-                Ok(Checked { kind: Kind::Form, params: params.clone() })
+    match Method::from(method) {
+        Method::ElicitationCreate => {
+            match members.get("mode").map(|mode| mode.as_str().unwrap_or_default()) {
+                None | Some("form") => {
+                    form::check(members)?;
+                    Ok(Checked { kind: Kind::Form, params: params.clone() })
+                }
+                Some("url") => {
+                    check_url(members)?;
+                    let mut members = members.clone();
+                    members.insert("elicitationId".to_owned(), elicitation_id.into());
+                    Ok(Checked { kind: Kind::Url, params: RawJson::of(&members) })
+                }
+                Some(_) => Err("`mode` must be \"form\" or \"url\"".to_owned()),
             }
-            Some("url") => {
-                check_url(members)?;
-                let mut members = members.clone();
-                members.insert("elicitationId".to_owned(), elicitation_id.into());
-                Ok(Checked { kind: Kind::Url, params: RawJson::of(&members) })
-            }
-            Some(_) => Err("`mode` must be \"form\" or \"url\"".to_owned()),
-        },
-        "sampling/createMessage" => {
+        }
+        Method::SamplingCreateMessage => {
             sampling::check(members)?;
             Ok(Checked { kind: Kind::Sampling, params: params.clone() })
         }
-        "roots/list" => Ok(Checked { kind: Kind::Roots, params: params.clone() }),
+        Method::RootsList => Ok(Checked { kind: Kind::Roots, params: params.clone() }),
         _ => Err("the method must be elicitation/create, sampling/createMessage or roots/list".to_owned()),
     }
 }

@@ -1,6 +1,6 @@
 //! `resources/*` (R-1 to R-8).
 
-use crate::{RawJson, RpcError};
+use crate::{Method, RawJson, RpcError};
 use serde::Deserialize;
 
 /// There is no such resource (R-5).
@@ -12,7 +12,7 @@ pub const URI_BYTES: usize = 8 << 10;
 ///
 /// # Errors
 /// `-32602` if it is missing, or not an absolute URI (RFC 3986).
-pub fn uri(method: &str, params: Option<&RawJson>) -> Result<String, RpcError> {
+pub fn uri(method: &Method, params: Option<&RawJson>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Wire {
         uri: String,
@@ -99,7 +99,7 @@ mod tests {
         }
         assert!(!is_uri(&format!("x:{}", "a".repeat(URI_BYTES))));
         for params in ["{}", r#"{"uri":5}"#, r#"{"uri":"no scheme"}"#] {
-            let error = uri("resources/read", Some(&RawJson::trusted(params))).expect_err(params);
+            let error = uri(&Method::ResourcesRead, Some(&RawJson::trusted(params))).expect_err(params);
             assert_eq!(error.code, -32602);
         }
     }

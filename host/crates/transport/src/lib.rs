@@ -8,15 +8,18 @@ pub mod auth;
 pub mod http;
 pub mod stdio;
 
-mod conversation;
+mod answer;
+mod change_notifications;
+mod inflight;
 mod methods;
 mod metrics;
-mod notices;
+mod notifications;
 mod replay;
+mod request;
+mod session;
 mod settings;
 mod stateless;
 mod stream;
-mod tidings;
 
 pub use metrics::Metrics;
 pub use settings::Settings;
@@ -37,7 +40,7 @@ pub struct Server {
     /// Who may call over HTTP. Whoever talks over stdio has started us.
     pub auth: auth::Auth,
     /// The names that are served over HTTP, and the pages that may call.
-    pub door: http::guard::Door,
+    pub allowed_names: http::host_origin::AllowedNames,
     /// What is counted.
     pub metrics: Metrics,
     /// Ourselves, as results show us.

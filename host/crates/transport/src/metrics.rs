@@ -1,45 +1,22 @@
 //! What is counted at the door.
 //!
-//! No label has a value from a client: a method is one of the list here, or `other`;
-//! a reason and a limit are the constants of this file and of [`Fault`].
+//! No label has a value from a client: a method is a request that clients make, or
+//! `other`; a reason and a limit are the constants of this file and of [`Fault`].
 
-use http::{Method, StatusCode};
+use http::{Method as Verb, StatusCode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use std::array;
 use toolyard_dispatch::Fault;
-use toolyard_protocol::RpcError;
+use toolyard_protocol::{Method, RpcError};
 
 const METHOD: &str = "method";
 const STATUS: &str = "status";
 const REASON: &str = "reason";
 const LIMIT: &str = "limit";
 
-/// The requests that are told apart, in the order of the alphabet.
-const METHODS: [&str; 21] = [
-    "completion/complete",
-    "initialize",
-    "logging/setLevel",
-    "other",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/templates/list",
-    "resources/unsubscribe",
-    "server/discover",
-    "subscriptions/listen",
-    "tasks/cancel",
-    "tasks/get",
-    "tasks/list",
-    "tasks/result",
-    "tasks/update",
-    "tools/call",
-    "tools/list",
-];
 const OTHER: &str = "other";
 
 const VERBS: [&str; 4] = ["GET", "POST", "DELETE", OTHER];
@@ -68,8 +45,8 @@ type Labels<const N: usize> = [(&'static str, &'static str); N];
 /// The numbers of one server.
 pub struct Metrics {
     requests: Family<Labels<1>, Counter>,
-    /// The handles of `requests`, in the order of `METHODS`.
-    by_method: [Counter; METHODS.len()],
+    /// The handles of `requests` by [`Method::index`].
+    by_method: [Counter; Method::ALL.len() + 1],
     answers: Family<Labels<2>, Counter>,
     /// The handles of `answers`, in the order of `VERBS` and `CLASSES`.
     by_answer: [[Counter; CLASSES.len()]; VERBS.len()],
@@ -87,7 +64,10 @@ impl Default for Metrics {
         let answer = |verb, class| answers.get_or_create_owned(&[(METHOD, verb), (STATUS, class)]);
         Self {
             by_answer: VERBS.map(|verb| CLASSES.map(|class| answer(verb, class))),
-            by_method: METHODS.map(|method| requests.get_or_create_owned(&[(METHOD, method)])),
+            by_method: array::from_fn(|index| {
+                let known = Method::ALL.get(index).filter(|method| method.is_client_request());
+                requests.get_or_create_owned(&[(METHOD, known.map_or(OTHER, Method::as_str))])
+            }),
             requests,
             answers,
             refusals: Family::default(),
@@ -143,15 +123,12 @@ impl Metrics {
     }
 
     /// A request came.
-    pub(crate) fn asked(&self, method: &str) {
-        let place = METHODS.binary_search(&method).or_else(|_| METHODS.binary_search(&OTHER));
-        if let Ok(place) = place {
-            self.by_method[place].inc();
-        }
+    pub(crate) fn asked(&self, method: &Method) {
+        self.by_method[method.index()].inc();
     }
 
     /// A request of HTTP was answered.
-    pub(crate) fn answered(&self, method: &Method, status: StatusCode, counted: bool) {
+    pub(crate) fn answered(&self, method: &Verb, status: StatusCode, counted: bool) {
         let verb = VERBS.into_iter().position(|verb| verb == method.as_str()).unwrap_or(VERBS.len() - 1);
         let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
         self.by_answer[verb][class].inc();
@@ -235,8 +212,8 @@ mod tests {
         let metrics = Metrics::default();
         let before = text(&metrics).lines().count();
         for number in 0..1_000 {
-            metrics.asked(&format!("tools/call{number}"));
-            let verb = Method::from_bytes(format!("M{number}").as_bytes()).expect("a token");
+            metrics.asked(&Method::from(&*format!("tools/call{number}")));
+            let verb = Verb::from_bytes(format!("M{number}").as_bytes()).expect("a token");
             metrics.answered(&verb, StatusCode::from_u16(100 + number % 900).expect("a status"), false);
             metrics.faulted(&Fault::UnknownTool(number.to_string()));
         }
@@ -246,12 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn the_methods_are_in_order() {
-        assert!(METHODS.is_sorted());
+    fn requests_of_clients_are_told_apart() {
         let metrics = Metrics::default();
-        for method in METHODS {
+        for method in Method::ALL {
             metrics.asked(method);
         }
-        assert!(metrics.by_method.iter().all(|counter| counter.get() == 1));
+        let text = text(&metrics);
+        assert!(text.contains("toolyard_requests_total{method=\"tools/call\"} 1"), "{text}");
+        let others = Method::ALL.iter().filter(|method| !method.is_client_request()).count();
+        assert!(text.contains(&format!("toolyard_requests_total{{method=\"other\"}} {others}")), "{text}");
     }
 }

@@ -1,36 +1,20 @@
-//! Requests that each stand alone (2026-07-28): told from those of sessions, taken
-//! in with what they say of themselves, and answered. HTTP and stdio share this.
+//! Stateless requests (2026-07-28): the rule that tells them from those of sessions,
+//! their subscriptions and their notifications. HTTP and stdio share this.
 //!
-//! What may not live here: anything remembered from one request for the next. What
-//! a transport must know of a request under way (how to stop it, where it is
-//! answered) the transport keeps; what outlives a request is a task, in the store.
+//! Nothing here is remembered from one request for the next. A transport keeps the state
+//! of a request under way, and the store keeps tasks, which outlive a request.
 
-mod answer;
 mod listen;
-mod methods;
 mod outlet;
-mod tasks;
 
-pub(crate) use answer::{Answer, Status, Wrong};
 pub(crate) use listen::Subscription;
-pub(crate) use methods::answer;
 pub(crate) use outlet::OwnOutlet;
 
 use crate::Server;
-use std::borrow::Cow;
-use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
-use toolyard_dispatch::{Caller, Principal, RateKey};
+use std::sync::OnceLock;
 use toolyard_protocol::stateless::VERSION;
-use toolyard_protocol::stateless::envelope::{self, Claim, Claimed, Envelope};
-use toolyard_protocol::stateless::error::{tasks_required, unsupported_version};
-use toolyard_protocol::stateless::headers::name_of;
-use toolyard_protocol::stateless::input::{Retry, call_params};
-use toolyard_protocol::tools::CallParams;
-use toolyard_protocol::{DecodeError, Id, Message, RawJson, RpcError, TraceContext};
-
-/// The method whose answer is a stream of its own.
-pub(crate) const LISTEN: &str = "subscriptions/listen";
+use toolyard_protocol::stateless::envelope::{self, Claim, Claimed};
+use toolyard_protocol::{DecodeError, Message, Method, RawJson, RpcError};
 
 /// Ourselves, as every result shows us: rendered once.
 #[derive(Debug, Default)]
@@ -43,12 +27,12 @@ impl Server {
     }
 }
 
-/// What a request claims to be (26B). `initialize` opens a session unless it has a
+/// The version that a request claims (26B). `initialize` opens a session unless it has a
 /// whole envelope of this revision; any other request that names a version means
 /// this revision, even if it means it wrongly.
-pub(crate) fn claim_of(method: &str, params: Option<&RawJson>) -> Claimed {
+pub(crate) fn claim_of(method: &Method, params: Option<&RawJson>) -> Claimed {
     let claimed = Claimed::by(method, params);
-    if method != "initialize" {
+    if *method != Method::Initialize {
         return claimed;
     }
     match &claimed.claim {
@@ -71,109 +55,6 @@ pub(crate) fn batched() -> RpcError {
     RpcError::invalid_request("batches are not part of this protocol revision: send one message")
 }
 
-/// Who makes a request, as the transport found out.
-pub(crate) struct Sender {
-    pub principal: Arc<Principal>,
-    /// The address that it comes from, over HTTP.
-    pub peer: Option<IpAddr>,
-    /// Whose operations it is counted with.
-    pub key: RateKey,
-}
-
-/// A request as it came.
-pub(crate) struct Received {
-    pub id: Id,
-    pub method: String,
-    pub params: Option<RawJson>,
-    /// The trace that the transport was told of; what the params say comes first.
-    pub trace: Option<TraceContext>,
-}
-
-/// A request with all that it says of itself.
-pub(crate) struct Request {
-    pub server: Arc<Server>,
-    pub caller: Arc<Caller>,
-    pub key: RateKey,
-    pub id: Id,
-    pub method: String,
-    pub params: Option<RawJson>,
-    pub envelope: Envelope,
-    pub trace: Option<TraceContext>,
-    /// The params of `tools/call`, if it is that: they are looked at before it is done.
-    pub call: Option<Result<(CallParams, Retry), RpcError>>,
-}
-
-impl Request {
-    /// The request of this sender, whose envelope is read, and then the version in it
-    /// (26R-2, 26R-3). In a box: it is handed from future to future.
-    ///
-    /// # Errors
-    /// `-32602`, `-32022`.
-    pub fn open(
-        server: &Arc<Server>,
-        received: Received,
-        claimed: Claimed,
-        sender: &Sender,
-    ) -> Result<Box<Self>, Wrong> {
-        let Received { id, method, params, trace } = received;
-        let spoken = match &claimed.claim {
-            Claim::Version(version) if version == VERSION => Ok(()),
-            Claim::Version(version) => Err(unsupported_version(version)),
-            Claim::None | Claim::Malformed => Err(RpcError::invalid_params("`_meta` names no version")),
-        };
-        let opened = claimed.open(params.as_ref()).and_then(|opened| spoken.map(|()| opened));
-        let (envelope, call) = opened.map_err(|error| Wrong::bad_request(server, error))?;
-        // For the log alone: a name never decides anything (26R-5).
-        tracing::trace!(method, client = ?envelope.client(), "a request that stands alone");
-        let call = match call {
-            Some(call) => Some(Ok(call)),
-            None => (method == "tools/call").then(|| call_params(params.as_ref())),
-        };
-        let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
-        Ok(Box::new(Self {
-            server: server.clone(),
-            caller: Arc::new(caller),
-            key: sender.key.clone(),
-            id,
-            method,
-            params,
-            envelope,
-            trace,
-            call,
-        }))
-    }
-
-    /// What `Mcp-Name` has to say for it; `None` where the body does not say it either
-    /// (26H-7).
-    pub fn name(&self) -> Option<Cow<'_, str>> {
-        match &self.call {
-            Some(Ok((call, _))) => Some(Cow::Borrowed(&call.name)),
-            _ => name_of(&self.method, self.params.as_ref()).map(Cow::Owned),
-        }
-    }
-
-    /// Whether the method exists, and this request may use it (26J-8, 26T-6).
-    ///
-    /// # Errors
-    /// `-32601`, `-32021`.
-    pub fn admit(&self) -> Result<(), Wrong> {
-        if !methods::exists(&self.server, &self.method) {
-            return Err(Wrong::no_such_method(&self.server, &self.method));
-        }
-        let of_tasks = self.method.starts_with("tasks/");
-        if of_tasks && !self.envelope.tasks && !self.may_see_to_tasks_of_sessions() {
-            return Err(Wrong::bad_request(&self.server, tasks_required()));
-        }
-        Ok(())
-    }
-
-    /// A client that has tasks as sessions have them may go on to look after those
-    /// that it created in one (26T-6).
-    fn may_see_to_tasks_of_sessions(&self) -> bool {
-        self.envelope.session_tasks && matches!(self.method.as_str(), "tasks/get" | "tasks/cancel")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,7 +62,7 @@ mod tests {
     const WHOLE: &str = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
 
     fn claim(method: &str, params: &str) -> Claim {
-        claim_of(method, Some(&RawJson::parse(params.to_owned()).expect("test JSON"))).claim
+        claim_of(&Method::from(method), Some(&RawJson::parse(params.to_owned()).expect("test JSON"))).claim
     }
 
     #[test]
@@ -199,6 +80,6 @@ mod tests {
         assert_eq!(claim("initialize", &number), Claim::None);
         assert_eq!(claim("tools/list", &number), Claim::Malformed);
         assert_eq!(claim("tools/list", "{}"), Claim::None);
-        assert_eq!(claim_of("ping", None).claim, Claim::None);
+        assert_eq!(claim_of(&Method::Ping, None).claim, Claim::None);
     }
 }

@@ -2,22 +2,21 @@
 //! protocol; logs go elsewhere.
 
 mod lines;
-mod outstanding;
 mod relay;
 mod stateless;
 
 use crate::Server;
-use crate::conversation::{Agreed, Conversation, Memory};
-use crate::methods::{self, Answer, Request};
-use crate::notices::Audience;
-use crate::stateless::{Received, claim_of, is_among};
-use crate::tidings::{News, Tidings};
+use crate::change_notifications::{ChangeReceiver, Changes};
+use crate::notifications::Audience;
+use crate::request::{Request, RequestMessage};
+use crate::session::{Agreed, ClientSession, Memory, take_response};
+use crate::stateless::{claim_of, is_among};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all, ready};
 pub use lines::{Line, LineReader};
 use lines::{Outbox, Outgoing};
-use relay::{Announced, Passage, Relay, Relayed, Responded};
+use relay::{AnnouncementReceiver, Passage, Relay, Relayed, Responded};
 pub use relay::{Background, Connection};
 use stateless::Stateless;
 use std::io::{BufRead, Write};
@@ -32,7 +31,7 @@ use toolyard_protocol::notification::cancelled_request;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::envelope::Claim;
 use toolyard_protocol::{
-    DecodeError, Id, Incoming, LogLevel, Message, RawJson, Revision, RpcError, notification, response,
+    DecodeError, Id, Incoming, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
 };
 
 /// Messages that wait to be written. A client that does not read slows its own
@@ -56,7 +55,7 @@ pub async fn serve<R, W>(
 {
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
     let client = Client::new(&server, outbox, None);
-    client.serve(input, written, stop, Told::News(Tidings::of(&server.dispatch)), drained).await;
+    client.serve(input, written, stop, Told::Changes(ChangeReceiver::of(&server.dispatch)), drained).await;
 }
 
 /// The same, as the relay before a background host: calls that may begin a task are made
@@ -75,7 +74,7 @@ pub async fn serve_before<R, W>(
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
     let (relay, running) = Relay::start(background, server.dispatch.clone(), outbox.clone());
     let client = Client::new(&server, outbox, Some((relay, running)));
-    client.serve(input, written, stop, Told::News(Tidings::of(&server.dispatch)), drained).await;
+    client.serve(input, written, stop, Told::Changes(ChangeReceiver::of(&server.dispatch)), drained).await;
 }
 
 /// Serves such a relay, in the background host. It is a client like any other, but for
@@ -88,29 +87,37 @@ where
 {
     let (outbox, written) = lines::spawn_writer(output, OUTBOX);
     let client = Client::new(&server, outbox, None);
-    client.serve(input, written, stop, Told::Announcements(Announced::of(&server.dispatch)), ready(())).await;
+    client
+        .serve(
+            input,
+            written,
+            stop,
+            Told::Announcements(AnnouncementReceiver::of(&server.dispatch)),
+            ready(()),
+        )
+        .await;
 }
 
 /// What whoever is served is told of its own accord.
 enum Told {
     /// What has changed in what is on offer, as far as it wants to hear it.
-    News(Tidings),
+    Changes(ChangeReceiver),
     /// What guests say has changed.
-    Announcements(Announced),
+    Announcements(AnnouncementReceiver),
 }
 
 impl Told {
     /// The next messages. Safe to drop while it waits for them.
     async fn next(&mut self) -> Tell {
         match self {
-            Self::News(tidings) => Tell::News(tidings.next().await),
+            Self::Changes(changes) => Tell::Changes(changes.next().await),
             Self::Announcements(announced) => Tell::Message(announced.next().await),
         }
     }
 }
 
 enum Tell {
-    News(News),
+    Changes(Changes),
     Message(Bytes),
 }
 
@@ -122,7 +129,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 struct Client {
     server: Arc<Server>,
     outbox: Outbox,
-    conversation: Option<Arc<Conversation>>,
+    client: Option<Arc<ClientSession>>,
     requests: TaskTracker,
     /// What needs no session.
     stateless: Stateless,
@@ -139,7 +146,7 @@ impl Client {
             server: server.clone(),
             stateless: Stateless::new(server, outbox.clone(), relay.clone()),
             outbox,
-            conversation: None,
+            client: None,
             requests: TaskTracker::new(),
             relay,
             relaying,
@@ -186,9 +193,9 @@ impl Client {
     async fn tell(&self, tell: Tell) {
         match tell {
             Tell::Message(message) => self.send(message).await,
-            Tell::News(news) => {
-                if let Some(conversation) = &self.conversation {
-                    for message in news.messages(&self.server.dispatch, conversation).await {
+            Tell::Changes(changes) => {
+                if let Some(client) = &self.client {
+                    for message in changes.messages(&self.server.dispatch, client).await {
                         self.send(message).await;
                     }
                 }
@@ -226,17 +233,17 @@ impl Client {
             Message::Request { id, method, params } => {
                 // Which generation a line is of, it says itself (26B-5).
                 let claimed = claim_of(&method, params.as_ref());
+                let message = RequestMessage { id, method, params, trace: None };
                 match claimed.claim {
                     Claim::None => {}
                     Claim::Version(_) | Claim::Malformed => {
-                        let received = Received { id, method, params, trace: None };
-                        return self.stateless.take(received, claimed, line);
+                        return self.stateless.take(message, claimed, line);
                     }
                 }
-                if method == "initialize" {
-                    return Some(self.initialize(&id, params.as_ref()));
+                if message.method == Method::Initialize {
+                    return Some(self.initialize(&message.id, message.params.as_ref()));
                 }
-                let mut answering = match self.answering(id, method, params, line) {
+                let mut answering = match self.answering(message, line) {
                     Ok(answering) => answering,
                     Err(refusal) => return Some(refusal),
                 };
@@ -253,15 +260,14 @@ impl Client {
                 None
             }
             Message::Notification { method, params } => {
-                if method == "notifications/cancelled"
+                if method == Method::Cancelled
                     && cancelled_request(params.as_ref()).is_some_and(|id| self.stateless.cancel(&id))
                 {
                     return None;
                 }
-                if let Some(conversation) = &self.conversation {
-                    methods::notified(conversation, &method, params.as_ref());
-                    if let Some(relay) = self.relay.as_ref().filter(|_| method == "notifications/initialized")
-                    {
+                if let Some(client) = &self.client {
+                    client.take_notification(&method, params.as_ref());
+                    if let Some(relay) = self.relay.as_ref().filter(|_| method == Method::Initialized) {
                         relay.initialized();
                     }
                 }
@@ -269,8 +275,8 @@ impl Client {
             }
             Message::Response { id, outcome } => {
                 // Before the next line is read, so that answers cannot pile up.
-                if let Some(conversation) = &self.conversation {
-                    let caller = conversation.caller();
+                if let Some(client) = &self.client {
+                    let caller = client.caller();
                     self.responded(Responded { caller, id, outcome, line }).await;
                 }
                 None
@@ -284,7 +290,7 @@ impl Client {
             None => Some(response),
         };
         let Some(Responded { caller, id, outcome, .. }) = response else { return };
-        if let Err(fault) = methods::responded(&self.server, &caller, id, outcome).await {
+        if let Err(fault) = take_response(&self.server, &caller, id, outcome).await {
             tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
         }
     }
@@ -293,57 +299,53 @@ impl Client {
     /// is answered (L-5, L-7).
     fn answering(
         &self,
-        id: Id,
-        method: String,
-        params: Option<RawJson>,
+        message: RequestMessage,
         line: Bytes,
     ) -> Result<BoxFuture<'static, Option<Bytes>>, Bytes> {
-        let Some(conversation) = &self.conversation else {
-            return Err(if method == "ping" {
-                response::result(&id, &RawJson::empty_object())
+        let Some(client) = &self.client else {
+            return Err(if message.method == Method::Ping {
+                response::result(&message.id, &RawJson::empty_object())
             } else {
                 let error = RpcError::invalid_request("the first request must be initialize");
-                response::error(Some(&id), &error)
+                response::error(Some(&message.id), &error)
             });
         };
-        let outlet = self.outlet(conversation);
-        let caller = conversation.caller();
-        let request = Request { caller, key: RateKey::Local, id, method, params, trace: None };
-        let (server, conversation) = (self.server.clone(), conversation.clone());
-        if let Some((relay, starts)) = self.relayed(&conversation, &request) {
-            return Ok(relayed(relay, starts, server, conversation, request, line, outlet).boxed());
+        let outlet = self.outlet(client);
+        let caller = client.caller();
+        let request = Request::of_session(&self.server, message, client, caller, RateKey::Local);
+        if let Some((relay, starts)) = self.relayed(&request) {
+            return Ok(relayed(relay, starts, client.clone(), request, line, outlet).boxed());
         }
-        match methods::answer(server, conversation, request, outlet) {
-            Ok(answering) => Ok(answering.map(Answer::message).boxed()),
-            Err(refusal) => Err(refusal.message),
+        match client.answer(request, outlet) {
+            Ok(answering) => Ok(answering.map(|answer| answer.map(|answer| answer.message)).boxed()),
+            Err(answer) => Err(answer.message),
         }
     }
 
     /// Where there is a background host, the way to it for what is to be answered there,
     /// and whether it is started for it.
-    fn relayed(&self, conversation: &Conversation, request: &Request) -> Option<(Relay, bool)> {
+    fn relayed(&self, request: &Request) -> Option<(Relay, bool)> {
         let relay = self.relay.as_ref()?;
         let params = request.params.as_ref();
-        match request.method.as_str() {
-            "logging/setLevel" if LogLevel::decode(params).is_ok() => relay.set_level(params),
-            _ if !conversation.revision.has_tasks() => {}
-            "tools/call" if relay::asks_for_task(&self.server.dispatch, params) => {
-                return Some((relay.clone(), true));
-            }
+        match request.method {
+            Method::LoggingSetLevel if LogLevel::decode(params).is_ok() => relay.set_level(params),
+            Method::ToolsCall if relay::may_become_task(request) => return Some((relay.clone(), true)),
             // What a task asks its client is out once, and known there where it runs.
-            "tasks/result" if relay.is_up() => return Some((relay.clone(), false)),
+            Method::TasksResult if request.has_tasks() && relay.is_up() => {
+                return Some((relay.clone(), false));
+            }
             _ => {}
         }
         None
     }
 
     fn initialize(&mut self, id: &Id, raw: Option<&RawJson>) -> Bytes {
-        self.server.metrics.asked("initialize");
+        self.server.metrics.asked(&Method::Initialize);
         let params = match InitializeParams::decode(raw) {
             Ok(params) => params,
             Err(error) => return response::error(Some(id), &error),
         };
-        if self.conversation.is_some() {
+        if self.client.is_some() {
             let error = RpcError::invalid_request("this connection is initialized already");
             return response::error(Some(id), &error);
         }
@@ -353,21 +355,20 @@ impl Client {
         let task_outlet = Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: audience.clone() });
         let agreed = Agreed { revision, declared, audience, memory: Memory::default() };
         let caller = Caller::local(params.capabilities);
-        let requests = self.server.settings.requests_per_session;
         if let Some(relay) = &self.relay {
             relay.initialize(raw);
         }
-        self.conversation = Some(Arc::new(Conversation::new(caller, agreed, task_outlet, requests)));
+        self.client = Some(Arc::new(ClientSession::new(&self.server, caller, agreed, task_outlet)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
 
     /// The answers to a batch leave together (J-6).
     async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
-        let answering = match &self.conversation {
-            Some(conversation) => {
-                let outlet = self.outlet(conversation);
-                let caller = conversation.caller();
-                methods::batch(&self.server, conversation, &caller, &RateKey::Local, members, &outlet)
+        let answering = match &self.client {
+            Some(client) => {
+                let outlet = self.outlet(client);
+                let caller = client.caller();
+                client.batch(&self.server, &caller, &RateKey::Local, members, &outlet)
             }
             None => {
                 Err(RpcError::invalid_request("the first request must be initialize, and not in a batch"))
@@ -395,15 +396,15 @@ impl Client {
     /// Gives the requests under way some time, then cancels them.
     async fn finish(&self) {
         if tokio::time::timeout(self.server.settings.eof_grace, self.ended()).await.is_err() {
-            if let Some(conversation) = &self.conversation {
-                conversation.cancel_all();
+            if let Some(client) = &self.client {
+                client.inflight.cancel_all();
             }
             tracing::debug!("requests under way were ended with the input");
         }
     }
 
-    fn outlet(&self, conversation: &Conversation) -> Arc<dyn Outlet> {
-        Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: conversation.audience.clone() })
+    fn outlet(&self, client: &ClientSession) -> Arc<dyn Outlet> {
+        Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: client.audience.clone() })
     }
 
     async fn send(&self, message: Bytes) {
@@ -416,27 +417,25 @@ impl Client {
 async fn relayed(
     relay: Relay,
     starts: bool,
-    server: Arc<Server>,
-    conversation: Arc<Conversation>,
-    request: Request,
+    client: Arc<ClientSession>,
+    request: Box<Request>,
     line: Bytes,
     outlet: Arc<dyn Outlet>,
 ) -> Option<Bytes> {
     let id = request.id.clone();
-    let taken = match conversation.take(&id) {
-        Ok(taken) => taken,
-        Err(why) => return Some(response::error(Some(&id), &methods::not_taken(why, &server))),
+    let kept = match client.inflight.add(&id) {
+        Ok(kept) => kept,
+        Err(failure) => return Some(request.refuse(failure).message),
     };
-    let stop = taken.stop.clone();
-    let relayed = relay.pass(Passage { id: id.clone(), line, taken: Box::new(taken), stop, starts }).await;
-    if relayed == Relayed::Lost && request.method == "tasks/result" {
+    let relayed = relay.pass(Passage { id: id.clone(), line, kept, starts }).await;
+    if relayed == Relayed::Lost && request.method == Method::TasksResult {
         // The task is in the store, whatever became of the host that ran it.
-        return match methods::answer(server, conversation, request, outlet) {
-            Ok(answering) => answering.await.message(),
-            Err(refusal) => Some(refusal.message),
+        return match client.answer(request, outlet) {
+            Ok(answering) => answering.await.map(|answer| answer.message),
+            Err(answer) => Some(answer.message),
         };
     }
-    server.metrics.asked(&request.method);
+    request.server.metrics.asked(&request.method);
     relayed.error().map(|error| response::error(Some(&id), &error))
 }
 

@@ -127,7 +127,7 @@ proptest::proptest! {
         let text = parts.concat();
         match decode(&Bytes::from(text.clone())) {
             Ok(Incoming::One(Message::Request { id, method, params })) => {
-                let again = crate::response::notification(&method, params.as_ref());
+                let again = crate::response::notification(method.as_str(), params.as_ref());
                 assert!(decode(&again).is_ok(), "{text}");
                 let answer = crate::response::result(&id, &RawJson::empty_object());
                 assert!(decode(&answer).is_ok(), "{text}");

@@ -8,7 +8,7 @@ use super::{META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION, T
 use crate::error::clip;
 use crate::initialize::{Implementation, MAX_CLIENT_BYTES, too_long};
 use crate::tools::CallParams;
-use crate::{LogLevel, RawJson, RpcError};
+use crate::{LogLevel, Method, RawJson, RpcError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -40,7 +40,7 @@ impl Claimed {
     /// anything, which are those of the other generation, are searched for the key and
     /// not read.
     #[must_use]
-    pub fn by(method: &str, params: Option<&RawJson>) -> Self {
+    pub fn by(method: &Method, params: Option<&RawJson>) -> Self {
         match params {
             Some(params) if may_name_version(params.as_bytes()) => match Plain::read(method, params) {
                 Some((version, plain)) => {

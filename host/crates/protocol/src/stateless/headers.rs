@@ -3,7 +3,7 @@
 
 use super::error::header_mismatch;
 use super::members::last;
-use crate::{RawJson, RpcError};
+use crate::{Method, RawJson, RpcError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::borrow::Cow;
@@ -28,52 +28,18 @@ pub fn value(raw: &str) -> Result<Cow<'_, str>, RpcError> {
         .map_err(|_| header_mismatch("A header value is marked as base64, but is not the base64 of UTF-8"))
 }
 
-/// The member of the params that `Mcp-Name` repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameOf {
-    /// `name`.
-    Name,
-    /// `uri`.
-    Uri,
-    /// `taskId`.
-    TaskId,
-}
-
-impl NameOf {
-    /// The name of the member.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Uri => "uri",
-            Self::TaskId => "taskId",
-        }
-    }
-}
-
-/// What `Mcp-Name` repeats for this method; `None` where it says nothing (26H-3,
-/// 26T-26).
-#[must_use]
-pub fn name_member(method: &str) -> Option<NameOf> {
-    match method {
-        "tools/call" | "prompts/get" => Some(NameOf::Name),
-        "resources/read" => Some(NameOf::Uri),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some(NameOf::TaskId),
-        _ => None,
-    }
-}
-
 /// What `Mcp-Name` has to say for this request; `None` where the body does not say
 /// it either, so that the params are what is wrong (26H-7).
 #[must_use]
-pub fn name_of(method: &str, params: Option<&RawJson>) -> Option<String> {
-    let member = name_member(method)?;
+pub fn name_of(method: &Method, params: Option<&RawJson>) -> Option<String> {
+    let member = method.name_member()?;
     serde_json::from_str(last(params?.as_str(), member.as_str())?.get()).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::method::NameMember;
 
     /// 26H-4, 26H-5: spaces and tabs are cut, the marked form is decoded, and nothing
     /// else is.
@@ -150,20 +116,21 @@ mod tests {
             ("Tools/call", None, None),
             ("", None, None),
         ] {
-            assert_eq!(name_member(method).map(NameOf::as_str), member, "{method}");
-            assert_eq!(name_of(method, Some(&params)).as_deref(), name, "{method}");
+            let method = Method::from(method);
+            assert_eq!(method.name_member().map(NameMember::as_str), member, "{method}");
+            assert_eq!(name_of(&method, Some(&params)).as_deref(), name, "{method}");
         }
     }
 
     /// 26H-7: where the body names nothing, its params are what is wrong.
     #[test]
     fn a_body_without_a_name_has_none_to_repeat() {
-        assert_eq!(name_of("tools/call", None), None);
+        assert_eq!(name_of(&Method::ToolsCall, None), None);
         for params in ["{}", r#"{"name":null}"#, r#"{"name":5}"#, r#"{"uri":"x"}"#, r#"{"name":"\ud800"}"#] {
-            assert_eq!(name_of("tools/call", Some(&RawJson::trusted(params))), None, "{params}");
+            assert_eq!(name_of(&Method::ToolsCall, Some(&RawJson::trusted(params))), None, "{params}");
         }
         let escaped = RawJson::trusted(r#"{"n\u0061me":"\u00e9\/"}"#);
-        assert_eq!(name_of("tools/call", Some(&escaped)).as_deref(), Some("é/"));
+        assert_eq!(name_of(&Method::ToolsCall, Some(&escaped)).as_deref(), Some("é/"));
     }
 
     proptest::proptest! {

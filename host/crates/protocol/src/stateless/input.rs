@@ -6,7 +6,7 @@ use super::members::each;
 use crate::progress::Meta;
 use crate::question::Kind;
 use crate::tools::CallParams;
-use crate::{RawJson, RpcError};
+use crate::{Method, RawJson, RpcError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ impl Retry {
     /// # Errors
     /// `-32602` if `inputResponses` is there and no object, or `requestState` is
     /// there and no string.
-    pub fn decode(method: &str, params: Option<&RawJson>) -> Result<Self, RpcError> {
+    pub fn decode(method: &Method, params: Option<&RawJson>) -> Result<Self, RpcError> {
         let Some(params) = params else { return Ok(Self::default()) };
         let wrong = |what: &str| RpcError::invalid_params(format!("{method}: {what}"));
         let wire: RetryWire<'_> = params.decode().map_err(|error| wrong(&error.to_string()))?;

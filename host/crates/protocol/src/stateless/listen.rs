@@ -3,7 +3,7 @@
 
 use super::META_SUBSCRIPTION;
 use crate::response::{notification, result, with_member};
-use crate::{Id, RawJson, RpcError};
+use crate::{Id, Method, RawJson, RpcError};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -82,7 +82,7 @@ fn once(names: &mut Vec<String>) {
 /// The first message of a subscription (26SUB-2).
 #[must_use]
 pub fn acknowledged(id: &Id, granted: &Filter) -> Bytes {
-    told(id, "notifications/subscriptions/acknowledged", &RawJson::of(&json!({"notifications": granted})))
+    told(id, &Method::SubscriptionAcknowledged, &RawJson::of(&json!({"notifications": granted})))
 }
 
 /// The response that ends it (26SUB-5).
@@ -94,38 +94,38 @@ pub fn ended(id: &Id) -> Bytes {
 /// `notifications/tools/list_changed`.
 #[must_use]
 pub fn tools_list_changed(id: &Id) -> Bytes {
-    told(id, "notifications/tools/list_changed", &RawJson::empty_object())
+    told(id, &Method::ToolsListChanged, &RawJson::empty_object())
 }
 
 /// `notifications/prompts/list_changed`.
 #[must_use]
 pub fn prompts_list_changed(id: &Id) -> Bytes {
-    told(id, "notifications/prompts/list_changed", &RawJson::empty_object())
+    told(id, &Method::PromptsListChanged, &RawJson::empty_object())
 }
 
 /// `notifications/resources/list_changed`.
 #[must_use]
 pub fn resources_list_changed(id: &Id) -> Bytes {
-    told(id, "notifications/resources/list_changed", &RawJson::empty_object())
+    told(id, &Method::ResourcesListChanged, &RawJson::empty_object())
 }
 
 /// `notifications/resources/updated`.
 #[must_use]
 pub fn resource_updated(id: &Id, uri: &str) -> Bytes {
-    told(id, "notifications/resources/updated", &RawJson::of(&json!({"uri": uri})))
+    told(id, &Method::ResourcesUpdated, &RawJson::of(&json!({"uri": uri})))
 }
 
 /// `notifications/tasks` with all that `tasks/get` would say (26T-23).
 #[must_use]
 pub fn task(id: &Id, detailed: &RawJson) -> Bytes {
-    told(id, "notifications/tasks", detailed)
+    told(id, &Method::TaskChanged, detailed)
 }
 
 /// Every message names its subscription, by the id of the request and in its JSON
 /// type (26SUB-3).
-fn told(id: &Id, method: &str, params: &RawJson) -> Bytes {
+fn told(id: &Id, method: &Method, params: &RawJson) -> Bytes {
     let meta = format!("{{\"{META_SUBSCRIPTION}\":{}}}", RawJson::of(id).as_str());
-    notification(method, Some(&with_member(params, "_meta", &meta)))
+    notification(method.as_str(), Some(&with_member(params, "_meta", &meta)))
 }
 
 #[cfg(test)]

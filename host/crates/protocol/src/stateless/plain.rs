@@ -7,9 +7,9 @@
 
 use super::envelope::{Envelope, Said};
 use super::input::Retry;
-use crate::RawJson;
 use crate::progress::Meta;
 use crate::tools::CallParams;
+use crate::{Method, RawJson};
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::value::RawValue;
@@ -69,7 +69,7 @@ struct WireMeta<'a> {
 impl Plain {
     /// The version that the params of a request of this method claim, and what else they
     /// say, if they say it plainly.
-    pub fn read(method: &str, params: &RawJson) -> Option<(String, Self)> {
+    pub fn read(method: &Method, params: &RawJson) -> Option<(String, Self)> {
         if !params.is_object() {
             return None;
         }
@@ -84,7 +84,7 @@ impl Plain {
             log_level: log_level.map(within),
         });
         let call = match method {
-            "tools/call" => {
+            Method::ToolsCall => {
                 let meta = Meta { progress_token, traceparent, tracestate };
                 let call = CallParams::of(params, name?.to_owned(), arguments, task, Some(meta)).ok()?;
                 Some((call, Retry::of(params, responses, state).ok()?))

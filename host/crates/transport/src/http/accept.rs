@@ -1,10 +1,10 @@
 //! Connections: accepted one by one, each in a task of its own, all joined at
 //! the end.
 
+use super::connection_limit::{Attended, ConnectionLimit, ConnectionSlot};
 use super::endpoint::Endpoint;
-use super::lobby;
-use super::patience::Patient;
-use super::seats::{Attended, Seat, Seats};
+use super::overflow;
+use super::write_timeout::TimedStream;
 use crate::metrics::Open;
 use crate::{Server, Settings};
 use http::header::{CONNECTION, HeaderValue};
@@ -38,9 +38,9 @@ pub async fn serve(
     let requests = TaskTracker::new();
     let endpoint = Arc::new(Endpoint::new(server, requests.clone(), stop.clone()));
     let attendant = tokio::spawn(endpoint.clone().attend(stop.clone()));
-    let door = Door {
-        seats: Seats::new(endpoint.server.settings.connections),
-        lobby: Arc::new(Semaphore::new(lobby::PLACES)),
+    let acceptor = Acceptor {
+        limit: ConnectionLimit::new(endpoint.server.settings.connections),
+        overflow: Arc::new(Semaphore::new(overflow::PLACES)),
         connections: connections.clone(),
         endpoint: endpoint.clone(),
         stop: stop.clone(),
@@ -50,7 +50,7 @@ pub async fn serve(
         _ = stop.wait_for(|stop| *stop) => {}
         // Only a listener that is dropped ends: whoever comes now finds nobody, and
         // a successor finds the port free.
-        () = door.attend(listener) => {}
+        () = acceptor.accept(listener) => {}
     }
     endpoint.end_standing();
     drained.await;
@@ -67,25 +67,25 @@ pub async fn serve(
     attendant.abort();
 }
 
-/// Where connections come in.
-struct Door {
-    seats: Arc<Seats>,
-    lobby: Arc<Semaphore>,
+/// Accepts connections.
+struct Acceptor {
+    limit: Arc<ConnectionLimit>,
+    overflow: Arc<Semaphore>,
     connections: TaskTracker,
     endpoint: Arc<Endpoint>,
     stop: watch::Receiver<bool>,
 }
 
-impl Door {
-    async fn attend(self, listener: TcpListener) {
+impl Acceptor {
+    async fn accept(self, listener: TcpListener) {
         loop {
-            // A place comes first: where not even the lobby has one, clients wait in
+            // A place comes first: where not even the overflow has one, clients wait in
             // the kernel's queue instead of in our memory.
-            let Ok(place) = self.lobby.clone().acquire_owned().await else { return };
+            let Ok(place) = self.overflow.clone().acquire_owned().await else { return };
             match listener.accept().await {
-                Ok((stream, peer)) => match self.seats.free() {
-                    Some(seat) => self.seat(stream, peer.ip(), seat),
-                    None => self.stand(stream, peer.ip(), place),
+                Ok((stream, peer)) => match self.limit.free() {
+                    Some(slot) => self.serve(stream, peer.ip(), slot),
+                    None => self.wait_for_slot(stream, peer.ip(), place),
                 },
                 Err(error) => {
                     // Out of file descriptors, most likely: others will be given
@@ -100,24 +100,24 @@ impl Door {
         }
     }
 
-    fn seat(&self, stream: TcpStream, peer: IpAddr, seat: Seat) {
+    fn serve(&self, stream: TcpStream, peer: IpAddr, slot: ConnectionSlot) {
         let (endpoint, stop) = (self.endpoint.clone(), self.stop.clone());
-        self.connections.spawn(connection(stream, peer, endpoint, stop, seat));
+        self.connections.spawn(connection(stream, peer, endpoint, stop, slot));
     }
 
-    /// There is no seat.
-    fn stand(&self, stream: TcpStream, peer: IpAddr, place: tokio::sync::OwnedSemaphorePermit) {
-        let (endpoint, mut stop, seats) = (self.endpoint.clone(), self.stop.clone(), self.seats.clone());
+    /// Has a connection wait for a slot.
+    fn wait_for_slot(&self, stream: TcpStream, peer: IpAddr, place: tokio::sync::OwnedSemaphorePermit) {
+        let (endpoint, mut stop, limit) = (self.endpoint.clone(), self.stop.clone(), self.limit.clone());
         self.connections.spawn(async move {
             let fault = full(&endpoint.server);
             let waited = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                waited = lobby::wait(stream, &seats, &fault) => waited,
+                waited = overflow::wait(stream, &limit, &fault) => waited,
             };
             drop(place);
             match waited {
-                Some((stream, seat)) => connection(stream, peer, endpoint, stop, seat).await,
+                Some((stream, slot)) => connection(stream, peer, endpoint, stop, slot).await,
                 None => endpoint.server.metrics.faulted(&fault),
             }
         });
@@ -137,15 +137,15 @@ async fn connection(
     peer: IpAddr,
     endpoint: Arc<Endpoint>,
     mut stop: watch::Receiver<bool>,
-    seat: Seat,
+    slot: ConnectionSlot,
 ) {
     let _open = Open::one(&endpoint.server.metrics.connections);
     let Settings { head_time, write_time, .. } = endpoint.server.settings;
     prepare(&stream, write_time);
-    let seat = Arc::new(seat);
+    let slot = Arc::new(slot);
     let service = service_fn(|request| {
         let endpoint = endpoint.clone();
-        let busy = seat.busy();
+        let busy = slot.busy();
         async move {
             let mut reply = endpoint.handle(request, peer).await;
             if busy.is_wanted() {
@@ -155,7 +155,7 @@ async fn connection(
             Ok::<_, std::convert::Infallible>(reply.map(|body| Attended::new(body, busy)))
         }
     });
-    let stream = Patient::new(stream, write_time, seat.occupancy().clone());
+    let stream = TimedStream::new(stream, write_time, slot.occupancy().clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_time)
@@ -167,20 +167,20 @@ async fn connection(
     let done = tokio::select! {
         done = &mut connection => Some(done),
         _ = stopping => None,
-        () = seat.leave() => None,
+        () = slot.leave() => None,
     };
     let done = match done {
         Some(done) => done,
         None => {
             // Not asked to end while bytes lie unread: they may be a whole request.
-            seat.occupancy().leave();
-            if seat.is_busy() {
+            slot.occupancy().leave();
+            if slot.is_busy() {
                 connection.as_mut().graceful_shutdown();
             }
             match tokio::time::timeout(FAREWELL, &mut connection).await {
                 Ok(done) => done,
                 Err(_) => {
-                    seat.occupancy().leave_at_once();
+                    slot.occupancy().leave_at_once();
                     connection.await
                 }
             }

@@ -5,7 +5,7 @@
 //! What may not live here: what is checked and what is counted. The host says, by
 //! [`Vitals`].
 
-use super::guard::Door;
+use super::host_origin::AllowedNames;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST};
@@ -157,7 +157,7 @@ impl Admin {
     /// A page in a browser can make its own name lead here, but not an address. On
     /// the network any address may be ours.
     fn knows(&self, authority: Option<&Authority>, headers: &HeaderMap) -> bool {
-        if Door::default().check(authority, headers).is_ok() {
+        if AllowedNames::default().check(authority, headers).is_ok() {
             return true;
         }
         let mut hosts = headers.get_all(HOST).iter();

@@ -2,14 +2,13 @@
 
 use super::body::BodyBudget;
 use super::cors;
-use super::hub::{Hub, LiveSession};
+use super::header_check::PROTOCOL_VERSION;
 use super::large_messages::LargeMessages;
-use super::mirrored::PROTOCOL_VERSION;
 use super::reply::{self, Refused, Reply, SESSION_ID};
+use super::session_registry::{LiveSession, Registry};
 use crate::Server;
-use crate::methods::Refusal;
+use crate::change_notifications::ChangeReceiver;
 use crate::metrics::Counted;
-use crate::tidings::Tidings;
 use http::header::{ACCEPT, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
@@ -21,6 +20,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Fault, Operation, Principal, RateKey};
+use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::{Revision, RpcError};
 
@@ -31,7 +31,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Endpoint {
     pub server: Arc<Server>,
-    pub hub: Arc<Hub>,
+    pub registry: Arc<Registry>,
     /// Requests that go on though their connection may be gone.
     pub requests: TaskTracker,
     /// The memory that large bodies may take.
@@ -56,7 +56,7 @@ impl Endpoint {
         let settings = &server.settings;
         let bodies = BodyBudget::new(settings.body_bytes, settings.body_bytes_per_principal);
         Self {
-            hub: Hub::new(server.clone()),
+            registry: Registry::new(server.clone()),
             server,
             requests,
             bodies,
@@ -90,7 +90,7 @@ impl Endpoint {
 
     /// The answer to what is turned away at the door, or does not have to pass it.
     fn at_the_door(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Reply> {
-        if let Err(why) = self.server.door.check(uri.authority(), headers) {
+        if let Err(why) = self.server.allowed_names.check(uri.authority(), headers) {
             return Some(why.into());
         }
         self.metadata(method, uri, headers)
@@ -142,20 +142,20 @@ impl Endpoint {
     /// Tells every client what has changed on offer, once, and lets go of old
     /// streams.
     pub async fn attend(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut tidings = Tidings::of(&self.server.dispatch);
+        let mut changes = ChangeReceiver::of(&self.server.dispatch);
         let mut sweep = tokio::time::interval(SWEEP_EVERY);
         loop {
-            let news = tokio::select! {
+            let changes = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                news = tidings.next() => Some(news),
+                changes = changes.next() => Some(changes),
                 _ = sweep.tick() => None,
             };
-            match news {
-                Some(news) => self.hub.tell_all(&news).await,
+            match changes {
+                Some(changes) => self.registry.tell_all(&changes).await,
                 None => {
-                    self.hub.forget_old();
-                    self.hub.look_at_all().await;
+                    self.registry.forget_old();
+                    self.registry.look_at_all().await;
                 }
             }
         }
@@ -163,27 +163,27 @@ impl Endpoint {
 
     /// Ends the streams that belong to no request, because the server begins to stop.
     pub fn end_standing(&self) {
-        self.hub.end_standing();
+        self.registry.end_standing();
     }
 
     /// Ends every stream, because the server stops.
     pub fn end_streams(&self) {
-        self.hub.end_streams();
+        self.registry.end_streams();
     }
 
     /// Who makes a request, unless that cannot be said or the visitor comes too
     /// often. Those who are turned away are counted by their address.
     async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Visitor, Refused> {
         let auth = &self.server.auth;
-        let pace = |key: &RateKey| self.pace(key, Operation::Request);
+        let count = |key: &RateKey| self.count(key, Operation::Request);
         match auth.principal(headers, &self.requests).await {
             Ok(principal) => {
                 let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal, peer };
-                pace(&visitor.key)?;
+                count(&visitor.key)?;
                 Ok(visitor)
             }
             Err(why) => {
-                pace(&RateKey::of(&Arc::new(Principal::Anonymous), Some(peer)))?;
+                count(&RateKey::of(&Arc::new(Principal::Anonymous), Some(peer)))?;
                 self.server.dispatch.note_unauthenticated(&why.to_string());
                 Err(reply::denied(&why, auth).into())
             }
@@ -191,17 +191,17 @@ impl Endpoint {
     }
 
     /// Counts an operation that no request of MCP stands for, or not yet.
-    pub fn pace(&self, key: &RateKey, operation: Operation) -> Result<(), Refused> {
-        self.server.dispatch.pace(key, operation).map_err(|fault| {
-            self.server.metrics.faulted(&fault);
-            reply::turned_away(Refusal::without_id(fault), &self.server.auth).into()
+    pub fn count(&self, key: &RateKey, operation: Operation) -> Result<(), Refused> {
+        self.server.count(key, operation).map_err(|failure| {
+            let answer = failure.answer(&self.server, Generation::Sessions, None);
+            reply::answer(answer, &self.server.auth).into()
         })
     }
 
     async fn delete(&self, headers: &HeaderMap, by: &Visitor) -> Result<Reply, Refused> {
         let session = self.session(headers, by).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
-        self.hub.close(&session.session.id);
+        self.registry.close(&session.session.id);
         match closed {
             Ok(_) => Ok(reply::empty(StatusCode::NO_CONTENT)),
             Err(fault) => Err(broken(&fault).into()),
@@ -219,11 +219,11 @@ impl Endpoint {
             return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
         };
         let session = match id.to_str() {
-            Ok(id) => self.hub.session(id, &by.principal).await.map_err(|fault| broken(&fault))?,
+            Ok(id) => self.registry.session(id, &by.principal).await.map_err(|fault| broken(&fault))?,
             Err(_) => None,
         };
         session.ok_or_else(|| {
-            if let Err(refusal) = self.pace(&by.key, Operation::FailedLookup) {
+            if let Err(refusal) = self.count(&by.key, Operation::FailedLookup) {
                 return refusal;
             }
             let error =

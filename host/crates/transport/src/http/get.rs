@@ -2,8 +2,8 @@
 //! broke (H-19, H-28).
 
 use super::endpoint::{Endpoint, Visitor, check_accept};
-use super::hub::{LiveSession, Purpose};
 use super::reply::{self, Refused, Reply};
+use super::session_registry::{LiveSession, Purpose};
 use super::sse::{self, EventId, Manner};
 use crate::Server;
 use http::{HeaderMap, StatusCode};
@@ -16,7 +16,7 @@ impl Endpoint {
         let session = self.session(headers, by).await?;
         let manner = manner(&self.server, &session);
         let Some(last) = headers.get("last-event-id") else {
-            let stream = self.hub.stream(&session);
+            let stream = self.registry.stream(&session);
             session.keep(&stream, Purpose::Standalone);
             return Ok(reply::events(sse::events(&stream, 0, manner)));
         };
@@ -24,7 +24,7 @@ impl Endpoint {
         let found = id
             .and_then(|id| session.find(id).filter(|stream| stream.continues_after(id.number)).zip(Some(id)));
         let Some((stream, id)) = found else {
-            self.pace(&by.key, Operation::FailedLookup)?;
+            self.count(&by.key, Operation::FailedLookup)?;
             // H-29: not 404, which would end the session.
             let error = RpcError::invalid_request(
                 "Bad request: Last-Event-ID names no event of this session that is still kept",
@@ -38,7 +38,7 @@ impl Endpoint {
 /// How streams are written to a client of this session.
 pub(super) fn manner(server: &Server, session: &LiveSession) -> Manner {
     Manner {
-        priming: session.conversation.revision.has_priming_event(),
+        priming: session.client.revision.has_priming_event(),
         retry: server.settings.retry,
         keep_alive: server.settings.keep_alive,
     }

@@ -1,15 +1,17 @@
 //! POST: one message, or a batch where the revision has them (H-9 to H-18). Which
 //! generation it is of is decided here, by the body first (26B).
 
+use super::client_channels::CallOutlet;
 use super::endpoint::{Endpoint, Visitor, broken, check_accept, check_version};
 use super::get::manner;
-use super::hub::{LiveSession, Purpose};
 use super::large_messages::LARGE_BYTES;
-use super::outlets::CallOutlet;
 use super::reply::{self, Refused, Reply, SESSION_ID};
-use super::{body, is_json, mirrored, sse};
-use crate::methods::{self, Answer, Manner, Refusal, Request as McpRequest};
-use crate::stateless::{Received, batched, claim_of, is_among};
+use super::session_registry::{LiveSession, Purpose};
+use super::{body, header_check, is_json, sse};
+use crate::answer::Answer;
+use crate::request::{Manner, Request, RequestMessage};
+use crate::session::take_response;
+use crate::stateless::{batched, claim_of, is_among};
 use crate::stream::Stream;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -22,10 +24,11 @@ use std::time::Duration;
 use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet, Principal};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
+use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
 use toolyard_protocol::stateless::envelope::{self, Claim};
 use toolyard_protocol::{
-    DecodeError, Id, Incoming, Message, RawJson, Revision, RpcError, TraceContext, response, tasks,
+    DecodeError, Id, Incoming, Message, Method, RawJson, Revision, RpcError, TraceContext, response, tasks,
 };
 
 /// The time beyond the announced retry in which a client may come back to the stream of a request
@@ -63,7 +66,7 @@ impl Endpoint {
         // What is wrong with the version header matters to sessions only, and whether
         // the request belongs to one is said by its body (26B).
         let spoken = || check_version(&headers);
-        let stateless = mirrored::names_stateless(&headers);
+        let stateless = header_check::names_stateless(&headers);
         let message = body.and_then(|body| decode(&body).map_err(|fault| malformed(&fault).into()));
         let message = match message {
             Ok(message) => message,
@@ -78,11 +81,11 @@ impl Endpoint {
                     Claim::None if stateless => Ok(self.without_envelope(&id, &method, params.as_ref())),
                     Claim::None => {
                         spoken()?;
-                        self.of_session(&headers, by, (id, method, params), trace).await
+                        self.of_session(&headers, by, RequestMessage { id, method, params, trace }).await
                     }
                     Claim::Version(_) | Claim::Malformed => {
-                        let received = Received { id, method, params, trace };
-                        Ok(self.stateless(&headers, received, claimed, by).await)
+                        let message = RequestMessage { id, method, params, trace };
+                        Ok(self.stateless(&headers, message, claimed, by).await)
                     }
                 }
             }
@@ -91,7 +94,7 @@ impl Endpoint {
                     Claim::None if !stateless => {
                         spoken()?;
                         let session = self.session(&headers, by).await?;
-                        methods::notified(&session.conversation, &method, params.as_ref());
+                        session.client.take_notification(&method, params.as_ref());
                         Ok(reply::empty(StatusCode::ACCEPTED))
                     }
                     claim => Ok(self.stateless_notification(&headers, &method, &claim)),
@@ -101,9 +104,9 @@ impl Endpoint {
                 spoken()?;
                 let session = self.session(&headers, by).await?;
                 // Accepted only once it is kept.
-                let caller = session.conversation.caller_now(&by.principal);
-                let taken_in = methods::responded(&self.server, &caller, id, outcome);
-                Box::pin(taken_in).await.map_err(|fault| broken(&fault))?;
+                let caller = session.client.caller_now(&by.principal);
+                let kept = take_response(&self.server, &caller, id, outcome);
+                Box::pin(kept).await.map_err(|fault| broken(&fault))?;
                 Ok(reply::empty(StatusCode::ACCEPTED))
             }
             Incoming::Batch(members) if is_among(&members) => {
@@ -122,16 +125,15 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         by: &Visitor,
-        (id, method, params): (Id, String, Option<RawJson>),
-        trace: Option<TraceContext>,
+        message: RequestMessage,
     ) -> Result<Reply, Refused> {
-        if method == "initialize" {
-            return Ok(Box::pin(self.initialize(&id, params.as_ref(), by)).await);
+        if message.method == Method::Initialize {
+            return Ok(Box::pin(self.initialize(&message.id, message.params.as_ref(), by)).await);
         }
         let session = self.session(headers, by).await?;
-        let caller = session.conversation.caller_now(&by.principal);
-        let key = by.key.clone();
-        Ok(self.request(session, McpRequest { caller, key, id, method, params, trace }).await)
+        let caller = session.client.caller_now(&by.principal);
+        let request = Request::of_session(&self.server, message, &session.client, caller, by.key.clone());
+        Ok(self.request(session, request).await)
     }
 
     /// The body.
@@ -153,14 +155,14 @@ impl Endpoint {
 
     /// Opens a session (L-1 to L-3, H-22).
     async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &Visitor) -> Reply {
-        self.server.metrics.asked("initialize");
+        self.server.metrics.asked(&Method::Initialize);
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
         };
-        if let Err(fault) = self.server.dispatch.pace(&by.key, Operation::Session) {
-            self.server.metrics.faulted(&fault);
-            return reply::turned_away(Refusal::of(id, fault), &self.server.auth);
+        if let Err(failure) = self.server.count(&by.key, Operation::Session) {
+            let answer = failure.answer(&self.server, Generation::Sessions, Some(id));
+            return reply::answer(answer, &self.server.auth);
         }
         let revision = Revision::negotiate(&params.protocol_version, Transport::Http);
         let client = format!("{} {}", params.client_info.name, params.client_info.version);
@@ -177,8 +179,8 @@ impl Endpoint {
         self.server.metrics.opened.inc();
         // Not its id, which is all that an anonymous client has to show.
         tracing::debug!(client = session.client, %revision, principal = ?by.principal.to_string(), "session opened");
-        let live = self.hub.hold(session.clone(), &by.principal, false);
-        let declared = live.conversation.declared;
+        let live = self.registry.hold(session.clone(), &by.principal, false);
+        let declared = live.client.declared;
         let result = self.server.identity.initialize_result(revision, declared);
         let mut reply = reply::json(response::result(id, &result));
         let named = HeaderValue::from_str(&session.id.0).expect("a session id is hexadecimal digits");
@@ -189,33 +191,29 @@ impl Endpoint {
     /// Answers a request: as one object if it is quick, else as a stream. Once
     /// begun it goes on to its end, whatever becomes of the connection (H-16), so
     /// that nothing is left half done.
-    async fn request(&self, session: Arc<LiveSession>, request: McpRequest) -> Reply {
-        let how = methods::manner(&request.method);
+    async fn request(&self, session: Arc<LiveSession>, request: Box<Request>) -> Reply {
+        let how = request.manner();
         let purpose = match how {
             Manner::Stream => {
                 tasks::task_id(request.params.as_ref()).map_or(Purpose::Answer, Purpose::Result)
             }
             _ => Purpose::Answer,
         };
-        let stream = self.hub.stream(&session);
+        let stream = self.registry.stream(&session);
         // A request that only reads is useless once its client has left and does not return.
-        let abandoned = (methods::only_reads(&request.method))
-            .then(|| (session.conversation.clone(), request.id.clone()));
-        let outlet = CallOutlet::new(&stream, &session.conversation);
-        let answering = methods::answer(self.server.clone(), session.conversation.clone(), request, outlet);
-        let mut answering = match answering {
+        let abandoned = request.only_reads().then(|| (session.client.clone(), request.id.clone()));
+        let outlet = CallOutlet::new(&stream, &session.client);
+        let mut answering = match session.client.answer(request, outlet) {
             Ok(answering) => answering,
-            Err(refusal) => return reply::turned_away(*refusal, &self.server.auth),
+            Err(answer) => return reply::answer(answer, &self.server.auth),
         };
         let mut reading = None;
         if how != Manner::Stream {
             match (&mut answering).now_or_never() {
-                // Turned away before anything was done, so no stream has begun.
-                Some(Answer::Refused(refusal)) => return reply::turned_away(*refusal, &self.server.auth),
-                Some(answer) => match answer.message() {
-                    Some(message) if stream.end_unwritten() => return reply::json(message),
-                    message => stream.end(message),
-                },
+                Some(Some(answer)) if stream.end_unwritten() => {
+                    return reply::answer(answer, &self.server.auth);
+                }
+                Some(answer) => stream.end(answer.map(|answer| answer.message)),
                 None => {}
             }
         } else {
@@ -229,12 +227,13 @@ impl Endpoint {
             let gone_for = self.server.settings.retry + ABANDONED;
             self.requests.spawn(async move {
                 let answer = match abandoned {
-                    Some((conversation, id)) => {
-                        while_read(answering, &stream, gone_for, || conversation.cancel(&id)).await
+                    Some((client, id)) => {
+                        let cancel = || client.inflight.cancel(&id);
+                        while_read(answering, &stream, gone_for, cancel).await
                     }
                     None => answering.await,
                 };
-                stream.end(answer.message());
+                stream.end(answer.map(|answer| answer.message));
             });
         }
         if let Some(events) = reading {
@@ -261,10 +260,11 @@ impl Endpoint {
         members: Vec<Result<Message, DecodeError>>,
     ) -> Result<Reply, Refused> {
         let outlet: Arc<dyn Outlet> = Arc::new(NoOutlet);
-        let caller = session.conversation.caller_now(&by.principal);
-        let answering =
-            methods::batch(&self.server, &session.conversation, &caller, &by.key, members, &outlet)
-                .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
+        let caller = session.client.caller_now(&by.principal);
+        let answering = session
+            .client
+            .batch(&self.server, &caller, &by.key, members, &outlet)
+            .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
         if answering.is_empty() {
             return Ok(reply::empty(StatusCode::ACCEPTED));
         }
@@ -280,11 +280,11 @@ impl Endpoint {
 
 /// The answer. Work on it ends once its stream has had no reader for this long.
 async fn while_read(
-    mut answering: BoxFuture<'static, Answer>,
+    mut answering: BoxFuture<'static, Option<Answer>>,
     stream: &Stream,
     gone_for: Duration,
-    cancel: impl FnOnce(),
-) -> Answer {
+    cancel: impl FnOnce() -> bool,
+) -> Option<Answer> {
     loop {
         let unread = stream.unread_for().unwrap_or_default();
         if unread >= gone_for {

@@ -1,16 +1,16 @@
 //! HTTP answers: the one place that chooses a status.
 
 use super::body::BodyError;
-use super::guard::TurnedAway;
+use super::host_origin::TurnedAway;
+use crate::answer::{Answer, Status};
 use crate::auth::{Auth, Denied};
-use crate::methods::Refusal;
 use crate::metrics::{Counted, Open};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
 use prometheus_client::metrics::gauge::Gauge;
 use std::convert::Infallible;
@@ -98,7 +98,7 @@ pub(crate) fn json(message: Bytes) -> Reply {
 }
 
 /// One JSON object that tells of a new task.
-pub(crate) fn handing_over(message: Bytes, handover: Handover) -> Reply {
+fn handing_over(message: Bytes, handover: Handover) -> Reply {
     json(Bytes::new()).map(|_| ReplyBody::HandingOver(Some((message, handover))))
 }
 
@@ -152,12 +152,27 @@ fn seconds(time: Duration) -> HeaderValue {
     HeaderValue::from(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).div_ceil(1000).max(1))
 }
 
-/// A request that was turned away before anything was done: `403` or `429`
-/// (T-42).
-pub(crate) fn turned_away(refusal: Refusal, auth: &Auth) -> Reply {
-    let mut reply = json(refusal.message);
-    let headers = reply.headers_mut();
-    let status = match refusal.fault {
+/// An answer of one object.
+pub(crate) fn answer(answer: Answer, auth: &Auth) -> Reply {
+    let Answer { message, status, handover } = answer;
+    let mut reply = match handover {
+        Some(handover) => handing_over(message, handover),
+        None => json(message),
+    };
+    *reply.status_mut() = match status {
+        Status::Done => return reply,
+        Status::BadRequest => StatusCode::BAD_REQUEST,
+        Status::NoSuchMethod => StatusCode::NOT_FOUND,
+        Status::TurnedAway(fault) => turned_away(*fault, reply.headers_mut(), auth),
+    };
+    reply.extensions_mut().insert(Counted);
+    reply
+}
+
+/// The status of a request that was turned away before anything was done: `403` or
+/// `429` (T-42).
+fn turned_away(fault: Fault, headers: &mut HeaderMap, auth: &Auth) -> StatusCode {
+    match fault {
         Fault::InsufficientScope(scopes) => {
             if let Some(challenge) = auth.challenge_for(&scopes) {
                 headers.insert(WWW_AUTHENTICATE, challenge);
@@ -169,10 +184,7 @@ pub(crate) fn turned_away(refusal: Refusal, auth: &Auth) -> Reply {
             StatusCode::TOO_MANY_REQUESTS
         }
         _ => StatusCode::OK,
-    };
-    *reply.status_mut() = status;
-    reply.extensions_mut().insert(Counted);
-    reply
+    }
 }
 
 /// A stream ends with the token that it was opened with; what it would have said

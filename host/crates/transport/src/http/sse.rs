@@ -1,6 +1,6 @@
 //! Server-sent events: frames, ids, keep-alive (H-13, H-14, H-27, H-28).
 
-use crate::methods::one_line;
+use crate::answer::one_line;
 use crate::stream::{Next, Reader, Stream};
 use bytes::Bytes;
 use futures_util::Stream as FutureStream;

@@ -8,12 +8,11 @@
 
 use super::endpoint::{Endpoint, Visitor};
 use super::reply::{self, Reply};
-use super::{mirrored, sse};
-use crate::methods::Refusal;
-use crate::metrics::Counted;
-use crate::stateless::{
-    self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Status, Subscription, Wrong,
-};
+use super::{header_check, sse};
+use crate::answer::{Answer, Failure, Status};
+use crate::methods;
+use crate::request::{Request, RequestMessage, Sender};
+use crate::stateless::{OwnOutlet, Subscription};
 use crate::stream::{LogBounds, Next, Reader, Stream};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream as FutureStream, stream};
@@ -22,70 +21,79 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use toolyard_dispatch::{Handover, Stop};
+use toolyard_protocol::method::Generation;
 use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope};
 use toolyard_protocol::stateless::error::header_mismatch;
-use toolyard_protocol::{Id, RawJson, RpcError};
+use toolyard_protocol::{Id, Method, RawJson, RpcError};
 
 impl Endpoint {
     /// Answers a request that claims to be of this revision (26H-14).
     pub(super) async fn stateless(
         &self,
         headers: &HeaderMap,
-        received: Received,
+        message: RequestMessage,
         claimed: Claimed,
         by: &Visitor,
     ) -> Reply {
-        self.server.metrics.asked(&received.method);
-        let id = received.id.clone();
-        let request = match self.taken_in(headers, received, claimed, by) {
+        self.server.metrics.asked(&message.method);
+        let id = message.id.clone();
+        let request = match self.checked(headers, message, claimed, by) {
             Ok(request) => request,
-            Err(wrong) => return self.whole(wrong.answer(&id)),
+            Err(failure) => return self.refuse(failure, &id),
         };
-        if request.method == LISTEN { Box::pin(self.listen(request)).await } else { self.call(request).await }
+        match request.method {
+            Method::SubscriptionsListen => Box::pin(self.listen(request)).await,
+            _ => self.call(request).await,
+        }
     }
 
     /// Everything that is looked at before a request is done, in this order.
-    fn taken_in(
+    fn checked(
         &self,
         headers: &HeaderMap,
-        received: Received,
+        message: RequestMessage,
         claimed: Claimed,
         by: &Visitor,
-    ) -> Result<Box<Request>, Wrong> {
+    ) -> Result<Box<Request>, Failure> {
         let server = &self.server;
-        let bad = |error| Wrong::bad_request(server, error);
-        mirrored::check_version(headers, &claimed.claim).map_err(bad)?;
+        header_check::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
         let principal = by.principal.clone();
         let sender = Sender { principal, peer: Some(by.peer), key: by.key.clone() };
-        let request = Request::open(server, received, claimed, &sender)?;
-        mirrored::check_method(headers, &request.method, || request.name()).map_err(bad)?;
-        request.admit()?;
+        let request = Request::stateless(server, message, claimed, &sender)?;
+        header_check::check_method(headers, &request.method, || request.name())
+            .map_err(Failure::BadRequest)?;
+        request.check_method()?;
         // Arguments that cannot be read are left to whoever reads them.
         if let Some(Ok((call, _))) = &request.call {
-            let has_tasks = request.envelope.tasks;
-            let wanted = server.dispatch.param_headers(&request.caller, &call.name, has_tasks);
-            mirrored::check_params(headers, &wanted, &call.arguments).map_err(bad)?;
+            let wanted = server.dispatch.param_headers(&request.caller, &call.name, request.has_tasks());
+            header_check::check_params(headers, &wanted, &call.arguments).map_err(Failure::BadRequest)?;
         }
+        request.count()?;
         Ok(request)
     }
 
     /// A request without an envelope whose headers say that it should have one (26B).
-    pub(super) fn without_envelope(&self, id: &Id, method: &str, params: Option<&RawJson>) -> Reply {
+    pub(super) fn without_envelope(&self, id: &Id, method: &Method, params: Option<&RawJson>) -> Reply {
         self.server.metrics.asked(method);
         let error = match Envelope::decode(params) {
-            _ if method == "initialize" => {
+            _ if *method == Method::Initialize => {
                 header_mismatch("the header mcp-protocol-version names a version that has no initialize")
             }
             Err(error) => error,
             Ok(_) => RpcError::invalid_params("`_meta` names no version"),
         };
-        self.whole(Wrong::bad_request(&self.server, error).answer(id))
+        self.refuse(Failure::BadRequest(error), id)
     }
 
     /// Takes a notification in, of which none has a meaning here: a request is
     /// cancelled by hanging up (26C-1, 26H-10).
-    pub(super) fn stateless_notification(&self, headers: &HeaderMap, method: &str, claim: &Claim) -> Reply {
-        match mirrored::check_notification(headers, method, claim) {
+    pub(super) fn stateless_notification(
+        &self,
+        headers: &HeaderMap,
+        method: &Method,
+        claim: &Claim,
+    ) -> Reply {
+        match header_check::check_notification(headers, method, claim) {
             Ok(()) => reply::empty(StatusCode::ACCEPTED),
             Err(error) => reply::refuse(StatusCode::BAD_REQUEST, &error),
         }
@@ -97,14 +105,14 @@ impl Endpoint {
         let bounds = LogBounds { bytes: settings.replay_bytes, events: settings.replay_events };
         // It has no name: nobody comes back to it (26H-12).
         let stream = Stream::new(0, bounds);
-        let outlet = OwnOutlet::new(request.envelope.log_level, {
+        let outlet = OwnOutlet::new(request.log_level(), {
             let stream = stream.clone();
             move |message| stream.push(message)
         });
         let stop = Arc::new(Stop::default());
-        let mut answering = Box::pin(stateless::answer(request, outlet, stop.clone()));
+        let mut answering = Box::pin(methods::answer(request, outlet, stop.clone()));
         let answer = match (&mut answering).now_or_never() {
-            Some(Some(answer)) if stream.end_unwritten() => return self.whole(answer),
+            Some(Some(answer)) if stream.end_unwritten() => return reply::answer(answer, &self.server.auth),
             answer => answer,
         };
         let (tell, told) = oneshot::channel();
@@ -120,7 +128,7 @@ impl Endpoint {
         // Waiting may end early: then the answer is a stream.
         drop(tokio::time::timeout(settings.stream_after, stream.stirred()).await);
         match stream.sole_message() {
-            Some(Some(message)) => self.whole(leaving.now(message)),
+            Some(Some(message)) => reply::answer(leaving.now(message), &self.server.auth),
             _ => reply::events(events(stream.read_after(0), leaving, settings.keep_alive)),
         }
     }
@@ -130,32 +138,12 @@ impl Endpoint {
         let keep_alive = self.server.settings.keep_alive;
         match Subscription::open(request, self.stopping.clone()).await {
             Ok(subscription) => reply::events(told(subscription, keep_alive)),
-            Err(Some(answer)) => self.whole(answer),
-            // Nobody waits for it any more.
-            Err(None) => reply::empty(StatusCode::NO_CONTENT),
+            Err(answer) => reply::answer(answer, &self.server.auth),
         }
     }
 
-    /// An answer of one object.
-    fn whole(&self, answer: Answer) -> Reply {
-        let Answer { message, status, handover } = answer;
-        let status = match status {
-            Status::Done => {
-                return match handover {
-                    Some(handover) => reply::handing_over(message, handover),
-                    None => reply::json(message),
-                };
-            }
-            Status::TurnedAway(fault) => {
-                return reply::turned_away(Refusal { fault: *fault, message }, &self.server.auth);
-            }
-            Status::BadRequest => StatusCode::BAD_REQUEST,
-            Status::NoSuchMethod => StatusCode::NOT_FOUND,
-        };
-        let mut reply = reply::json(message);
-        *reply.status_mut() = status;
-        reply.extensions_mut().insert(Counted);
-        reply
+    fn refuse(&self, failure: Failure, id: &Id) -> Reply {
+        reply::answer(failure.answer(&self.server, Generation::Stateless, Some(id)), &self.server.auth)
     }
 }
 

@@ -5,17 +5,16 @@
 //! change, as it is then. So a subscription costs a bounded amount of memory and a
 //! slow client misses no state, only the states in between.
 
-use super::answer::Answer;
-use super::tasks::snapshot;
-use super::{LISTEN, Request};
-use crate::methods::Failure;
-use crate::tidings::Tidings;
+use crate::answer::{Answer, Failure};
+use crate::change_notifications::ChangeReceiver;
+use crate::methods::snapshot;
+use crate::request::Request;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, SelectAll};
 use std::collections::VecDeque;
 use tokio::sync::watch;
-use toolyard_dispatch::{Dispatch, Fault, Operation, Stop, Task, TaskId};
+use toolyard_dispatch::{Dispatch, Fault, Operation, Task, TaskId};
 use toolyard_protocol::ClientCapabilities;
 use toolyard_protocol::stateless::error::tasks_required;
 use toolyard_protocol::stateless::listen::{self, Filter};
@@ -26,7 +25,7 @@ pub(crate) struct Subscription {
     /// What it can be asked, which decides what it can be shown (26M-3).
     client: ClientCapabilities,
     granted: Filter,
-    tidings: Tidings,
+    changes: ChangeReceiver,
     tasks: SelectAll<BoxStream<'static, Task>>,
     /// Messages that are to be taken before anything else is looked at.
     ready: VecDeque<Bytes>,
@@ -41,12 +40,12 @@ impl Subscription {
     ///
     /// # Errors
     /// The answer to a request that is not granted anything because of what it asks.
-    pub async fn open(request: Box<Request>, ending: watch::Receiver<bool>) -> Result<Self, Option<Answer>> {
+    pub async fn open(request: Box<Request>, ending: watch::Receiver<bool>) -> Result<Self, Answer> {
         // Before anything is looked at, so that no change falls in between.
-        let tidings = Tidings::of(&request.server.dispatch);
+        let changes = ChangeReceiver::of(&request.server.dispatch);
         match grant(&request).await {
-            Ok((granted, ids)) => Ok(Self::of(request, granted, ids, tidings, ending)),
-            Err(failure) => Err(request.failed(failure, &Stop::default())),
+            Ok((granted, ids)) => Ok(Self::of(request, granted, ids, changes, ending)),
+            Err(failure) => Err(request.refuse(failure)),
         }
     }
 
@@ -54,7 +53,7 @@ impl Subscription {
         request: Box<Request>,
         granted: Filter,
         ids: Vec<TaskId>,
-        tidings: Tidings,
+        changes: ChangeReceiver,
         ending: watch::Receiver<bool>,
     ) -> Self {
         let mut ready = VecDeque::from([listen::acknowledged(&request.id, &granted)]);
@@ -68,8 +67,8 @@ impl Subscription {
             Dispatch::follow_task(dispatch, caller, id).boxed()
         };
         let tasks = ids.into_iter().map(follow).collect();
-        let client = ClientCapabilities::of(&request.envelope.capabilities);
-        Self { request, client, granted, tidings, tasks, ready, ending, over }
+        let client = ClientCapabilities::of(&request.caller.capabilities);
+        Self { request, client, granted, changes, tasks, ready, ending, over }
     }
 
     /// The next message; none after the last. Safe to drop while it waits.
@@ -89,9 +88,9 @@ impl Subscription {
                     return Some(listen::ended(&self.request.id));
                 }
                 Some(task) = self.tasks.next() => self.tell_of(&task),
-                news = self.tidings.next() => {
+                changes = self.changes.next() => {
                     let Request { server, caller, id, .. } = &*self.request;
-                    self.ready.extend(news.subscribed(&server.dispatch, caller, id, &self.granted));
+                    self.ready.extend(changes.subscribed(&server.dispatch, caller, id, &self.granted));
                 }
             }
         }
@@ -112,7 +111,7 @@ async fn ended(ending: &mut watch::Receiver<bool>) {
 
 /// What of the request is granted, and the tasks among it.
 async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
-    let Request { server, caller, key, params, envelope, .. } = request;
+    let Request { server, caller, method, params, .. } = request;
     let dispatch = &server.dispatch;
     let mut filter = Filter::decode(params.as_ref())?;
     if !dispatch.settings().tasks {
@@ -120,14 +119,14 @@ async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
     }
     if !filter.tasks.is_empty() {
         // 26T-6: before an id is looked at.
-        if !envelope.tasks {
+        if !request.has_tasks() {
             return Err(tasks_required().into());
         }
-        dispatch.pace(key, Operation::Polling)?;
+        request.count_as(Operation::Polling)?;
     }
     let most = server.settings.subscriptions;
     if filter.uris.len() + filter.tasks.len() > most {
-        let what = format!("{LISTEN} names more than {most} resources and tasks, the most");
+        let what = format!("{method} names more than {most} resources and tasks, the most");
         let retry_after_ms = dispatch.settings().retry_after_ms;
         return Err(Fault::Busy { what, limit: "wire.subscriptions", retry_after_ms }.into());
     }
@@ -144,7 +143,7 @@ async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
             }
             Err(Fault::UnknownTask) => {
                 // Ids are not to be guessed here either.
-                if dispatch.pace(key, Operation::FailedLookup).is_err() {
+                if request.count_as(Operation::FailedLookup).is_err() {
                     break;
                 }
             }

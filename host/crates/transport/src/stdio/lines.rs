@@ -1,7 +1,7 @@
 //! Lines in and lines out, on threads of their own: standard input and output
 //! block.
 
-use crate::methods::one_line;
+use crate::answer::one_line;
 use bytes::Bytes;
 use std::io::{BufRead, Write};
 use tokio::sync::{mpsc, oneshot};

@@ -5,21 +5,22 @@
 //! What may not live here: how the background host is found and started; that is behind
 //! the port [`Background`].
 
+mod change_notifications;
 mod link;
-mod news;
 
 use super::lines::Outbox;
+use crate::inflight::InflightRequest;
+use crate::request::{Origin, Request};
 use bytes::Bytes;
+pub(super) use change_notifications::AnnouncementReceiver;
 use futures_util::future::BoxFuture;
 pub(super) use link::Responded;
 use link::{Handshake, Links, Post, Shared};
-pub(super) use news::Announced;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
-use toolyard_dispatch::{Dispatch, Stop, TaskSupport};
-use toolyard_protocol::tools::CallParams;
+use toolyard_dispatch::{Dispatch, TaskSupport};
 use toolyard_protocol::{Id, RawJson, RpcError};
 
 /// Messages for the background host that wait to be written.
@@ -81,10 +82,9 @@ pub(super) struct Passage {
     pub id: Id,
     /// The line that it came in.
     pub line: Bytes,
-    /// Let go of just before its answer is written.
-    pub taken: Box<dyn Send>,
-    /// Set when its client takes no answer any more.
-    pub stop: Arc<Stop>,
+    /// Let go of just before its answer is written. Its stop is set when its client
+    /// takes no answer any more.
+    pub kept: InflightRequest,
     /// Whether a background host is started for it.
     pub starts: bool,
 }
@@ -113,9 +113,10 @@ impl Relay {
 
     /// Sends a request on and waits until its answer has gone to the client.
     pub async fn pass(&self, passage: Passage) -> Relayed {
-        let Passage { id, line, taken, stop, starts } = passage;
+        let Passage { id, line, kept, starts } = passage;
         let (done, told) = oneshot::channel();
-        let post = Post::Request { id: id.clone(), line, taken, starts, done };
+        let stop = kept.stop.clone();
+        let post = Post::Request { id: id.clone(), line, kept, starts, done };
         let passing = async {
             if self.posts.send(post).await.is_err() {
                 return Relayed::Lost;
@@ -160,15 +161,19 @@ impl Relay {
     }
 }
 
-/// Whether this call of a session asks for a task that may be begun.
-pub(super) fn asks_for_task(dispatch: &Dispatch, params: Option<&RawJson>) -> bool {
-    CallParams::decode(params)
-        .is_ok_and(|call| matches!(call.task, Some(Ok(_))) && may_be_task(dispatch, &call.name))
-}
-
-/// Whether a call of this tool may become a task.
-pub(super) fn may_be_task(dispatch: &Dispatch, tool: &str) -> bool {
-    let catalog = dispatch.catalog();
-    let tool = catalog.get(tool);
-    dispatch.settings().tasks && tool.is_some_and(|tool| tool.spec().task_support != TaskSupport::Forbidden)
+/// Whether this is a call that may become a task: of a session, if it asks for one.
+pub(super) fn may_become_task(request: &Request) -> bool {
+    let Some(Ok((call, _))) = &request.call else { return false };
+    let is_wanted = match request.origin {
+        Origin::Session(_) => matches!(call.task, Some(Ok(_))),
+        Origin::Envelope(_) => true,
+    };
+    let dispatch = &request.server.dispatch;
+    is_wanted
+        && request.has_tasks()
+        && dispatch.settings().tasks
+        && dispatch
+            .catalog()
+            .get(&call.name)
+            .is_some_and(|tool| tool.spec().task_support != TaskSupport::Forbidden)
 }

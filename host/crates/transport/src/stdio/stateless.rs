@@ -2,26 +2,30 @@
 //! without one; the one takes no notice of the other (26B-1, 26B-5).
 
 use super::lines::{Outbox, Outgoing};
-use super::outstanding::{NotTaken, Outstanding, Taken};
 use super::relay::{self, Passage, Relay};
 use crate::Server;
-use crate::stateless::{self, Answer, LISTEN, OwnOutlet, Received, Request, Sender, Subscription, Wrong};
+use crate::answer::{Answer, Failure};
+use crate::inflight::{Inflight, InflightRequest};
+use crate::methods;
+use crate::request::{Request, RequestMessage, Sender};
+use crate::stateless::{self, OwnOutlet, Subscription};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
-use toolyard_dispatch::{Fault, Principal, RateKey};
+use toolyard_dispatch::{Principal, RateKey};
+use toolyard_protocol::method::Generation;
 use toolyard_protocol::stateless::envelope::Claimed;
-use toolyard_protocol::{Id, RpcError, response};
+use toolyard_protocol::{Id, Method, response};
 
 /// The requests of one pipe that stand alone.
 pub(super) struct Stateless {
     server: Arc<Server>,
     sender: Sender,
     outbox: Outbox,
-    outstanding: Arc<Outstanding>,
+    inflight: Arc<Inflight>,
     requests: TaskTracker,
     subscriptions: TaskTracker,
     /// Ends the subscriptions.
@@ -37,7 +41,11 @@ impl Stateless {
             server: server.clone(),
             sender: Sender { principal, peer: None, key: RateKey::Local },
             outbox,
-            outstanding: Outstanding::new(server.settings.requests_per_session),
+            inflight: Inflight::new(
+                server.settings.requests_per_session,
+                "on this pipe",
+                server.dispatch.settings().retry_after_ms,
+            ),
             requests: TaskTracker::new(),
             subscriptions: TaskTracker::new(),
             end: watch::Sender::new(false),
@@ -47,25 +55,30 @@ impl Stateless {
 
     /// Takes a request in. What can be answered at once is given back; what cannot is
     /// answered when it is done.
-    pub fn take(&self, received: Received, claimed: Claimed, line: Bytes) -> Option<Bytes> {
+    pub fn take(&self, message: RequestMessage, claimed: Claimed, line: Bytes) -> Option<Bytes> {
         let server = &self.server;
-        server.metrics.asked(&received.method);
-        let id = received.id.clone();
-        let (request, taken) = match self.taken_in(received, claimed) {
+        server.metrics.asked(&message.method);
+        let id = message.id.clone();
+        let (request, kept) = match self.checked(message, claimed) {
             Ok(both) => both,
-            Err(wrong) => return Some(wrong.answer(&id).message),
+            Err(failure) => {
+                return Some(failure.answer(server, Generation::Stateless, Some(&id)).message);
+            }
         };
-        if request.method == LISTEN {
-            let subscribed = subscribe(request, self.end.subscribe(), self.outbox.clone(), taken);
+        if request.method == Method::SubscriptionsListen {
+            let subscribed = subscribe(request, self.end.subscribe(), self.outbox.clone(), kept);
             self.subscriptions.spawn(subscribed);
             return None;
         }
-        if let Some(relay) = self.relay.as_ref().filter(|_| may_become_task(&request)) {
-            self.requests.spawn(pass(relay.clone(), request, taken, line, self.outbox.clone()));
+        if let Some(relay) = self.relay.as_ref().filter(|_| relay::may_become_task(&request)) {
+            self.requests.spawn(pass(relay.clone(), request, kept, line, self.outbox.clone()));
             return None;
         }
-        let outlet = OwnOutlet::new(request.envelope.log_level, {
-            let (outbox, stop) = (self.outbox.clone(), taken.stop.clone());
+        if let Err(failure) = request.count() {
+            return Some(request.refuse(failure).message);
+        }
+        let outlet = OwnOutlet::new(request.log_level(), {
+            let (outbox, stop) = (self.outbox.clone(), kept.stop.clone());
             // A client that does not read loses notices, and gets every answer; who has
             // cancelled hears nothing more (26S-2).
             move |message| {
@@ -74,7 +87,7 @@ impl Stateless {
                 }
             }
         });
-        let mut answering = Box::pin(stateless::answer(request, outlet.clone(), taken.stop.clone()));
+        let mut answering = Box::pin(methods::answer(request, outlet.clone(), kept.stop.clone()));
         let answer = match (&mut answering).now_or_never() {
             Some(Some(Answer { message, handover: None, .. })) => return Some(message),
             Some(answer) => Some(answer),
@@ -87,35 +100,25 @@ impl Stateless {
                 None => answering.await,
             };
             outlet.close();
-            deliver(&outbox, answer, taken).await;
+            deliver(&outbox, answer, kept).await;
         });
         None
     }
 
-    fn taken_in(&self, received: Received, claimed: Claimed) -> Result<(Box<Request>, Taken), Wrong> {
-        let request = Request::open(&self.server, received, claimed, &self.sender)?;
-        request.admit()?;
-        match self.outstanding.take(&request.id) {
-            Ok(taken) => Ok((request, taken)),
-            Err(NotTaken::IdInUse) => {
-                let error = RpcError::invalid_request("the id belongs to a request that is still under way");
-                Err(Wrong::bad_request(&self.server, error))
-            }
-            Err(NotTaken::TooMany) => {
-                let most = self.server.settings.requests_per_session;
-                let busy = Fault::Busy {
-                    what: format!("{most} requests on this pipe are under way, the most"),
-                    limit: "wire.requests-per-session",
-                    retry_after_ms: self.server.dispatch.settings().retry_after_ms,
-                };
-                Err(Wrong::fault(&self.server, busy))
-            }
-        }
+    fn checked(
+        &self,
+        message: RequestMessage,
+        claimed: Claimed,
+    ) -> Result<(Box<Request>, InflightRequest), Failure> {
+        let request = Request::stateless(&self.server, message, claimed, &self.sender)?;
+        request.check_method()?;
+        let kept = self.inflight.add(&request.id)?;
+        Ok((request, kept))
     }
 
     /// Cancels a request or ends a subscription. False if the id is of none.
     pub fn cancel(&self, id: &Id) -> bool {
-        self.outstanding.cancel(id)
+        self.inflight.cancel(id)
     }
 
     /// Ends the subscriptions, each with its response, and waits until no request is
@@ -131,22 +134,16 @@ impl Stateless {
     /// The same until the end of `patience`; then they are cancelled.
     pub async fn finish(&self, patience: Duration) {
         if tokio::time::timeout(patience, self.ended()).await.is_err() {
-            self.outstanding.cancel_all();
+            self.inflight.cancel_all();
             tracing::debug!("requests under way were ended with the input");
         }
     }
 }
 
-/// Whether this is a call that may become a task.
-fn may_become_task(request: &Request) -> bool {
-    matches!(&request.call, Some(Ok((call, _)))
-        if request.envelope.tasks && relay::may_be_task(&request.server.dispatch, &call.name))
-}
-
 /// Has the background host answer a call.
-async fn pass(relay: Relay, request: Box<Request>, taken: Taken, line: Bytes, outbox: Outbox) {
-    let (id, stop) = (request.id.clone(), taken.stop.clone());
-    let passage = Passage { id: id.clone(), line, taken: Box::new(taken), stop, starts: true };
+async fn pass(relay: Relay, request: Box<Request>, kept: InflightRequest, line: Bytes, outbox: Outbox) {
+    let id = request.id.clone();
+    let passage = Passage { id: id.clone(), line, kept, starts: true };
     if let Some(error) = relay.pass(passage).await.error() {
         // Nobody reads any more once the writer is gone.
         drop(outbox.send(Outgoing::line(response::error(Some(&id), &error))).await);
@@ -155,13 +152,13 @@ async fn pass(relay: Relay, request: Box<Request>, taken: Taken, line: Bytes, ou
 
 /// Sends an answer, unless its request was cancelled (26S-2). If the line with a new
 /// task cannot be written, the task goes with it.
-async fn deliver(outbox: &Outbox, answer: Option<Answer>, taken: Taken) {
+async fn deliver(outbox: &Outbox, answer: Option<Answer>, kept: InflightRequest) {
     let Some(Answer { message, handover, .. }) = answer else { return };
     let (tell, told) = oneshot::channel();
-    let Some(place) = place(outbox, &taken).await else { return };
+    let Some(place) = place(outbox, &kept).await else { return };
     place.send(Outgoing { line: Outgoing::line(message).line, written: Some(tell) });
     // The id may be used again as soon as the answer can be read.
-    drop(taken);
+    drop(kept);
     if let Some(handover) = handover
         && told.await.is_ok()
     {
@@ -171,28 +168,36 @@ async fn deliver(outbox: &Outbox, answer: Option<Answer>, taken: Taken) {
 
 /// Room for one line, unless the request is cancelled before there is some, or nobody
 /// writes any more.
-async fn place<'a>(outbox: &'a Outbox, taken: &Taken) -> Option<tokio::sync::mpsc::Permit<'a, Outgoing>> {
+async fn place<'a>(
+    outbox: &'a Outbox,
+    kept: &InflightRequest,
+) -> Option<tokio::sync::mpsc::Permit<'a, Outgoing>> {
     tokio::select! {
         biased;
-        () = taken.stop.wait() => None,
+        () = kept.stop.wait() => None,
         place = outbox.reserve() => place.ok(),
     }
 }
 
 /// One subscription, until its client cancels it or the server ends (26SUB-4).
-async fn subscribe(request: Box<Request>, ending: watch::Receiver<bool>, outbox: Outbox, taken: Taken) {
+async fn subscribe(
+    request: Box<Request>,
+    ending: watch::Receiver<bool>,
+    outbox: Outbox,
+    kept: InflightRequest,
+) {
     let mut subscription = match Subscription::open(request, ending).await {
         Ok(subscription) => subscription,
-        Err(answer) => return deliver(&outbox, answer, taken).await,
+        Err(answer) => return deliver(&outbox, Some(answer), kept).await,
     };
     loop {
         let message = tokio::select! {
             biased;
-            () = taken.stop.wait() => return,
+            () = kept.stop.wait() => return,
             message = subscription.next() => message,
         };
         let Some(message) = message else { return };
-        let Some(place) = place(&outbox, &taken).await else { return };
+        let Some(place) = place(&outbox, &kept).await else { return };
         place.send(Outgoing::line(message));
     }
 }

@@ -14,7 +14,7 @@ use toolyard_task::tool::{Checked, ReportBounds};
 use toolyard_task::wire::ToolDescription;
 use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
-use toolyard_transport::http::guard::Door;
+use toolyard_transport::http::host_origin::AllowedNames;
 use toolyard_transport::{Implementation, Metrics, Presented, Server, ServerIdentity, Settings};
 
 /// Every look is a millisecond later, so that nothing happens at once.
@@ -134,7 +134,7 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         },
         settings: wire(),
         auth: Auth::new(nobody_is_asked(), clock, "test"),
-        door: Door::default(),
+        allowed_names: AllowedNames::default(),
         metrics: Metrics::default(),
         presented: Presented::default(),
     })

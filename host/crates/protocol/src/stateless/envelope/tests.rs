@@ -13,7 +13,7 @@ fn claim_of(params: &str) -> Claim {
 fn decode(params: &str) -> Result<Envelope, RpcError> {
     let params = RawJson::trusted(params.to_owned());
     let decoded = Envelope::decode(Some(&params));
-    let claimed = Claimed::by("tools/list", Some(&params));
+    let claimed = Claimed::by(&Method::ToolsList, Some(&params));
     assert_eq!(claimed.claim, claim(Some(&params)), "{params:?}");
     let opened = claimed.open(Some(&params)).map(|(envelope, _)| envelope);
     assert_eq!(format!("{opened:?}"), format!("{decoded:?}"), "{params:?}");
@@ -245,7 +245,8 @@ fn a_plain_call_is_read_with_its_envelope() {
     let meta = format!(r#""_meta":{{{PV}:"2026-07-28",{CC}:{{}},"progressToken":"p"}}"#);
     let read = |params: &str| {
         let params = RawJson::trusted(params.to_owned());
-        let (_, call) = Claimed::by("tools/call", Some(&params)).open(Some(&params)).expect("an envelope");
+        let (_, call) =
+            Claimed::by(&Method::ToolsCall, Some(&params)).open(Some(&params)).expect("an envelope");
         let alone = crate::stateless::input::call_params(Some(&params));
         (call, alone)
     };
@@ -272,6 +273,6 @@ fn a_plain_call_is_read_with_its_envelope() {
     }
     // serde reads a struct from an array, too; who reads the parts does not.
     let array = RawJson::trusted(r#"{"_meta":["2026-07-28",{}],"name":"x"}"#);
-    assert_eq!(Claimed::by("tools/call", Some(&array)).claim, Claim::None);
-    assert!(Plain::read("tools/call", &array).is_none());
+    assert_eq!(Claimed::by(&Method::ToolsCall, Some(&array)).claim, Claim::None);
+    assert!(Plain::read(&Method::ToolsCall, &array).is_none());
 }

@@ -2,13 +2,13 @@ use super::*;
 use serde_json::{Value, json};
 
 fn retry(params: &str) -> Result<Retry, RpcError> {
-    Retry::decode("tools/call", Some(&RawJson::trusted(params.to_owned())))
+    Retry::decode(&Method::ToolsCall, Some(&RawJson::trusted(params.to_owned())))
 }
 
 /// 26M-4, 26M-5: what a retry brings is taken as it is, whatever it is.
 #[test]
 fn a_retry_brings_any_answers_and_the_state_to_the_letter() {
-    assert_eq!(Retry::decode("tools/call", None), Ok(Retry::default()));
+    assert_eq!(Retry::decode(&Method::ToolsCall, None), Ok(Retry::default()));
     assert_eq!(retry(r#"{"name":"x","arguments":{}}"#), Ok(Retry::default()));
     let brought = retry(
         r#"{"name":"x","requestState":"a\/b","inputResponses":{"q1":{"action" : "accept"},"\u0071\/2":5,"q3":null,"":[]}}"#,
@@ -142,7 +142,7 @@ fn a_call_is_read_with_what_it_brings() {
     );
     let (call, brought) = call_params(Some(&params)).expect("a call");
     assert_eq!(call, CallParams::decode(Some(&params)).expect("a call"));
-    assert_eq!(brought, Retry::decode("tools/call", Some(&params)).expect("a retry"));
+    assert_eq!(brought, Retry::decode(&Method::ToolsCall, Some(&params)).expect("a retry"));
     for wrong in [r#"{}"#, r#"{"name":"x","requestState":5}"#, r#"{"name":"x","arguments":[]}"#] {
         let error = call_params(Some(&RawJson::trusted(wrong))).expect_err(wrong);
         assert_eq!(error.code, -32602, "{wrong}");

@@ -2,7 +2,8 @@
 //! order in which it came, what it writes in the order in which it wrote it, and what was
 //! under way when it ends.
 
-use super::{Background, Connection, Relayed, news};
+use super::{Background, Connection, Relayed, change_notifications};
+use crate::inflight::InflightRequest;
 use crate::stdio::INBOX;
 use crate::stdio::OUTBOX;
 use crate::stdio::lines::{self, Line, Outbox, Outgoing};
@@ -16,7 +17,7 @@ use toolyard_dispatch::{Caller, Dispatch, Fault};
 use toolyard_protocol::message::decode;
 use toolyard_protocol::notification::cancelled_request;
 use toolyard_protocol::response::{self, notification};
-use toolyard_protocol::{Id, Incoming, Message, RawJson, RpcError};
+use toolyard_protocol::{Id, Incoming, Message, Method, RawJson, RpcError};
 
 /// The requests of the relay itself have ids that begin so. Their answers end here.
 const OWN: &str = "toolyard-relay-";
@@ -24,7 +25,7 @@ const OWN: &str = "toolyard-relay-";
 /// Something for the background host.
 pub(super) enum Post {
     /// A request of the client.
-    Request { id: Id, line: Bytes, taken: Box<dyn Send>, starts: bool, done: oneshot::Sender<Relayed> },
+    Request { id: Id, line: Bytes, kept: InflightRequest, starts: bool, done: oneshot::Sender<Relayed> },
     /// The client takes no answer to it any more.
     Cancel { id: Id },
     /// The client's response to a request of the background host.
@@ -70,7 +71,7 @@ struct UnderWay {
 
 /// A request under way; the sender is dropped without a word if the connection ends.
 struct Pending {
-    taken: Box<dyn Send>,
+    kept: InflightRequest,
     done: oneshot::Sender<Relayed>,
 }
 
@@ -162,8 +163,8 @@ impl Links {
                 link = None;
             }
             match (post, &mut link) {
-                (Some(Post::Request { id, line, taken, starts, done }), link) => {
-                    let request = Request { id, line, pending: Pending { taken, done } };
+                (Some(Post::Request { id, line, kept, starts, done }), link) => {
+                    let request = Request { id, line, pending: Pending { kept, done } };
                     self.request(link, request, starts).await;
                 }
                 (Some(Post::Cancel { id }), Some(link)) => {
@@ -255,20 +256,20 @@ impl Link {
             return;
         }
         if let Some(params) = now.initialize.as_ref().filter(|_| self.told.initialize.is_none()) {
-            self.ask("initialize", params).await;
+            self.ask(&Method::Initialize, params).await;
         }
         if now.initialized && !self.told.initialized {
-            self.send(notification("notifications/initialized", None)).await;
+            self.send(notification(Method::Initialized.as_str(), None)).await;
         }
         if let Some(level) = now.level.as_ref().filter(|level| self.told.level.as_ref() != Some(level)) {
-            self.ask("logging/setLevel", level).await;
+            self.ask(&Method::LoggingSetLevel, level).await;
         }
         self.told = now.clone();
     }
 
-    async fn ask(&mut self, method: &str, params: &RawJson) {
+    async fn ask(&mut self, method: &Method, params: &RawJson) {
         self.own += 1;
-        self.send(response::request(&format!("{OWN}{}", self.own), method, params)).await;
+        self.send(response::request(&format!("{OWN}{}", self.own), method.as_str(), params)).await;
     }
 }
 
@@ -279,7 +280,7 @@ fn unreachable(why: &str) {
 /// `notifications/cancelled` for a request of the client's, whose ids may be numbers.
 fn cancelled(id: &Id) -> Bytes {
     let params = serde_json::json!({"requestId": id, "reason": "The client cancelled the request."});
-    notification("notifications/cancelled", Some(&RawJson::of(&params)))
+    notification(Method::Cancelled.as_str(), Some(&RawJson::of(&params)))
 }
 
 /// Takes in what the background host writes.
@@ -328,11 +329,11 @@ impl Listener {
                 self.shared.lock().asked.insert(id);
                 self.send(line).await;
             }
-            Message::Notification { method, params } if method == news::METHOD => {
-                news::announce(&self.dispatch, params.as_ref());
+            Message::Notification { method, params } if method.as_str() == change_notifications::METHOD => {
+                change_notifications::announce(&self.dispatch, params.as_ref());
             }
             Message::Notification { method, params } => {
-                if method == "notifications/cancelled"
+                if method == Method::Cancelled
                     && let Some(id) = cancelled_request(params.as_ref())
                 {
                     self.shared.was_asked(&id);
@@ -345,11 +346,11 @@ impl Listener {
     /// Writes an answer. If it matters whether the client can read it, that is waited
     /// for; says whether it can.
     async fn answer(&self, pending: Pending, line: Bytes, matters: bool) -> bool {
-        let Pending { taken, done } = pending;
+        let Pending { kept, done } = pending;
         let (tell, told) = oneshot::channel();
         let place = self.outbox.reserve().await;
         // The id may be used again as soon as the answer can be read.
-        drop(taken);
+        drop(kept);
         let Ok(place) = place else { return false };
         place.send(Outgoing { written: matters.then_some(tell), ..Outgoing::line(line) });
         // Who waited for it may have been cancelled just now.

@@ -1,8 +1,8 @@
-//! The ways from the dispatcher to a client over HTTP: the stream of a request, or
-//! whatever streams a session has (H-20, IR-3, IR-4).
+//! The channels from the dispatcher to a client over HTTP: the stream of a request, or the
+//! streams of a session (H-20, IR-3, IR-4).
 
-use super::hub::{Hub, LiveSession};
-use crate::conversation::Conversation;
+use super::session_registry::{LiveSession, Registry};
+use crate::session::ClientSession;
 use crate::stream::Stream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,23 +14,23 @@ use toolyard_protocol::{RawJson, notification, response};
 /// Where notices about the tasks of a session go, looked up when there is one: a
 /// task outlives what is held in memory of its session.
 pub(super) struct SessionOutlet {
-    hub: Weak<Hub>,
+    registry: Weak<Registry>,
     id: SessionId,
 }
 
 impl SessionOutlet {
-    pub fn new(hub: Weak<Hub>, id: SessionId) -> Arc<Self> {
-        Arc::new(Self { hub, id })
+    pub fn new(registry: Weak<Registry>, id: SessionId) -> Arc<Self> {
+        Arc::new(Self { registry, id })
     }
 
     fn session(&self) -> Option<Arc<LiveSession>> {
-        self.hub.upgrade()?.in_memory(&self.id)
+        self.registry.upgrade()?.in_memory(&self.id)
     }
 }
 
 /// Reaches clients by their sessions, for tasks that were taken over from a host that
 /// is gone.
-pub(super) struct BySession(pub Weak<Hub>);
+pub(super) struct BySession(pub Weak<Registry>);
 
 impl Reach for BySession {
     fn outlet(&self, session: Option<&SessionId>) -> Arc<dyn Outlet> {
@@ -49,11 +49,11 @@ impl Reach for BySession {
 
 impl Outlet for SessionOutlet {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        let Some(hub) = self.hub.upgrade() else { return };
-        let Some(session) = hub.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
-            return hub.pass_on(&self.id, task, &notice);
+        let Some(registry) = self.registry.upgrade() else { return };
+        let Some(session) = registry.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
+            return registry.pass_on(&self.id, task, &notice);
         };
-        if let Some(message) = session.conversation.audience.message(task, &notice) {
+        if let Some(message) = session.client.audience.message(task, &notice) {
             session.tell_of(task, message);
         }
     }
@@ -65,7 +65,7 @@ impl Outlet for SessionOutlet {
         }
         let session = self.session()?;
         let stream = session.stream_read(task)?;
-        session.conversation.audience.is_initialized().then(|| Arc::new(StreamLine(stream)) as Arc<dyn Line>)
+        session.client.audience.is_initialized().then(|| Arc::new(StreamLine(stream)) as Arc<dyn Line>)
     }
 
     fn release(&self, _retry: Duration) {}
@@ -74,30 +74,30 @@ impl Outlet for SessionOutlet {
 /// Where notices and questions of a request go: its own stream (P-2, IR-3).
 pub(crate) struct CallOutlet {
     stream: Arc<Stream>,
-    conversation: Arc<Conversation>,
+    client: Arc<ClientSession>,
 }
 
 impl CallOutlet {
-    pub fn new(stream: &Arc<Stream>, conversation: &Arc<Conversation>) -> Arc<Self> {
-        Arc::new(Self { stream: stream.clone(), conversation: conversation.clone() })
+    pub fn new(stream: &Arc<Stream>, client: &Arc<ClientSession>) -> Arc<Self> {
+        Arc::new(Self { stream: stream.clone(), client: client.clone() })
     }
 }
 
 impl Outlet for CallOutlet {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        if let Some(message) = self.conversation.audience.message(task, &notice) {
+        if let Some(message) = self.client.audience.message(task, &notice) {
             self.stream.push(message);
         }
     }
 
     fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
-        let can_be_asked = self.conversation.audience.is_initialized() && self.stream.ended().is_none();
+        let can_be_asked = self.client.audience.is_initialized() && self.stream.ended().is_none();
         can_be_asked.then(|| Arc::new(StreamLine(self.stream.clone())) as Arc<dyn Line>)
     }
 
     fn release(&self, retry: Duration) {
         // H-14: only a client that was given an event id can come back.
-        if self.conversation.revision.has_priming_event() {
+        if self.client.revision.has_priming_event() {
             self.stream.release(retry);
         }
     }

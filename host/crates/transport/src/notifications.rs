@@ -1,4 +1,4 @@
-//! Notices as messages, and which of them a client gets.
+//! Notifications of runs, encoded, and the filter by which a client gets them.
 
 use bytes::Bytes;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use toolyard_dispatch::{Notice, TaskId};
 use toolyard_protocol::{LogLevel, notification};
 
-/// What a client wants to hear, and whether it is ready to be asked.
+/// The log level of a client, and whether it is ready to be asked.
 #[derive(Debug)]
 pub(crate) struct Audience {
     /// The least serious level of log messages, as its place in the order.

@@ -1,8 +1,7 @@
-//! Who comes when every seat is taken: waits a moment, and is told honestly if there
-//! is still none. Nobody here gets further than that, so what stands here costs a
-//! socket and little more.
+//! Connections over the limit: each waits for a slot for a second and is then refused with
+//! `503`. No request of theirs is read, so each costs a socket and little more.
 
-use super::seats::{Seat, Seats};
+use super::connection_limit::{ConnectionLimit, ConnectionSlot};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,9 +9,9 @@ use tokio::net::TcpStream;
 use toolyard_dispatch::Fault;
 use toolyard_protocol::response;
 
-/// Who stands here at once; the next ones wait in the kernel's queue.
+/// Connections that wait here at once; the next ones wait in the kernel's queue.
 pub(super) const PLACES: usize = 256;
-/// How long one waits for a seat.
+/// The time that a connection waits for a slot.
 const WAIT: Duration = Duration::from_secs(1);
 /// How long the head of a request that is refused is read, and then what follows it:
 /// a socket that is closed with unread bytes in it takes its last answer with it.
@@ -20,24 +19,24 @@ const LISTEN: Duration = Duration::from_secs(1);
 /// How much of it.
 const HEARD: usize = 64 * 1024;
 
-/// Waits for a seat, on behalf of one who has something to say. None if it was told that
+/// Waits for a slot, on behalf of one who has something to say. None if it was told that
 /// there is none.
 pub(super) async fn wait(
     mut stream: TcpStream,
-    seats: &Arc<Seats>,
+    limit: &Arc<ConnectionLimit>,
     fault: &Fault,
-) -> Option<(TcpStream, Seat)> {
-    let standing = seats.stand();
+) -> Option<(TcpStream, ConnectionSlot)> {
+    let standing = limit.stand();
     let mut has_spoken = false;
     let seated = async {
         // Not `readable`, which may say so of one that has said nothing: that would have
         // another give way to it for nothing.
         stream.peek(&mut [0]).await.ok()?;
         has_spoken = true;
-        Some(seats.next().await)
+        Some(limit.next().await)
     };
-    if let Ok(Some(seat)) = tokio::time::timeout(WAIT, seated).await {
-        return Some((stream, seat));
+    if let Ok(Some(slot)) = tokio::time::timeout(WAIT, seated).await {
+        return Some((stream, slot));
     }
     drop(standing);
     // Who breaks off meanwhile is not answered.
@@ -45,7 +44,7 @@ pub(super) async fn wait(
     None
 }
 
-/// The `503` of one who found no seat. Nothing of the request is looked at but its end.
+/// The `503` of one who found no slot. Nothing of the request is looked at but its end.
 async fn refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) -> std::io::Result<()> {
     if has_spoken {
         let mut heard = Vec::new();

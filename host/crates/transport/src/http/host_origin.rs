@@ -1,8 +1,8 @@
-//! Who may knock: `Host` and `Origin` (H-2, H-3).
+//! The check of `Host` and `Origin` against DNS rebinding (H-2, H-3).
 //!
-//! A page in a browser can be made to resolve its own name to 127.0.0.1 and so
-//! reach a local server; its `Host` and `Origin` give it away. Further names and
-//! pages are let in by the operator only.
+//! A page in a browser can make its own name resolve to 127.0.0.1 and so reach a local
+//! server; its `Host` and `Origin` show that it did. Only the operator allows further
+//! names and origins.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
@@ -20,7 +20,7 @@ pub enum TurnedAway {
 /// The names that are served and the pages that may call. Those of this machine's
 /// loopback always are; by default there are no others.
 #[derive(Debug, Clone, Default)]
-pub struct Door {
+pub struct AllowedNames {
     hosts: Vec<Name>,
     origins: Vec<(bool, Name)>,
 }
@@ -32,9 +32,9 @@ struct Name {
     port: Option<u16>,
 }
 
-impl Door {
-    /// A door that is also open to these hosts, each with a port or for any port,
-    /// and to pages of these origins.
+impl AllowedNames {
+    /// Allows the loopback names, these hosts, each with a port or for any port,
+    /// and the pages of these origins.
     ///
     /// # Errors
     /// What a host or an origin should look like.
@@ -152,10 +152,10 @@ mod tests {
     use super::*;
 
     fn checked(host: Option<&str>, origin: Option<&str>) -> Result<(), TurnedAway> {
-        checked_at(&Door::default(), host, origin)
+        checked_at(&AllowedNames::default(), host, origin)
     }
 
-    fn checked_at(door: &Door, host: Option<&str>, origin: Option<&str>) -> Result<(), TurnedAway> {
+    fn checked_at(names: &AllowedNames, host: Option<&str>, origin: Option<&str>) -> Result<(), TurnedAway> {
         let mut headers = HeaderMap::new();
         if let Some(host) = host {
             headers.insert(HOST, host.parse().expect("test header"));
@@ -163,7 +163,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().expect("test header"));
         }
-        door.check(None, &headers)
+        names.check(None, &headers)
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn h_3_the_operator_names_further_hosts() {
         let named = ["Tools.example.com", "other.example.com:8443", "192.0.2.7", "[2001:db8::1]"];
-        let door = Door::new(&named.map(str::to_owned), &[]).expect("names");
+        let names = AllowedNames::new(&named.map(str::to_owned), &[]).expect("names");
         for host in [
             "tools.example.com",
             "TOOLS.example.com:7420",
@@ -223,7 +223,7 @@ mod tests {
             "[2001:db8::1]:1",
             "localhost",
         ] {
-            assert_eq!(checked_at(&door, Some(host), None), Ok(()), "{host}");
+            assert_eq!(checked_at(&names, Some(host), None), Ok(()), "{host}");
         }
         for host in [
             "example.com",
@@ -235,21 +235,21 @@ mod tests {
             "other.example.com",
             "other.example.com:8444",
         ] {
-            assert_eq!(checked_at(&door, Some(host), None), Err(TurnedAway::Host), "{host}");
+            assert_eq!(checked_at(&names, Some(host), None), Err(TurnedAway::Host), "{host}");
         }
         // A host that is served is not a page that may call.
         let page = Some("https://tools.example.com");
-        assert_eq!(checked_at(&door, Some("tools.example.com"), page), Err(TurnedAway::Origin));
+        assert_eq!(checked_at(&names, Some("tools.example.com"), page), Err(TurnedAway::Origin));
         for name in ["", "*", "*.example.com", "https://a.example", "a/b", "a:b", "a:", "a:99999", "u@a"] {
-            assert!(Door::new(&[name.to_owned()], &[]).is_err(), "{name}");
+            assert!(AllowedNames::new(&[name.to_owned()], &[]).is_err(), "{name}");
         }
     }
 
     #[test]
     fn h_2_the_operator_names_further_origins() {
         let named = ["https://app.example.com", "http://other.example.com:8080", "https://c.example:443"];
-        let door = Door::new(&[], &named.map(str::to_owned)).expect("origins");
-        let checked = |origin| checked_at(&door, Some("localhost"), Some(origin));
+        let names = AllowedNames::new(&[], &named.map(str::to_owned)).expect("origins");
+        let checked = |origin| checked_at(&names, Some("localhost"), Some(origin));
         for origin in [
             "https://app.example.com",
             "https://app.example.com:443",
@@ -275,7 +275,7 @@ mod tests {
         }
         for name in ["", "*", "null", "app.example.com", "https://app.example.com/", "https://*.example.com"]
         {
-            assert!(Door::new(&[], &[name.to_owned()]).is_err(), "{name}");
+            assert!(AllowedNames::new(&[], &[name.to_owned()]).is_err(), "{name}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! The headers that repeat what the body says, for whoever routes requests without
-//! reading them, and whether they say the same (26H-3 to 26H-7, 26XH-2).
+//! The check of headers that mirror the body, by which a proxy routes requests without
+//! reading them (26H-3 to 26H-7, 26XH-2).
 //!
-//! A header that is there twice is malformed: who routes might look at the one, and
-//! we at the other.
+//! A header that occurs twice is malformed: the proxy might read the one and the host the
+//! other.
 
 use http::{HeaderMap, HeaderName};
 use std::borrow::Cow;
 use toolyard_protocol::stateless::error::header_mismatch;
-use toolyard_protocol::stateless::headers::{name_member, value};
+use toolyard_protocol::stateless::headers::value;
 use toolyard_protocol::stateless::param_headers::ParamHeader;
 use toolyard_protocol::stateless::{VERSION, envelope::Claim};
-use toolyard_protocol::{RawJson, RpcError};
+use toolyard_protocol::{Method, RawJson, RpcError};
 
 pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -64,11 +64,11 @@ pub(super) fn check_version(headers: &HeaderMap, claim: &Claim) -> Result<(), Rp
 /// `-32020`.
 pub(super) fn check_method<'a>(
     headers: &HeaderMap,
-    method: &str,
+    method: &Method,
     name: impl FnOnce() -> Option<Cow<'a, str>>,
 ) -> Result<(), RpcError> {
-    same(&METHOD, sole(headers, &METHOD)?.ok_or_else(|| missing(&METHOD))?, method)?;
-    if name_member(method).is_none() {
+    same(&METHOD, sole(headers, &METHOD)?.ok_or_else(|| missing(&METHOD))?, method.as_str())?;
+    if method.name_member().is_none() {
         return Ok(());
     }
     match (sole(headers, &NAME)?, name()) {
@@ -85,12 +85,16 @@ pub(super) fn check_method<'a>(
 ///
 /// # Errors
 /// `-32020`.
-pub(super) fn check_notification(headers: &HeaderMap, method: &str, claim: &Claim) -> Result<(), RpcError> {
+pub(super) fn check_notification(
+    headers: &HeaderMap,
+    method: &Method,
+    claim: &Claim,
+) -> Result<(), RpcError> {
     if let (Some(header), Claim::Version(version)) = (sole(headers, &PROTOCOL_VERSION)?, claim) {
         same(&PROTOCOL_VERSION, header, version)?;
     }
     match sole(headers, &METHOD)? {
-        Some(header) => same(&METHOD, header, method),
+        Some(header) => same(&METHOD, header, method.as_str()),
         None => Ok(()),
     }
 }
@@ -164,8 +168,8 @@ mod tests {
     fn t_26h_3_26h_5_26h_7_method_and_name_say_what_the_body_says() {
         let call = json(r#"{"name":"gr\u00fc\u00dfe"}"#);
         let check = |given: &[(&'static str, &'static str)], params| {
-            let name = || name_of("tools/call", Some(params)).map(Cow::Owned);
-            check_method(&headers(given), "tools/call", name).map_err(|error| error.code)
+            let name = || name_of(&Method::ToolsCall, Some(params)).map(Cow::Owned);
+            check_method(&headers(given), &Method::ToolsCall, name).map_err(|error| error.code)
         };
         let encoded = ("mcp-name", "=?base64?Z3LDvMOfZQ==?=");
         assert_eq!(check(&[("mcp-method", "tools/call"), encoded], &call), Ok(()));
@@ -178,14 +182,15 @@ mod tests {
         let nameless = json("{}");
         assert_eq!(check(&[("mcp-method", "tools/call")], &nameless), Ok(()), "26H-7");
         assert_eq!(check(&[("mcp-method", "tools/call"), encoded], &nameless), Err(-32020));
-        let list = check_method(&headers(&[("mcp-method", "tools/list"), encoded]), "tools/list", || None);
+        let list =
+            check_method(&headers(&[("mcp-method", "tools/list"), encoded]), &Method::ToolsList, || None);
         assert_eq!(list, Ok(()), "a list has no name");
     }
 
     #[test]
     fn t_26h_10_a_notification_needs_no_headers_and_has_no_wrong_ones() {
         let check = |given: &[(&'static str, &'static str)]| {
-            check_notification(&headers(given), "notifications/cancelled", &version("2026-07-28")).is_ok()
+            check_notification(&headers(given), &Method::Cancelled, &version("2026-07-28")).is_ok()
         };
         assert!(check(&[]));
         assert!(check(&[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "notifications/cancelled")]));

@@ -1,12 +1,12 @@
-//! A connection whose client takes what it is sent, or is cut off: one that does not
-//! read would hold its seat, and what it was sent, for as long as it liked. The kernel
-//! alone does not tell: a client that goes on sending looks alive to it.
+//! The write timeout of a connection. A client that does not read would hold its slot and
+//! its unread answer for ever, and TCP keep-alive does not find it, because a client that
+//! goes on sending looks alive to the kernel.
 //!
 //! A connection that has to make room ends here as well, at the only place that knows
 //! whether the kernel holds bytes of the client that were not read: a request that has
 //! arrived is answered.
 
-use super::seats::Occupancy;
+use super::connection_limit::Occupancy;
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -18,15 +18,15 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// Fails with [`ErrorKind::TimedOut`] once nothing could be written for so long.
-pub(super) struct Patient<S> {
+pub(super) struct TimedStream<S> {
     stream: S,
     time: Duration,
-    /// When patience ends; there while something waits to be written.
+    /// The end of the timeout; present while something waits to be written.
     until: Option<Pin<Box<Sleep>>>,
     occupancy: Arc<Occupancy>,
 }
 
-impl<S: Unpin> Patient<S> {
+impl<S: Unpin> TimedStream<S> {
     pub fn new(stream: S, time: Duration, occupancy: Arc<Occupancy>) -> Self {
         Self { stream, time, until: None, occupancy }
     }
@@ -60,7 +60,7 @@ impl Unread for TcpStream {
     }
 }
 
-impl<S: AsyncRead + Unread + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unread + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -84,7 +84,7 @@ impl<S: AsyncRead + Unread + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn who_takes_nothing_is_cut_off() {
         let (ours, _theirs) = tokio::io::duplex(4);
-        let mut ours = Patient::new(ours, Duration::from_millis(1), Arc::default());
+        let mut ours = TimedStream::new(ours, Duration::from_millis(1), Arc::default());
         let cut = ours.write_all(b"more than there is room for").await.expect_err("nobody reads");
         assert_eq!(cut.kind(), ErrorKind::TimedOut);
     }
@@ -138,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn who_takes_something_is_waited_for() {
         let (ours, mut theirs) = tokio::io::duplex(4);
-        let mut ours = Patient::new(ours, Duration::from_secs(60), Arc::default());
+        let mut ours = TimedStream::new(ours, Duration::from_secs(60), Arc::default());
         let text = b"more than there is room for at once";
         let (written, read) = tokio::join!(
             async {
@@ -159,7 +159,7 @@ mod tests {
     async fn who_has_to_leave_is_read_first_and_not_disturbed_while_it_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(64);
         let occupancy = Arc::new(Occupancy::default());
-        let mut ours = Patient::new(ours, Duration::from_secs(60), occupancy.clone());
+        let mut ours = TimedStream::new(ours, Duration::from_secs(60), occupancy.clone());
         theirs.write_all(b"request").await.expect("there is room");
         occupancy.leave();
         let mut bytes = [0; 64];
@@ -176,7 +176,7 @@ mod tests {
     async fn who_has_to_leave_in_half_a_request_leaves_in_the_end() {
         let (ours, mut theirs) = tokio::io::duplex(64);
         let occupancy = Arc::new(Occupancy::default());
-        let mut ours = Patient::new(ours, Duration::from_secs(60), occupancy.clone());
+        let mut ours = TimedStream::new(ours, Duration::from_secs(60), occupancy.clone());
         theirs.write_all(b"POST").await.expect("there is room");
         let mut bytes = [0; 64];
         assert_eq!(ours.read(&mut bytes).await.expect("it has arrived"), 4);

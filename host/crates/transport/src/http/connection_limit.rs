@@ -1,7 +1,8 @@
-//! Who has a connection, and who could make room: over the bound on connections, one
-//! that does nothing gives way to one that has something to ask.
+//! The limit on open connections. At the limit, the connection that has been idle for the
+//! longest time is closed for a new one that sends a request.
 //!
-//! Only connections are counted here; what a request may take is bounded elsewhere.
+//! Only connections are counted here; the memory and the time of a request are bounded
+//! elsewhere.
 
 use super::reply::ReplyBody;
 use bytes::Bytes;
@@ -15,18 +16,18 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Who has done nothing for so long has to give way. Less would hang up on those who
-/// are about to send their request.
+/// A connection that has been idle for so long may be closed. A shorter time would close
+/// those whose client is about to send a request.
 const IDLE: Duration = Duration::from_secs(1);
-/// What stands for "a request is under way".
+/// The time of a connection with a request under way.
 const BUSY: u64 = u64::MAX;
 
-/// All seats.
-pub(super) struct Seats {
+/// The slots of all connections.
+pub(super) struct ConnectionLimit {
     began: Instant,
     permits: Arc<Semaphore>,
     taken: Mutex<Taken>,
-    /// How many wait for a seat.
+    /// How many wait for a slot.
     standing: AtomicU32,
 }
 
@@ -36,7 +37,7 @@ struct Taken {
     by_number: HashMap<u64, Arc<Sitter>>,
 }
 
-/// One who has a seat.
+/// One who has a slot.
 struct Sitter {
     occupancy: Arc<Occupancy>,
     leave: Notify,
@@ -108,18 +109,18 @@ impl Occupancy {
     }
 }
 
-/// A seat: a place among the connections. Given back when it is dropped.
-pub(super) struct Seat {
-    seats: Arc<Seats>,
+/// A slot: a place among the connections. Given back when it is dropped.
+pub(super) struct ConnectionSlot {
+    limit: Arc<ConnectionLimit>,
     number: u64,
     sitter: Arc<Sitter>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Somebody waits for a seat, as long as this is held.
-pub(super) struct Standing<'a>(&'a Seats);
+/// Somebody waits for a slot, as long as this is held.
+pub(super) struct Standing<'a>(&'a ConnectionLimit);
 
-impl Seats {
+impl ConnectionLimit {
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             began: Instant::now(),
@@ -129,44 +130,44 @@ impl Seats {
         })
     }
 
-    /// A free seat, if there is one.
-    pub fn free(self: &Arc<Self>) -> Option<Seat> {
+    /// A free slot, if there is one.
+    pub fn free(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let permit = self.permits.clone().try_acquire_owned().ok()?;
-        Some(self.seat(permit))
+        Some(self.slot(permit))
     }
 
-    /// The next seat that is free; whoever has done nothing for the longest time gives
+    /// The next slot that is free; whoever has done nothing for the longest time gives
     /// way.
-    pub async fn next(self: &Arc<Self>) -> Seat {
+    pub async fn next(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             self.ask_one_to_leave();
             // Looked at again: who was busy may be idle by now.
             match tokio::time::timeout(IDLE / 4, self.permits.clone().acquire_owned()).await {
-                Ok(permit) => return self.seat(permit.expect("the semaphore is never closed")),
+                Ok(permit) => return self.slot(permit.expect("the semaphore is never closed")),
                 Err(_) => continue,
             }
         }
     }
 
-    /// Notes that somebody waits, so that who is served gives its seat back at once.
+    /// Notes that somebody waits, so that who is served gives its slot back at once.
     pub fn stand(&self) -> Standing<'_> {
         self.standing.fetch_add(1, Ordering::Relaxed);
         Standing(self)
     }
 
-    /// Whether somebody waits for a seat.
+    /// Whether somebody waits for a slot.
     pub fn is_crowded(&self) -> bool {
         self.standing.load(Ordering::Relaxed) > 0
     }
 
-    fn seat(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Seat {
+    fn slot(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> ConnectionSlot {
         let sitter = Arc::new(Sitter { occupancy: Occupancy::idle_from(self.now()), leave: Notify::new() });
         let mut taken = self.lock();
         taken.next += 1;
         let number = taken.next;
         taken.by_number.insert(number, sitter.clone());
         drop(taken);
-        Seat { seats: self.clone(), number, sitter, _permit: permit }
+        ConnectionSlot { limit: self.clone(), number, sitter, _permit: permit }
     }
 
     fn ask_one_to_leave(&self) {
@@ -197,7 +198,7 @@ impl Seats {
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// Waits until it has to make room.
     pub async fn leave(&self) {
         self.sitter.leave.notified().await;
@@ -220,9 +221,9 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.seats.lock().by_number.remove(&self.number);
+        self.limit.lock().by_number.remove(&self.number);
     }
 }
 
@@ -233,18 +234,18 @@ impl Drop for Standing<'_> {
 }
 
 /// A request is under way, as long as this is held.
-pub(super) struct Busy(Arc<Seat>);
+pub(super) struct Busy(Arc<ConnectionSlot>);
 
 impl Busy {
-    /// Whether another connection wants the seat, or this one has to end anyway.
+    /// Whether another connection wants the slot, or this one has to end anyway.
     pub fn is_wanted(&self) -> bool {
-        self.0.seats.is_crowded() || self.0.occupancy().is_leaving()
+        self.0.limit.is_crowded() || self.0.occupancy().is_leaving()
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.occupancy().end(self.0.seats.now());
+        self.0.occupancy().end(self.0.limit.now());
     }
 }
 
@@ -286,64 +287,64 @@ mod tests {
     use futures_util::FutureExt as _;
 
     /// As if it had been idle for a long time already.
-    fn aged(seat: &Seat) {
-        seat.occupancy().end(0);
+    fn aged(slot: &ConnectionSlot) {
+        slot.occupancy().end(0);
     }
 
-    fn seats(most: usize) -> Arc<Seats> {
-        let mut seats = Seats::new(most);
-        let inner = Arc::get_mut(&mut seats).expect("nobody else has it yet");
+    fn limit(most: usize) -> Arc<ConnectionLimit> {
+        let mut limit = ConnectionLimit::new(most);
+        let inner = Arc::get_mut(&mut limit).expect("nobody else has it yet");
         inner.began = inner.began.checked_sub(IDLE * 10).expect("the machine is up for longer");
-        seats
+        limit
     }
 
     #[test]
     fn who_does_nothing_for_longest_gives_way_and_who_is_served_does_not() {
-        let seats = seats(3);
-        let busy = Arc::new(seats.free().expect("free"));
+        let limit = limit(3);
+        let busy = Arc::new(limit.free().expect("free"));
         let request = busy.busy();
-        let (idle, new) = (seats.free().expect("free"), seats.free().expect("free"));
-        assert!(seats.free().is_none());
+        let (idle, new) = (limit.free().expect("free"), limit.free().expect("free"));
+        assert!(limit.free().is_none());
         aged(&idle);
-        seats.ask_one_to_leave();
+        limit.ask_one_to_leave();
         assert!(idle.leave().now_or_never().is_some(), "it is asked to leave");
-        seats.ask_one_to_leave();
+        limit.ask_one_to_leave();
         assert!(busy.leave().now_or_never().is_none() && new.leave().now_or_never().is_none());
         assert!(busy.is_busy());
         drop(request);
         assert!(!busy.is_busy());
         drop(idle);
-        assert!(seats.free().is_some());
+        assert!(limit.free().is_some());
     }
 
     #[test]
     fn in_its_first_second_nobody_has_been_idle_for_a_second() {
-        let seats = Seats::new(1);
-        let seat = seats.free().expect("free");
-        aged(&seat);
-        seats.ask_one_to_leave();
-        assert!(seat.leave().now_or_never().is_none());
+        let limit = ConnectionLimit::new(1);
+        let slot = limit.free().expect("free");
+        aged(&slot);
+        limit.ask_one_to_leave();
+        assert!(slot.leave().now_or_never().is_none());
     }
 
     #[test]
     fn each_who_waits_asks_another() {
-        let seats = seats(2);
-        let both = [seats.free().expect("free"), seats.free().expect("free")];
+        let limit = limit(2);
+        let both = [limit.free().expect("free"), limit.free().expect("free")];
         both.iter().for_each(aged);
-        seats.ask_one_to_leave();
-        seats.ask_one_to_leave();
-        assert!(both.iter().all(|seat| seat.leave().now_or_never().is_some()));
+        limit.ask_one_to_leave();
+        limit.ask_one_to_leave();
+        assert!(both.iter().all(|slot| slot.leave().now_or_never().is_some()));
     }
 
     #[test]
     fn it_is_crowded_while_somebody_waits() {
-        let seats = seats(1);
-        let seat = Arc::new(seats.free().expect("free"));
-        let request = seat.busy();
+        let limit = limit(1);
+        let slot = Arc::new(limit.free().expect("free"));
+        let request = slot.busy();
         assert!(!request.is_wanted());
-        let standing = seats.stand();
+        let standing = limit.stand();
         assert!(request.is_wanted());
         drop(standing);
-        assert!(!seats.is_crowded());
+        assert!(!limit.is_crowded());
     }
 }

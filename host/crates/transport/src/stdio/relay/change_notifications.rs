@@ -1,5 +1,5 @@
-//! What guests of the background host say has changed, told to the relay in a
-//! notification of our own: which of its clients want to hear it, the relay knows.
+//! Changes that guests of the background host announce. It sends them to the relay in a
+//! notification of its own, and the relay notifies its client.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,9 @@ enum Changed {
 }
 
 /// Follows the announcements, in the background host.
-pub(in crate::stdio) struct Announced(broadcast::Receiver<Change>);
+pub(in crate::stdio) struct AnnouncementReceiver(broadcast::Receiver<Change>);
 
-impl Announced {
+impl AnnouncementReceiver {
     pub fn of(dispatch: &Dispatch) -> Self {
         Self(dispatch.announcements())
     }

@@ -1,63 +1,77 @@
-//! `tasks/get`, `tasks/update` and `tasks/cancel` (26T-14 to 26T-22), and a task as
-//! its clients see it.
+//! The methods of tasks (T-23 to T-36, 26T-14 to 26T-22), and a task as its clients
+//! see it.
 
-use super::answer::Given;
-use super::methods::Asked;
-use crate::methods::Failure;
+use super::Handler;
+use crate::answer::{Failure, Output};
+use crate::request::{Origin, Request};
 use serde_json::{Map, Value, json};
 use toolyard_dispatch::{Era, Fault, Outcome, Task};
 use toolyard_protocol::question::{Checked, Kind};
+use toolyard_protocol::stateless::envelope::Envelope;
 use toolyard_protocol::stateless::error::{missing_capability, tasks_required};
 use toolyard_protocol::stateless::input::{input_requests, update_params};
-use toolyard_protocol::stateless::result::{complete, inner_complete};
+use toolyard_protocol::stateless::result::inner_complete;
 use toolyard_protocol::stateless::task::{Payload, detailed};
 use toolyard_protocol::tasks::task_id;
-use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
+use toolyard_protocol::{ClientCapabilities, Method, RawJson, RpcError};
 
-impl Asked {
-    pub(super) async fn task_method(&self) -> Result<Given, Failure> {
-        let done = match self.request.method.as_str() {
-            "tasks/get" => self.get().await,
-            "tasks/update" => self.update().await,
-            "tasks/cancel" => self.cancel().await,
-            other => Err(RpcError::method_not_found(other).into()),
-        };
-        self.note_lookup(done)
-    }
-
-    /// 26T-14. Never waits.
-    async fn get(&self) -> Result<Given, Failure> {
-        let task = self.task().await?;
-        let client = ClientCapabilities::of(&self.request.envelope.capabilities);
-        let detailed = snapshot(&task, &client)?;
-        Ok(complete(&detailed, self.request.server.presented()).into())
-    }
-
-    /// 26T-17: an acknowledgement, whatever becomes of the answers.
-    async fn update(&self) -> Result<Given, Failure> {
-        let (id, responses) = update_params(self.request.params.as_ref())?;
-        self.request.server.dispatch.update_task(&self.request.caller, &id, responses).await?;
-        Ok(acknowledged())
-    }
-
-    /// 26T-20: an acknowledgement, also for what is over already.
-    async fn cancel(&self) -> Result<Given, Failure> {
-        let id = match self.request.envelope.tasks {
-            true => task_id(self.request.params.as_ref())?,
-            false => self.task().await?.id.to_string(),
-        };
-        match self.request.server.dispatch.cancel_task(&self.request.caller, &id).await {
-            Ok(_) | Err(Fault::AlreadyOver(_)) => Ok(acknowledged()),
-            Err(fault) => Err(fault.into()),
+impl Handler {
+    pub(super) async fn task_method(&self) -> Result<Output, Failure> {
+        let done = self.task_outcome().await;
+        if let Err(Failure::Fault(Fault::UnknownTask | Fault::InvalidCursor)) = &done {
+            self.request.count_failed_lookup();
         }
+        done
+    }
+
+    async fn task_outcome(&self) -> Result<Output, Failure> {
+        let Request { server, caller, method, params, origin, .. } = &*self.request;
+        let (dispatch, params) = (&server.dispatch, params.as_ref());
+        Ok(match (method, origin) {
+            (Method::TasksGet, Origin::Session(_)) => {
+                dispatch.task(caller, &task_id(params)?).await?.view().render().into()
+            }
+            // 26T-14. Never waits.
+            (Method::TasksGet, Origin::Envelope(envelope)) => {
+                let client = ClientCapabilities::of(&envelope.capabilities);
+                self.complete(snapshot(&self.task(envelope).await?, &client)?, None)
+            }
+            (Method::TasksResult, _) => {
+                let outcome = dispatch.task_result(caller, &task_id(params)?, self.outlet.clone()).await?;
+                outcome.map_err(Failure::Answered)?.into()
+            }
+            (Method::TasksList, _) => dispatch.list_tasks(caller, params).await?.into(),
+            // 26T-17: an acknowledgement, whatever becomes of the answers.
+            (Method::TasksUpdate, _) => {
+                let (id, responses) = update_params(params)?;
+                dispatch.update_task(caller, &id, responses).await?;
+                acknowledged()
+            }
+            (Method::TasksCancel, Origin::Session(_)) => {
+                dispatch.cancel_task(caller, &task_id(params)?).await?.view().render().into()
+            }
+            // 26T-20: an acknowledgement, also for a task that has ended.
+            (Method::TasksCancel, Origin::Envelope(envelope)) => {
+                let id = match envelope.tasks {
+                    true => task_id(params)?,
+                    false => self.task(envelope).await?.id.to_string(),
+                };
+                match dispatch.cancel_task(caller, &id).await {
+                    Ok(_) | Err(Fault::AlreadyOver(_)) => acknowledged(),
+                    Err(fault) => return Err(fault.into()),
+                }
+            }
+            (other, _) => return Err(RpcError::method_not_found(other).into()),
+        })
     }
 
     /// The task that is named. Without the extension only one of a session is found,
     /// and what is not found is answered like what must not be (26T-6).
-    async fn task(&self) -> Result<Task, Failure> {
-        let id = task_id(self.request.params.as_ref())?;
-        let found = self.request.server.dispatch.task(&self.request.caller, &id).await;
-        if self.request.envelope.tasks {
+    async fn task(&self, envelope: &Envelope) -> Result<Task, Failure> {
+        let Request { server, caller, params, .. } = &*self.request;
+        let id = task_id(params.as_ref())?;
+        let found = server.dispatch.task(caller, &id).await;
+        if envelope.tasks {
             return Ok(found?);
         }
         match found {
@@ -65,7 +79,7 @@ impl Asked {
             Ok(_) => Err(tasks_required().into()),
             Err(Fault::UnknownTask) => {
                 // Counted all the same: this is how ids would be guessed.
-                drop(self.note_lookup::<()>(Err(Failure::Fault(Fault::UnknownTask))));
+                self.request.count_failed_lookup();
                 Err(tasks_required().into())
             }
             Err(fault) => Err(fault.into()),
@@ -74,7 +88,7 @@ impl Asked {
 }
 
 /// `{"resultType":"complete"}` and nothing else.
-fn acknowledged() -> Given {
+fn acknowledged() -> Output {
     inner_complete(&RawJson::empty_object()).into()
 }
 
@@ -83,7 +97,7 @@ fn acknowledged() -> Given {
 /// # Errors
 /// `-32021` if it waits for what this client cannot be asked: a snapshot is complete
 /// or is not given (26T-19).
-pub(super) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJson, RpcError> {
+pub(crate) fn snapshot(task: &Task, client: &ClientCapabilities) -> Result<RawJson, RpcError> {
     let view = task.view();
     Ok(match &task.outcome {
         Some(Outcome::Result { result, .. }) => detailed(&view, &Payload::Result(result)),

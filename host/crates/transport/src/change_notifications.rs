@@ -1,7 +1,7 @@
-//! What clients are told of changes in what is on offer (TL-1, R-6, R-7, PR-5),
-//! gathered over a moment so that a burst is one message.
+//! Notifications of changed lists and resources (TL-1, R-6, R-7, PR-5), gathered over a
+//! moment so that a burst is one message.
 
-use crate::conversation::Conversation;
+use crate::session::ClientSession;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use toolyard_protocol::{Id, notification};
 const MOMENT: Duration = Duration::from_millis(50);
 
 /// Follows the changes.
-pub(crate) struct Tidings {
+pub(crate) struct ChangeReceiver {
     lists: watch::Receiver<Lists>,
     updates: broadcast::Receiver<Option<Arc<str>>>,
     /// The lists when clients were last told.
@@ -27,7 +27,7 @@ pub(crate) struct Tidings {
 
 /// What has changed since clients were last told.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct Changes {
     tools: bool,
     prompts: bool,
     resources: bool,
@@ -52,7 +52,7 @@ impl Updated {
     }
 }
 
-impl Tidings {
+impl ChangeReceiver {
     pub fn of(dispatch: &Dispatch) -> Self {
         let lists = dispatch.lists();
         let told = *lists.borrow();
@@ -60,8 +60,8 @@ impl Tidings {
         Self { lists, updates, told, gathered: Updated::These(BTreeSet::new()), since: None }
     }
 
-    /// The next news. Safe to drop while it waits: what was gathered is kept.
-    pub async fn next(&mut self) -> News {
+    /// The next changes. Safe to drop while it waits: what was gathered is kept.
+    pub async fn next(&mut self) -> Changes {
         loop {
             let end = self.since.map(|since| since + MOMENT);
             let moment = async {
@@ -91,7 +91,7 @@ impl Tidings {
         self.since = None;
         let now = *self.lists.borrow_and_update();
         let told = std::mem::replace(&mut self.told, now);
-        News {
+        Changes {
             tools: now.tools != told.tools,
             prompts: now.prompts != told.prompts,
             resources: now.resources != told.resources,
@@ -100,15 +100,15 @@ impl Tidings {
     }
 }
 
-impl News {
+impl Changes {
     /// The messages for one client: only of what was declared to it (L-6), and of
     /// resources only those that it subscribed to and may read.
-    pub async fn messages(&self, dispatch: &Dispatch, conversation: &Conversation) -> Vec<Bytes> {
-        if !conversation.audience.is_initialized() {
+    pub async fn messages(&self, dispatch: &Dispatch, client: &ClientSession) -> Vec<Bytes> {
+        if !client.audience.is_initialized() {
             return Vec::new();
         }
-        let declared = conversation.declared;
-        let caller = conversation.caller();
+        let declared = client.declared;
+        let caller = client.caller();
         let mut messages = Vec::new();
         if self.tools {
             messages.push(notification::tools_list_changed());
@@ -119,7 +119,7 @@ impl News {
         if self.resources && declared.resources {
             messages.push(notification::resources_list_changed());
         }
-        for uri in &conversation.memory.lock().await.subscriptions {
+        for uri in &client.memory.lock().await.subscriptions {
             if self.updated.is(uri) && dispatch.may_hear_of(&caller, uri) {
                 messages.push(notification::resource_updated(uri));
             }

@@ -1,14 +1,14 @@
-//! The sessions that are in use, held in memory in front of the store: their
-//! streams, and where a message for a client goes (H-20).
+//! The sessions that are in use, held in memory in front of the store: their streams, and
+//! the stream that a message for a client takes (H-20).
 
-use super::outlets::{BySession, SessionOutlet};
+use super::client_channels::{BySession, SessionOutlet};
 use super::sse::EventId;
 use crate::Server;
-use crate::conversation::{Agreed, Conversation, Memory, level_of};
-use crate::notices::Audience;
+use crate::change_notifications::Changes;
+use crate::notifications::Audience;
 use crate::replay::ReplayBudget;
+use crate::session::{Agreed, ClientSession, Memory, level_of};
 use crate::stream::{LogBounds, Stream};
-use crate::tidings::News;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ const STANDALONE: usize = 8;
 /// A session in use.
 pub(crate) struct LiveSession {
     pub session: Session,
-    pub conversation: Arc<Conversation>,
+    pub client: Arc<ClientSession>,
     bounds: Bounds,
     /// The budget of the ended streams of all sessions, and the principal whose share these use.
     replay: (Arc<ReplayBudget>, Arc<str>),
@@ -89,7 +89,7 @@ impl Purpose {
 }
 
 /// The sessions in use.
-pub(crate) struct Hub {
+pub(crate) struct Registry {
     server: Arc<Server>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     /// The same sessions by the names that other hosts use.
@@ -97,7 +97,7 @@ pub(crate) struct Hub {
     /// Numbers the streams, so that no two of this process have one id.
     streams: AtomicU64,
     replay: Arc<ReplayBudget>,
-    me: Weak<Hub>,
+    me: Weak<Registry>,
 }
 
 /// What is known of a session that is held here.
@@ -110,7 +110,7 @@ enum Looked {
     Unknown,
 }
 
-impl Hub {
+impl Registry {
     pub fn new(server: Arc<Server>) -> Arc<Self> {
         // A random start, so that an id of a former process names no stream here.
         let (start, _) = server.dispatch.random_id().as_u64_pair();
@@ -167,7 +167,7 @@ impl Hub {
     /// Looks whether another host has closed a session that is held here.
     async fn look(&self, live: &LiveSession) -> Looked {
         let dispatch = &self.server.dispatch;
-        match tokio::time::timeout(LOOK_EVERY, live.conversation.look_again(dispatch)).await {
+        match tokio::time::timeout(LOOK_EVERY, live.client.look_again(dispatch)).await {
             Ok(Ok(true)) => Looked::Open,
             Ok(Ok(false)) => {
                 self.close(&live.session.id);
@@ -224,7 +224,8 @@ impl Hub {
             .entry(session.id.clone())
             .or_insert_with(|| {
                 Arc::new(LiveSession {
-                    conversation: Arc::new(Conversation::new(
+                    client: Arc::new(ClientSession::new(
+                        &self.server,
                         Caller::new(
                             principal.clone(),
                             Some(session.id.clone()),
@@ -240,7 +241,6 @@ impl Hub {
                             },
                         },
                         SessionOutlet::new(self.me.clone(), session.id.clone()),
-                        settings.requests_per_session,
                     )),
                     bounds: Bounds {
                         log: LogBounds { bytes: settings.replay_bytes, events: settings.replay_events },
@@ -273,7 +273,7 @@ impl Hub {
             live
         };
         if let Some(live) = live {
-            live.conversation.cancel_all();
+            live.client.inflight.cancel_all();
             live.end_streams();
         }
     }
@@ -284,10 +284,10 @@ impl Hub {
     }
 
     /// Tells every client what concerns it, each on one stream.
-    pub async fn tell_all(&self, news: &News) {
+    pub async fn tell_all(&self, changes: &Changes) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
-            for message in news.messages(&self.server.dispatch, &session.conversation).await {
+            for message in changes.messages(&self.server.dispatch, &session.client).await {
                 session.tell(message);
             }
         }
@@ -434,7 +434,7 @@ impl LiveSession {
     }
 
     fn is_busy(&self) -> bool {
-        Arc::strong_count(&self.conversation) > 1
+        Arc::strong_count(&self.client) > 1
             || self.lock().kept.iter().any(|kept| kept.stream.is_read() || kept.stream.ended().is_none())
     }
 

@@ -1,0 +1,106 @@
+//! The requests of one client that are under way, by id (C-1, 26S-2). Sessions and
+//! requests that stand alone use it, each apart: an id is unique among the one or the other.
+
+use crate::answer::Failure;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toolyard_dispatch::{Fault, Stop};
+use toolyard_protocol::{Id, RpcError};
+
+/// The requests under way. An id is free again with the answer (26J-3).
+pub(crate) struct Inflight {
+    max: usize,
+    /// Where they count together, as the error for one too many says it.
+    place: &'static str,
+    retry_after_ms: u64,
+    by_id: Mutex<HashMap<Id, Arc<Stop>>>,
+}
+
+/// A request under way, until it is dropped.
+pub(crate) struct InflightRequest {
+    inflight: Arc<Inflight>,
+    id: Id,
+    /// Set when the client cancels the request: nothing is sent for it any more.
+    pub stop: Arc<Stop>,
+}
+
+impl Inflight {
+    pub fn new(max: usize, place: &'static str, retry_after_ms: u64) -> Arc<Self> {
+        Arc::new(Self { max, place, retry_after_ms, by_id: Mutex::default() })
+    }
+
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// Its id belongs to one that is under way (J-2), or too many are.
+    pub fn add(self: &Arc<Self>, id: &Id) -> Result<InflightRequest, Failure> {
+        let mut by_id = self.lock();
+        if by_id.contains_key(id) {
+            let error = RpcError::invalid_request("the id belongs to a request that is still under way");
+            return Err(Failure::BadRequest(error));
+        }
+        if by_id.len() >= self.max {
+            return Err(Failure::Fault(Fault::Busy {
+                what: format!("{} requests {} are under way, the most", self.max, self.place),
+                limit: "wire.requests-per-session",
+                retry_after_ms: self.retry_after_ms,
+            }));
+        }
+        let stop = Arc::new(Stop::default());
+        by_id.insert(id.clone(), stop.clone());
+        drop(by_id);
+        Ok(InflightRequest { inflight: self.clone(), id: id.clone(), stop })
+    }
+
+    /// Cancels a request. False if it is not one of these: the answer may have crossed
+    /// the cancellation.
+    pub fn cancel(&self, id: &Id) -> bool {
+        let stop = self.lock().get(id).cloned();
+        if let Some(stop) = &stop {
+            stop.set();
+        }
+        stop.is_some()
+    }
+
+    /// Cancels all of them.
+    pub fn cancel_all(&self) {
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        for stop in all {
+            stop.set();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<Stop>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for InflightRequest {
+    fn drop(&mut self) {
+        self.inflight.lock().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_26j_3_an_id_is_free_again_once_its_request_is_answered() {
+        let inflight = Inflight::new(2, "of this test", 1);
+        let add = |id: &Id| inflight.add(id);
+        let (one, text) = (Id::Number(1), Id::Text("1".into()));
+        let request = add(&one).ok().expect("nothing is under way");
+        assert!(matches!(add(&one), Err(Failure::BadRequest(_))), "under way");
+        let other = add(&text).ok().expect("an id keeps its type");
+        let Err(Failure::Fault(full)) = add(&Id::Number(2)) else { panic!("room for a third of two") };
+        assert!(full.to_string().contains("2 requests of this test are under way"), "{full}");
+        assert!(inflight.cancel(&one) && request.stop.is_set() && !other.stop.is_set());
+        drop(request);
+        assert!(!inflight.cancel(&one), "26C-1: a late cancellation is ignored");
+        let again = add(&one).ok().expect("free again");
+        assert!(!again.stop.is_set());
+        inflight.cancel_all();
+        assert!(again.stop.is_set() && other.stop.is_set());
+    }
+}

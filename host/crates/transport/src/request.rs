@@ -1,0 +1,256 @@
+//! A request of either generation with all that its method needs, how often it may be
+//! made, and how its answer may leave.
+
+use crate::Server;
+use crate::answer::Failure;
+use crate::session::ClientSession;
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+use toolyard_dispatch::{Caller, Operation, Principal, RateKey};
+use toolyard_protocol::method::{Capability, Generation};
+use toolyard_protocol::stateless::VERSION;
+use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope};
+use toolyard_protocol::stateless::error::{tasks_required, unsupported_version};
+use toolyard_protocol::stateless::headers::name_of;
+use toolyard_protocol::stateless::input::{Retry, call_params};
+use toolyard_protocol::tools::CallParams;
+use toolyard_protocol::{Id, LogLevel, Method, RawJson, RpcError, TraceContext};
+
+/// A request as it came.
+pub(crate) struct RequestMessage {
+    pub id: Id,
+    pub method: Method,
+    pub params: Option<RawJson>,
+    /// The trace of the HTTP headers; a trace in the params comes first.
+    pub trace: Option<TraceContext>,
+}
+
+/// The sender of a stateless request, as the transport has authenticated it.
+pub(crate) struct Sender {
+    pub principal: Arc<Principal>,
+    /// The address that it comes from, over HTTP.
+    pub peer: Option<IpAddr>,
+    /// Its rate limits.
+    pub key: RateKey,
+}
+
+/// The session or the envelope of a request, which is its generation.
+pub(crate) enum Origin {
+    /// Of a session.
+    Session(Arc<ClientSession>),
+    /// Stateless: its `_meta` has all that a session would hold.
+    Envelope(Envelope),
+}
+
+/// A request.
+pub(crate) struct Request {
+    pub server: Arc<Server>,
+    pub caller: Arc<Caller>,
+    pub key: RateKey,
+    pub id: Id,
+    pub method: Method,
+    pub params: Option<RawJson>,
+    pub trace: Option<TraceContext>,
+    pub origin: Origin,
+    /// The params of `tools/call`, if it is that: they are looked at before it is done.
+    pub call: Option<Result<(CallParams, Retry), RpcError>>,
+}
+
+/// How an answer may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// At once, as one object.
+    Plain,
+    /// It may take long and be preceded by notices.
+    MayStream,
+    /// As a stream, always (H-18).
+    Stream,
+}
+
+impl Server {
+    /// Counts an operation (T-42). Every rate of a principal is counted here.
+    ///
+    /// # Errors
+    /// It comes too often.
+    pub(crate) fn count(&self, key: &RateKey, operation: Operation) -> Result<(), Failure> {
+        Ok(self.dispatch.pace(key, operation)?)
+    }
+}
+
+impl Request {
+    /// A request of a session. In a box, as the other: it is handed from future to future.
+    pub fn of_session(
+        server: &Arc<Server>,
+        message: RequestMessage,
+        client: &Arc<ClientSession>,
+        caller: Arc<Caller>,
+        key: RateKey,
+    ) -> Box<Self> {
+        let RequestMessage { id, method, params, trace } = message;
+        let call = (method == Method::ToolsCall)
+            .then(|| CallParams::decode(params.as_ref()).map(|call| (call, Retry::default())));
+        let (server, origin) = (server.clone(), Origin::Session(client.clone()));
+        Box::new(Self { server, caller, key, id, method, params, trace, origin, call })
+    }
+
+    /// A stateless request of this sender. Its envelope is read, and then the version in
+    /// it (26R-2, 26R-3).
+    ///
+    /// # Errors
+    /// `-32602`, `-32022`.
+    pub fn stateless(
+        server: &Arc<Server>,
+        message: RequestMessage,
+        claimed: Claimed,
+        sender: &Sender,
+    ) -> Result<Box<Self>, Failure> {
+        let RequestMessage { id, method, params, trace } = message;
+        let spoken = match &claimed.claim {
+            Claim::Version(version) if version == VERSION => Ok(()),
+            Claim::Version(version) => Err(unsupported_version(version)),
+            Claim::None | Claim::Malformed => Err(RpcError::invalid_params("`_meta` names no version")),
+        };
+        let opened = claimed.open(params.as_ref()).and_then(|opened| spoken.map(|()| opened));
+        let (envelope, call) = opened.map_err(Failure::BadRequest)?;
+        // For the log alone: a name never decides anything (26R-5).
+        tracing::trace!(%method, client = ?envelope.client(), "a request that stands alone");
+        let call = match call {
+            Some(call) => Some(Ok(call)),
+            None => (method == Method::ToolsCall).then(|| call_params(params.as_ref())),
+        };
+        let caller = Caller::stateless(sender.principal.clone(), sender.peer, envelope.capabilities.clone());
+        let (server, caller, key) = (server.clone(), Arc::new(caller), sender.key.clone());
+        let origin = Origin::Envelope(envelope);
+        Ok(Box::new(Self { server, caller, key, id, method, params, trace, origin, call }))
+    }
+
+    pub const fn generation(&self) -> Generation {
+        match self.origin {
+            Origin::Session(_) => Generation::Sessions,
+            Origin::Envelope(_) => Generation::Stateless,
+        }
+    }
+
+    /// Whether its client can be given tasks (T-2, 26T-1).
+    pub fn has_tasks(&self) -> bool {
+        match &self.origin {
+            Origin::Session(client) => client.revision.has_tasks(),
+            Origin::Envelope(envelope) => envelope.tasks,
+        }
+    }
+
+    /// The least serious log message that it wants on its own stream (26C-4).
+    pub const fn log_level(&self) -> Option<LogLevel> {
+        match &self.origin {
+            Origin::Session(_) => None,
+            Origin::Envelope(envelope) => envelope.log_level,
+        }
+    }
+
+    /// The value that `Mcp-Name` must have; `None` where the body names nothing (26H-7).
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        match &self.call {
+            Some(Ok((call, _))) => Some(Cow::Borrowed(&call.name)),
+            _ => name_of(&self.method, self.params.as_ref()).map(Cow::Owned),
+        }
+    }
+
+    /// Whether its method exists, and it may use it (26J-8, 26T-6). A session has what
+    /// was declared to it as well.
+    ///
+    /// # Errors
+    /// `-32601`, `-32021`.
+    pub fn check_method(&self) -> Result<(), Failure> {
+        let dispatch = &self.server.dispatch;
+        let tasks = dispatch.settings().tasks;
+        let is_offered = match &self.origin {
+            Origin::Session(client) => {
+                let offers = || dispatch.offers().or(client.declared);
+                let tasks = tasks && client.revision.has_tasks();
+                self.method.is_offered(Generation::Sessions, tasks, offers)
+            }
+            Origin::Envelope(_) => self.method.is_offered(Generation::Stateless, tasks, || dispatch.offers()),
+        };
+        if !is_offered {
+            return Err(RpcError::method_not_found(&self.method).into());
+        }
+        match &self.origin {
+            Origin::Envelope(envelope)
+                if self.is_of_tasks() && !envelope.tasks && !self.may_use_tasks_of_sessions(envelope) =>
+            {
+                Err(Failure::BadRequest(tasks_required()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A client that has tasks as sessions have them may go on to look after those that
+    /// it created in one (26T-6).
+    const fn may_use_tasks_of_sessions(&self, envelope: &Envelope) -> bool {
+        envelope.session_tasks && matches!(self.method, Method::TasksGet | Method::TasksCancel)
+    }
+
+    /// Whether its method is about tasks.
+    pub fn is_of_tasks(&self) -> bool {
+        self.method.capability() == Some(Capability::Tasks)
+    }
+
+    /// Counts it, except for the rate of its tool (T-42). A request of any kind was
+    /// counted before it was read.
+    ///
+    /// # Errors
+    /// It comes too often.
+    pub fn count(&self) -> Result<(), Failure> {
+        self.operation().map_or(Ok(()), |operation| self.count_as(operation))
+    }
+
+    /// Counts an operation of its sender.
+    pub fn count_as(&self, operation: Operation) -> Result<(), Failure> {
+        self.server.count(&self.key, operation)
+    }
+
+    /// Counts a look-up that found nothing. The one that is too many is answered like
+    /// those before it; it is the next that is refused, before anything is looked up.
+    pub fn count_failed_lookup(&self) {
+        drop(self.count_as(Operation::FailedLookup));
+    }
+
+    /// The operation that it counts as. A client without a session does not decide
+    /// whether its call becomes a task, so it counts as a call.
+    fn operation(&self) -> Option<Operation> {
+        match (&self.call, &self.origin) {
+            // T-2: a client that was not offered tasks has `task` ignored.
+            (Some(Ok((call, _))), Origin::Session(_)) if self.has_tasks() && call.task.is_some() => {
+                Some(Operation::Creation)
+            }
+            (Some(_), _) => Some(Operation::Call),
+            (None, _) if self.only_reads() => Some(Operation::Call),
+            (None, _) if self.is_of_tasks() => Some(Operation::Polling),
+            (None, _) => None,
+        }
+    }
+
+    /// Whether a plugin runs for it and changes nothing, so that the run ends with its
+    /// client.
+    pub const fn only_reads(&self) -> bool {
+        matches!(
+            self.method,
+            Method::ResourcesList
+                | Method::ResourcesTemplatesList
+                | Method::ResourcesRead
+                | Method::PromptsGet
+                | Method::CompletionComplete
+        )
+    }
+
+    /// How its answer leaves.
+    pub fn manner(&self) -> Manner {
+        match self.method {
+            Method::TasksResult => Manner::Stream,
+            Method::ToolsCall => Manner::MayStream,
+            _ if self.only_reads() => Manner::MayStream,
+            _ => Manner::Plain,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A client that has initialized, over either transport: the state of its session and the
+//! handling of its messages.
+
+use crate::Server;
+use crate::answer::{Answer, logged};
+use crate::inflight::Inflight;
+use crate::methods;
+use crate::notifications::Audience;
+use crate::request::{Request, RequestMessage};
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use toolyard_dispatch::{Caller, Dispatch, Fault, Offers, Operation, Outlet, Principal, RateKey, Session};
+use toolyard_protocol::{
+    DecodeError, Id, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
+};
+
+/// One client.
+pub(crate) struct ClientSession {
+    /// The caller of its latest request. The scopes of its token may change from one
+    /// request to the next.
+    caller: ArcSwap<Caller>,
+    /// The revision that was agreed on.
+    pub revision: Revision,
+    /// The offers that `initialize` declared to it, besides tools (L-6).
+    pub declared: Offers,
+    /// The notifications that it wants.
+    pub audience: Arc<Audience>,
+    /// The part that is stored. Locked while it is written, so that the last to change
+    /// it is the last to write.
+    pub memory: tokio::sync::Mutex<Memory>,
+    /// Takes notifications about its tasks.
+    pub task_outlet: Arc<dyn Outlet>,
+    /// The requests under way that may be cancelled.
+    pub inflight: Arc<Inflight>,
+}
+
+/// URIs of the subscriptions of one client together, in bytes: they are kept with its
+/// session, in memory and in the store.
+const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
+
+/// The result of `initialize`, or of an earlier one that the store kept.
+pub(crate) struct Agreed {
+    pub revision: Revision,
+    pub declared: Offers,
+    pub audience: Arc<Audience>,
+    pub memory: Memory,
+}
+
+/// The part of a session that outlives a restart.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// The session in the store, where there is one.
+    pub session: Option<Session>,
+    /// The resources that it wants to hear about.
+    pub subscriptions: BTreeSet<String>,
+}
+
+impl ClientSession {
+    /// A client that has just initialized, or has come back.
+    pub fn new(server: &Server, caller: Caller, agreed: Agreed, task_outlet: Arc<dyn Outlet>) -> Self {
+        let most = server.settings.requests_per_session;
+        let retry_after_ms = server.dispatch.settings().retry_after_ms;
+        let Agreed { revision, declared, audience, memory } = agreed;
+        Self {
+            caller: ArcSwap::from_pointee(caller),
+            revision,
+            declared,
+            audience,
+            memory: tokio::sync::Mutex::new(memory),
+            task_outlet,
+            inflight: Inflight::new(most, "of this session", retry_after_ms),
+        }
+    }
+
+    /// The caller of its latest request.
+    pub fn caller(&self) -> Arc<Caller> {
+        self.caller.load_full()
+    }
+
+    /// The client, as it shows itself in a request. Most requests come with the
+    /// same token as the one before.
+    pub fn caller_now(&self, principal: &Arc<Principal>) -> Arc<Caller> {
+        let before = self.caller.load_full();
+        if Arc::ptr_eq(&before.principal, principal) || *before.principal == **principal {
+            return before;
+        }
+        let caller = Arc::new(Caller { principal: principal.clone(), ..(*before).clone() });
+        self.caller.store(caller.clone());
+        caller
+    }
+
+    /// The client sets the level of its log messages (G-1).
+    pub async fn set_level(&self, dispatch: &Dispatch, level: LogLevel) -> Result<(), Fault> {
+        let mut memory = self.memory.lock().await;
+        if let Some(session) = &mut memory.session {
+            session.log_level = Some(level.as_str().to_owned());
+            dispatch.remember_session(session).await?;
+        }
+        self.audience.set_level(level);
+        Ok(())
+    }
+
+    /// Looks at what another host may have changed of its session. False if it is closed.
+    pub async fn look_again(&self, dispatch: &Dispatch) -> Result<bool, Fault> {
+        // Held, so that what is set here meanwhile is not taken for what was set before.
+        let mut memory = self.memory.lock().await;
+        let Some(session) = &memory.session else { return Ok(true) };
+        let Some(session) = dispatch.session(&session.id).await? else { return Ok(false) };
+        self.audience.set_level(level_of(&session));
+        memory.subscriptions.clone_from(&session.subscriptions);
+        memory.session = Some(session);
+        Ok(true)
+    }
+
+    /// Adds or takes away a subscription; false if there are too many.
+    pub async fn subscribe(
+        &self,
+        dispatch: &Dispatch,
+        uri: String,
+        wanted: bool,
+        most: usize,
+    ) -> Result<bool, Fault> {
+        let mut memory = self.memory.lock().await;
+        let mut subscriptions = memory.subscriptions.clone();
+        let changed = if wanted { subscriptions.insert(uri) } else { subscriptions.remove(&uri) };
+        if !changed {
+            return Ok(true);
+        }
+        let bytes: usize = subscriptions.iter().map(String::len).sum();
+        if subscriptions.len() > most || (wanted && bytes > MAX_SUBSCRIPTION_BYTES) {
+            return Ok(false);
+        }
+        if let Some(session) = &mut memory.session {
+            session.subscriptions = subscriptions.clone();
+            dispatch.remember_session(session).await?;
+        }
+        memory.subscriptions = subscriptions;
+        Ok(true)
+    }
+}
+
+/// The level from which the client of a session wants log messages.
+pub(crate) fn level_of(session: &Session) -> LogLevel {
+    session.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::DEFAULT)
+}
+
+impl ClientSession {
+    /// The answer to a request of the client. It has none if the client cancels it (C-1).
+    ///
+    /// # Errors
+    /// The answer to a request that comes too often.
+    pub fn answer(
+        &self,
+        request: Box<Request>,
+        outlet: Arc<dyn Outlet>,
+    ) -> Result<BoxFuture<'static, Option<Answer>>, Answer> {
+        request.server.metrics.asked(&request.method);
+        if let Err(failure) = request.count() {
+            return Err(request.refuse(failure));
+        }
+        let inflight = self.inflight.clone();
+        Ok(async move {
+            let kept = match inflight.add(&request.id) {
+                Ok(kept) => kept,
+                Err(failure) => return Some(request.refuse(failure)),
+            };
+            if let Err(failure) = request.check_method() {
+                return Some(request.refuse(failure));
+            }
+            let stop = kept.stop.clone();
+            if request.is_of_tasks() {
+                // C-4: a cancelled wait ends; the task goes on.
+                return tokio::select! {
+                    biased;
+                    () = kept.stop.wait() => None,
+                    answer = Box::pin(methods::answer(request, outlet, stop)) => answer,
+                };
+            }
+            methods::answer(request, outlet, stop).await
+        }
+        .boxed())
+    }
+
+    /// The answers to a batch, to be awaited together (J-6).
+    ///
+    /// # Errors
+    /// `-32600` where the revision has no batches, or this one is too long.
+    pub fn batch(
+        self: &Arc<Self>,
+        server: &Arc<Server>,
+        caller: &Arc<Caller>,
+        key: &RateKey,
+        members: Vec<Result<Message, DecodeError>>,
+        outlet: &Arc<dyn Outlet>,
+    ) -> Result<Vec<BoxFuture<'static, Option<Bytes>>>, RpcError> {
+        let most = server.settings.batch;
+        if !self.revision.has_batches() {
+            return Err(RpcError::invalid_request(
+                "batches are not part of this protocol revision: send one message",
+            ));
+        }
+        if members.len() > most {
+            let error = format!("a batch has at most {most} messages (wire.batch)");
+            return Err(RpcError::invalid_request(error));
+        }
+        let answered = |message: Bytes| ready(Some(message)).boxed();
+        let mut answering = Vec::new();
+        for member in members {
+            match member {
+                Ok(Message::Request { id, method: Method::Initialize, .. }) => {
+                    let error = RpcError::invalid_request("initialize cannot be part of a batch");
+                    answering.push(answered(response::error(Some(&id), &error)));
+                }
+                Ok(Message::Request { id, method, params }) => {
+                    let message = RequestMessage { id, method, params, trace: None };
+                    let request = Request::of_session(server, message, self, caller.clone(), key.clone());
+                    let counted = request.count_as(Operation::Request).map_err(|why| request.refuse(why));
+                    answering.push(match counted.and_then(|()| self.answer(request, outlet.clone())) {
+                        Ok(answer) => answer.map(|answer| answer.map(|answer| answer.message)).boxed(),
+                        Err(answer) => answered(answer.message),
+                    });
+                }
+                Ok(Message::Notification { method, params }) => {
+                    self.take_notification(&method, params.as_ref())
+                }
+                Ok(Message::Response { id, outcome }) => {
+                    let (server, caller) = (server.clone(), caller.clone());
+                    let kept = async move {
+                        // A batch has no place to say that it was not kept.
+                        if let Err(fault) = take_response(&server, &caller, id, outcome).await {
+                            logged(&fault);
+                        }
+                        None
+                    };
+                    answering.push(kept.boxed());
+                }
+                Err(fault) => answering.push(answered(response::error(fault.id.as_ref(), &fault.error))),
+            }
+        }
+        Ok(answering)
+    }
+
+    /// Handles a notification. An unknown one is ignored.
+    pub fn take_notification(&self, method: &Method, params: Option<&RawJson>) {
+        match method {
+            Method::Cancelled => {
+                if let Some(id) = notification::cancelled_request(params) {
+                    self.inflight.cancel(&id);
+                }
+            }
+            Method::Initialized => self.audience.set_initialized(),
+            // A client's task may tell how it stands; we ask it ourselves.
+            _ => {}
+        }
+    }
+}
+
+/// Handles the client's response to a request of the host (IR-6).
+///
+/// # Errors
+/// [`Fault::Store`].
+pub(crate) async fn take_response(
+    server: &Server,
+    caller: &Caller,
+    id: Id,
+    outcome: Result<RawJson, RpcError>,
+) -> Result<(), Fault> {
+    match id {
+        Id::Text(id) => server.dispatch.answered(caller, &id, outcome).await,
+        // The ids of the host are strings.
+        Id::Number(id) => {
+            tracing::debug!(id, "a response to no request of the host");
+            Ok(())
+        }
+    }
+}
