@@ -245,3 +245,18 @@ fn the_facade_of_dispatch_has_its_methods_in_the_root_and_in_call() {
     }
     assert!(has("use crate::Dispatch;\nimpl Dispatch {\n}"));
 }
+
+/// A mutation that does not apply any more shows nothing, and only `make mutants` would say so.
+#[test]
+fn every_mutation_applies_to_the_code_as_it_is() {
+    for path in sources().iter().filter(|path| path.extension().is_some_and(|kind| kind == "patch")) {
+        let checked = std::process::Command::new("git")
+            .args(["apply", "--check"])
+            .arg(path)
+            .current_dir(root())
+            .output()
+            .expect("git runs");
+        let said = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.status.success(), "{}: {said}", path.display());
+    }
+}
