@@ -31,6 +31,8 @@ pub mod contract;
 mod extent;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod group_commit;
 pub mod lines;
 pub mod memory;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

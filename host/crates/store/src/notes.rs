@@ -18,7 +18,8 @@ pub(crate) struct Trail<T> {
     pub(crate) written: Notify,
 }
 
-/// What was noted.
+/// The entries that wait.
+#[derive(Clone)]
 pub(crate) struct Noted<T> {
     /// When, and what.
     pub(crate) entries: VecDeque<(T, String)>,

@@ -30,6 +30,7 @@ mod writer;
 pub use connections::{Place, SCHEMA};
 pub use error::OpenError;
 
+use crate::group_commit::QueueLimits;
 use crate::metrics::Metrics;
 use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
@@ -47,7 +48,7 @@ use std::time::Duration;
 use toolyard_task::Incarnation;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use writer::{Beside, Pace, Writer};
+use writer::{Writer, WriterState};
 
 /// Says what writers did that are long gone; nobody asks about it a day later.
 const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";
@@ -116,7 +117,7 @@ pub struct PostgresStore {
     writer: Writer,
     readers: Readers,
     listener: Listener,
-    beside: Beside,
+    state: WriterState,
     room: Room,
     metrics: Arc<Metrics>,
     sealing: Sealing,
@@ -156,7 +157,7 @@ impl PostgresStore {
         let metrics = Arc::<Metrics>::default();
         let (listener, hinting) = Listener::start(place.clone(), &secret, &sealing, metrics.clone())
             .map_err(|error| OpenError::Unavailable { place: place.to_string(), source: error.into() })?;
-        let beside = Beside {
+        let state = WriterState {
             floor: Arc::new(floor),
             touches: Arc::new(Touches::new(options.touch)),
             trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
@@ -169,17 +170,17 @@ impl PostgresStore {
                 adopt_after: options.adopt_after,
             }),
         };
-        let pace = Pace {
-            batch: options.batch.max(1),
+        let limits = QueueLimits {
+            batch: options.batch,
             queue: options.queue,
-            patience: options.patience,
-            silence: options.silence,
+            wait: options.patience,
+            retry: options.patience,
         };
         Ok(Arc::new(Self {
-            writer: Writer::start(place.clone(), beside.clone(), pace, metrics.clone()),
+            writer: Writer::start(place.clone(), state.clone(), limits, options.silence, metrics.clone()),
             readers: Readers::new(&place, options.readers, options.silence, metrics.clone()),
             listener,
-            beside,
+            state,
             room: Room::default(),
             metrics,
             sealing,
@@ -202,7 +203,7 @@ impl PostgresStore {
     /// [`StoreError`].
     pub async fn check(&self) -> Result<(), StoreError> {
         self.readers.rows("SELECT 1 FROM span", &[]).await?;
-        if self.writer.is_failing() {
+        if self.writer.queue.is_failing() {
             // Nobody else may come to write while this host is not ready.
             let probe = "UPDATE span SET longest = longest";
             self.writer.write(move |writing| Box::pin(writing.execute(probe, &[]))).await?;

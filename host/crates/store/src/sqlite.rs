@@ -26,6 +26,7 @@ mod writer;
 pub use error::OpenError;
 
 use crate::Refused;
+use crate::group_commit::QueueLimits;
 use crate::metrics::Metrics;
 use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
@@ -43,7 +44,7 @@ use toolyard_task::Clock;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use watch::Watch;
-use writer::{Beside, Pace, Writer};
+use writer::{Writer, WriterState};
 
 /// How a SQLite store goes about its work.
 #[derive(Clone)]
@@ -108,7 +109,7 @@ fn identity(path: &Path) -> Option<Identity> {
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
-    beside: Beside,
+    state: WriterState,
     nodes: PathBuf,
     /// The file, and which one it was when it was opened.
     file: (PathBuf, Option<Identity>),
@@ -134,23 +135,29 @@ impl SqliteStore {
         latest.into_iter().for_each(|time| stamps.resume(time));
         let unavailable = |source| OpenError::Unavailable { path: path.clone(), source };
         let metrics = Arc::<Metrics>::default();
-        let pace = Pace { batch: options.batch, queue: options.queue, patience: options.patience };
-        let readers = Readers::start(&path, options.busy, options.readers, pace, metrics.clone());
+        let limits = QueueLimits {
+            batch: options.batch,
+            queue: options.queue,
+            wait: options.patience,
+            // SQLite itself waits for locks.
+            retry: Duration::ZERO,
+        };
+        let readers = Readers::start(&path, options.busy, options.readers, limits, metrics.clone());
         let readers = readers.map_err(unavailable)?;
-        let beside = Beside {
+        let state = WriterState {
             stamps: Arc::new(stamps),
             watch: Arc::new(Watch::new(options.watch)),
             touches: Arc::new(Touches::new(options.touch)),
             trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
         };
-        let writer = Writer::start(connection, beside.clone(), pace, metrics.clone());
+        let writer = Writer::start(connection, state.clone(), limits, metrics.clone());
         let writer = writer.map_err(|error| unavailable(error.into()))?;
         let nodes = folder.join("nodes");
         let file = (path.clone(), identity(&path));
         Ok(Arc::new(Self {
             writer,
             readers,
-            beside,
+            state,
             nodes,
             file,
             metrics,
@@ -183,7 +190,7 @@ impl SqliteStore {
             Ok(())
         };
         self.readers.read(operation).await?;
-        if self.writer.is_failing() {
+        if self.writer.queue.is_failing() {
             // Nobody else may come to write while this host is not ready.
             self.writer.write(keys::probe).await?;
             self.writer.write(keys::forget_used).await?;
@@ -201,7 +208,7 @@ impl SqliteStore {
     }
 
     fn stop(&self) {
-        self.beside.watch.end();
+        self.state.watch.end();
         // The readers first: the last connection to be closed tidies up the log.
         self.readers.stop();
         // Whoever registers just now fails, since the writer has ended or is about to.

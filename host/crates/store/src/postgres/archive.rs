@@ -63,9 +63,9 @@ impl Archive for PostgresStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let rows = self.readers.rows("SELECT store_time($1)", &[&self.beside.floor.get()]).await?;
+        let rows = self.readers.rows("SELECT store_time($1)", &[&self.state.floor.get()]).await?;
         let row = rows.first().ok_or_else(|| StoreError::Unavailable(Refused::Closed.into()))?;
-        Ok(self.beside.floor.saw(row.try_get(0).map_err(unreadable)?))
+        Ok(self.state.floor.saw(row.try_get(0).map_err(unreadable)?))
     }
 }
 

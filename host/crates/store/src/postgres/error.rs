@@ -4,6 +4,7 @@
 use super::connections::Place;
 use crate::Refused;
 use crate::codec::CodecError;
+pub(super) use crate::group_commit::closed;
 use crate::seal::KeyId;
 use deadpool_postgres::PoolError;
 use std::time::Duration;
@@ -175,10 +176,6 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
         PoolError::Closed => closed(),
         other => StoreError::Unavailable(other.into()),
     }
-}
-
-pub(super) fn closed() -> StoreError {
-    StoreError::Unavailable(Refused::Closed.into())
 }
 
 /// Nothing was heard from the server for so long.

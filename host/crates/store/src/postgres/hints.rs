@@ -402,7 +402,7 @@ impl Hints for Feed {
 impl Gossip for PostgresStore {
     fn tell(&self, word: String) {
         if word.len() <= LONGEST {
-            self.beside.hinting.say(word);
+            self.state.hinting.say(word);
         }
     }
 

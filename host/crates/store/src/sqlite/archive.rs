@@ -54,7 +54,7 @@ impl Archive for SqliteStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(self.beside.stamps.now())
+        Ok(self.state.stamps.now())
     }
 }
 

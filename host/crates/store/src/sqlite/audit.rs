@@ -5,8 +5,9 @@
 use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::tasks::number;
-use super::writer::{Job, Writing};
+use super::writer::{Operation, Writing};
 use crate::codec::CodecError;
+use crate::group_commit::{PendingWrite, keep_unwritten};
 use crate::notes::{Noted, Trail};
 use crate::trail::{self, Lines};
 use async_trait::async_trait;
@@ -28,35 +29,23 @@ const OVER: &str = "
     ) WHERE total > ?1";
 const STANDS_FOR: &str = "SELECT coalesce(sum(entries), 0) FROM audit WHERE seq <= ?1";
 
-/// What a read of pending rows takes at most, beyond its first row.
+/// Bytes that a read of pending rows takes at most, beyond its first row.
 const ENOUGH: usize = 4 << 20;
 
-/// Notes on their way into a transaction.
-pub(super) struct Notes {
-    pub(super) trail: Arc<Trail<Timestamp>>,
-    pub(super) noted: Noted<Timestamp>,
-}
-
-impl Job for Notes {
-    fn attempt(&mut self, writing: &mut Writing<'_>) -> rusqlite::Result<()> {
-        for (at, body) in &self.noted.entries {
+/// The write of entries that belong to no change.
+pub(super) fn notes(trail: &Arc<Trail<Timestamp>>, noted: Noted<Timestamp>) -> Box<dyn Operation> {
+    let noted = Arc::new(noted);
+    let reply = keep_unwritten(trail.clone(), noted.clone());
+    let operation = move |writing: &mut Writing<'_>| {
+        for (at, body) in &noted.entries {
             writing.lines.push(*at, body);
         }
-        if self.noted.lost > 0 {
-            writing.lines.push_lost(writing.stamps.now(), self.noted.lost, "too_many_at_once");
+        if noted.lost > 0 {
+            writing.lines.push_lost(writing.stamps.now(), noted.lost, "too_many_at_once");
         }
         Ok(())
-    }
-
-    fn settle(self: Box<Self>, ended: Result<(), StoreError>) {
-        if let Err(error) = ended {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "audit entries could not be written; it is tried again"
-            );
-            self.trail.put_back(self.noted);
-        }
-    }
+    };
+    Box::new(PendingWrite { operation, result: None, task: None, reply })
 }
 
 /// Writes the row of a transaction, if it has any entries.
@@ -70,14 +59,14 @@ pub(super) fn insert(on: &Connection, lines: &Lines) -> rusqlite::Result<()> {
 #[async_trait]
 impl AuditStore for SqliteStore {
     fn note(&self, entry: Entry) {
-        let trail = &self.beside.trail;
+        let trail = &self.state.trail;
         if !trail.on {
             return;
         }
         match trail::body(&entry) {
             Ok(body) => {
-                if trail.note(self.beside.stamps.now(), body) {
-                    self.writer.look();
+                if trail.note(self.state.stamps.now(), body) {
+                    self.writer.queue.wake();
                 }
             }
             Err(error) => {
@@ -89,7 +78,7 @@ impl AuditStore for SqliteStore {
     async fn flush(&self) -> Result<(), StoreError> {
         // Notes ride along with whatever is written, be it nothing; and one that is
         // on its way already is written before this is.
-        if self.beside.trail.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
+        if self.state.trail.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
     }
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
@@ -108,7 +97,7 @@ impl AuditStore for SqliteStore {
     }
 
     async fn written(&self) {
-        self.beside.trail.written.notified().await;
+        self.state.trail.written.notified().await;
     }
 }
 

@@ -34,7 +34,7 @@ const REVOKE: &str = "DELETE FROM permission WHERE id = ?1";
 #[async_trait]
 impl GrantStore for SqliteStore {
     async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError> {
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
         self.writer.write(move |writing| give(writing, &grant, most, &bodies)).await?
     }
 
@@ -69,7 +69,7 @@ impl GrantStore for SqliteStore {
     }
 
     async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
         let operation = move |writing: &mut Writing<'_>| {
             let revoked = writing.on.prepare_cached(REVOKE)?.execute(params![id.to_string()])? > 0;
             if revoked {

@@ -82,7 +82,7 @@ pub(super) async fn ended_first(
 }
 
 pub(super) async fn discard(store: &SqliteStore, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-    let wanted = store.beside.trail.on;
+    let wanted = store.state.trail.on;
     let body = |(id, entry): &(TaskId, Entry)| {
         Ok((*id, trail::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
     };

@@ -53,8 +53,8 @@ impl SessionStore for SqliteStore {
     }
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
-        if self.beside.touches.touch(id, self.beside.stamps.now()) {
-            self.writer.look();
+        if self.state.touches.touch(id, self.state.stamps.now()) {
+            self.writer.queue.wake();
         }
         Ok(())
     }

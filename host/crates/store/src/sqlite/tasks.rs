@@ -74,7 +74,7 @@ const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?
 #[async_trait]
 impl TaskStore for SqliteStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
         let new = New::of(task, &self.sealing).map_err(corrupt)?;
         fail_point!("create", "before");
         let operation = move |writing: &mut Writing<'_>| {
@@ -91,7 +91,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
-        let (stamps, sealing) = (self.beside.stamps.clone(), self.sealing.clone());
+        let (stamps, sealing) = (self.state.stamps.clone(), self.sealing.clone());
         let owner = owner.map(Owner::key);
         let operation = move |on: &Connection| {
             let sql = if owner.is_some() { READ_OF } else { READ };
@@ -111,7 +111,7 @@ impl TaskStore for SqliteStore {
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         let change = Change::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
         let at = task.updated_at;
         #[cfg(feature = "failpoints")]
         let what = crate::failpoint::what(task, &entries);
@@ -131,18 +131,18 @@ impl TaskStore for SqliteStore {
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
         let query = query.clone();
-        let (now, sealing) = (self.beside.stamps.now(), self.sealing.clone());
+        let (now, sealing) = (self.state.stamps.now(), self.sealing.clone());
         self.readers.read(move |on| list(on, &query, now, &sealing)).await
     }
 
     async fn search(&self, query: &Search) -> Result<Page, StoreError> {
         let query = query.clone();
-        let (now, sealing) = (self.beside.stamps.now(), self.sealing.clone());
+        let (now, sealing) = (self.state.stamps.now(), self.sealing.clone());
         self.readers.read(move |on| search::search(on, &query, now, &sealing)).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let now = self.beside.stamps.now();
+        let now = self.state.stamps.now();
         let operation = move |on: &Connection| {
             let mut statement = on.prepare_cached(DUE).map_err(failed)?;
             let rows = statement.query_map(params![now.0, limit], |row| id(row, 0)).map_err(failed)?;
@@ -192,8 +192,8 @@ impl TaskStore for SqliteStore {
     }
 
     fn hints(&self) -> Box<dyn Hints> {
-        let feed = self.beside.watch.feed();
-        self.writer.look();
+        let feed = self.state.watch.feed();
+        self.writer.queue.wake();
         feed
     }
 }
