@@ -27,8 +27,6 @@ macro_rules! fail_point {
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
 pub mod contract;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod extent;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -46,6 +44,8 @@ pub mod postgres;
 mod reseal;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod seal;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod search_plan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]

@@ -2,7 +2,7 @@
 //! statistics the planner might choose another one and sort.
 
 use crate::codec;
-use crate::extent::column;
+use crate::search_plan::column;
 use toolyard_task::search::{Direction, OrderBy};
 use toolyard_task::wire::TaskStatus;
 
