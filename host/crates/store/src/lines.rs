@@ -1,6 +1,6 @@
 //! Tasks outside a store: one JSON object a line.
 
-use crate::stamps::SKEW_MS;
+use crate::monotonic_clock::SKEW_MS;
 use serde::{Deserialize, Serialize};
 use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Incarnation, Outcome, Task};

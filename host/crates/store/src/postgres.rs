@@ -10,7 +10,6 @@ mod archive;
 mod audit;
 mod connections;
 mod error;
-mod floor;
 mod grants;
 mod hints;
 mod kept;
@@ -32,13 +31,12 @@ pub use error::OpenError;
 
 use crate::group_commit::QueueLimits;
 use crate::metrics::Metrics;
+use crate::monotonic_clock::{LatestTime, warn_if_ahead};
 use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
-use crate::stamps::tell_if_ahead;
 use crate::touches::Touches;
 use audit::Log;
 use connections::Readers;
-use floor::Floor;
 use hints::Listener;
 use prometheus_client::registry::Registry;
 use room::Room;
@@ -147,13 +145,13 @@ impl PostgresStore {
         let row = on.query_one(begin, &[]).await.map_err(fault)?;
         let (writer, log, longest, latest): (i64, String, i64, i64) =
             (row.get(0), row.get(1), row.get(2), row.get(3));
-        tell_if_ahead(Timestamp(latest), Timestamp(row.get(4)));
+        warn_if_ahead(Timestamp(latest), Timestamp(row.get(4)));
         on.execute(LEFT, &[]).await.map_err(fault)?;
         drop(on);
         // It ends when its client is gone.
         drop(driving.await);
-        let floor = Floor::default();
-        floor.saw(latest);
+        let floor = LatestTime::default();
+        floor.note(latest);
         let metrics = Arc::<Metrics>::default();
         let (listener, hinting) = Listener::start(place.clone(), &secret, &sealing, metrics.clone())
             .map_err(|error| OpenError::Unavailable { place: place.to_string(), source: error.into() })?;

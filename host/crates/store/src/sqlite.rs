@@ -28,9 +28,9 @@ pub use error::OpenError;
 use crate::Refused;
 use crate::group_commit::QueueLimits;
 use crate::metrics::Metrics;
+use crate::monotonic_clock::MonotonicClock;
 use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
-use crate::stamps::Stamps;
 use crate::touches::Touches;
 use nodes::Node;
 use prometheus_client::registry::Registry;
@@ -130,9 +130,9 @@ impl SqliteStore {
     pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, OpenError> {
         let sealing = Sealing(options.keys);
         let (path, connection) = schema::prepare(folder, options.busy, &sealing)?;
-        let stamps = Stamps::new(options.clock);
+        let clock = MonotonicClock::new(options.clock);
         let latest = latest(&connection).map_err(|error| OpenError::of(path.clone(), error))?;
-        latest.into_iter().for_each(|time| stamps.resume(time));
+        latest.into_iter().for_each(|time| clock.resume(time));
         let unavailable = |source| OpenError::Unavailable { path: path.clone(), source };
         let metrics = Arc::<Metrics>::default();
         let limits = QueueLimits {
@@ -145,7 +145,7 @@ impl SqliteStore {
         let readers = Readers::start(&path, options.busy, options.readers, limits, metrics.clone());
         let readers = readers.map_err(unavailable)?;
         let state = WriterState {
-            stamps: Arc::new(stamps),
+            clock: Arc::new(clock),
             watch: Arc::new(Watch::new(options.watch)),
             touches: Arc::new(Touches::new(options.touch)),
             trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),

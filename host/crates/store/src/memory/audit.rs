@@ -47,7 +47,7 @@ impl State {
 impl AuditStore for MemoryStore {
     fn note(&self, entry: Entry) {
         let Ok(mut state) = self.state() else { return };
-        let at = self.shared.stamps.now();
+        let at = self.shared.clock.now();
         if let Err(error) = state.keep(at, &[entry]) {
             tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
         }
@@ -76,7 +76,7 @@ impl AuditStore for MemoryStore {
 
     async fn trim(&self, bytes: u64) -> Result<u64, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let mut lost = 0;
         while state.trail.length() > bytes {
             let Some((_, lines)) = state.trail.rows.pop_front() else { break };

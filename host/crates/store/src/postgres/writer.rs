@@ -12,13 +12,13 @@
 use super::audit;
 use super::connections::Place;
 use super::error::{failed, silent, unreadable};
-use super::floor::Floor;
 use super::hints::Hinting;
 use super::sessions;
 use crate::group_commit::{
     Committer, Database, PAUSE, PendingWrite, Queue, QueueLimits, QueuedWrite, Reply, TransactionError,
 };
 use crate::metrics::Metrics;
+use crate::monotonic_clock::LatestTime;
 use crate::notes::Trail;
 use crate::touches::Touches;
 use crate::trail::Lines;
@@ -49,7 +49,8 @@ const COMMITTED: &str = "
 /// The part of the store that the writing task uses.
 #[derive(Clone)]
 pub(super) struct WriterState {
-    pub(super) floor: Arc<Floor>,
+    /// The latest time that the server gave, behind which `store_time` does not go back.
+    pub(super) floor: Arc<LatestTime>,
     pub(super) touches: Arc<Touches<()>>,
     pub(super) trail: Arc<Trail<Instant>>,
     pub(super) hinting: Hinting,

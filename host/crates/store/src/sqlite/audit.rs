@@ -41,7 +41,7 @@ pub(super) fn notes(trail: &Arc<Trail<Timestamp>>, noted: Noted<Timestamp>) -> B
             writing.lines.push(*at, body);
         }
         if noted.lost > 0 {
-            writing.lines.push_lost(writing.stamps.now(), noted.lost, "too_many_at_once");
+            writing.lines.push_lost(writing.clock.now(), noted.lost, "too_many_at_once");
         }
         Ok(())
     };
@@ -65,7 +65,7 @@ impl AuditStore for SqliteStore {
         }
         match trail::body(&entry) {
             Ok(body) => {
-                if trail.note(self.state.stamps.now(), body) {
+                if trail.note(self.state.clock.now(), body) {
                     self.writer.queue.wake();
                 }
             }
@@ -128,6 +128,6 @@ fn trim(writing: &mut Writing<'_>, bytes: u64) -> rusqlite::Result<u64> {
     let lost: i64 = writing.on.prepare_cached(STANDS_FOR)?.query_row(params![over], |row| row.get(0))?;
     writing.on.prepare_cached(FORGET)?.execute(params![over])?;
     let lost = lost.unsigned_abs();
-    writing.lines.push_lost(writing.stamps.now(), lost, "not_exported_in_time");
+    writing.lines.push_lost(writing.clock.now(), lost, "not_exported_in_time");
     Ok(lost)
 }

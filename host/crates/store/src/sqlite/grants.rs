@@ -73,7 +73,7 @@ impl GrantStore for SqliteStore {
         let operation = move |writing: &mut Writing<'_>| {
             let revoked = writing.on.prepare_cached(REVOKE)?.execute(params![id.to_string()])? > 0;
             if revoked {
-                let now = writing.stamps.now();
+                let now = writing.clock.now();
                 bodies.iter().for_each(|body| writing.lines.push(now, body));
             }
             Ok(revoked)
@@ -97,7 +97,7 @@ fn give(
     {
         return Ok(Ok(None));
     }
-    let now = writing.stamps.now();
+    let now = writing.clock.now();
     let grant = Grant { given_at: now, ..grant.clone() };
     let record = match serde_json::to_string(&grant) {
         Ok(record) => record,

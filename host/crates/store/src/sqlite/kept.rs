@@ -88,7 +88,7 @@ pub(super) async fn discard(store: &SqliteStore, tasks: Vec<(TaskId, Entry)>) ->
     };
     let tasks = tasks.iter().map(body).collect::<Result<Vec<_>, StoreError>>()?;
     let operation = move |writing: &mut Writing<'_>| {
-        let now = writing.stamps.now();
+        let now = writing.clock.now();
         let mut statement = writing.on.prepare_cached(DISCARD)?;
         let mut removed = 0;
         for (id, bodies) in &tasks {

@@ -10,8 +10,8 @@ use crate::group_commit::{
     Committer, Database, PendingWrite, Queue, QueueLimits, QueuedWrite, TransactionError, log_failure,
 };
 use crate::metrics::Metrics;
+use crate::monotonic_clock::MonotonicClock;
 use crate::notes::Trail;
-use crate::stamps::Stamps;
 use crate::touches::Touches;
 use crate::trail::Lines;
 use rusqlite::{Connection, ErrorCode};
@@ -25,7 +25,7 @@ use toolyard_task::wire::Timestamp;
 /// The part of the store that the writing thread uses.
 #[derive(Clone)]
 pub(super) struct WriterState {
-    pub(super) stamps: Arc<Stamps>,
+    pub(super) clock: Arc<MonotonicClock>,
     pub(super) watch: Arc<Watch>,
     pub(super) touches: Arc<Touches<Timestamp>>,
     pub(super) trail: Arc<Trail<Timestamp>>,
@@ -35,7 +35,7 @@ pub(super) struct WriterState {
 pub(super) struct Writing<'a> {
     pub(super) on: &'a Connection,
     pub(super) counts: &'a mut Counts,
-    pub(super) stamps: &'a Stamps,
+    pub(super) clock: &'a MonotonicClock,
     /// The audit entries of the transaction, which go with it.
     pub(super) lines: &'a mut Lines,
 }
@@ -183,7 +183,7 @@ impl SqliteDatabase {
         self.observe()?;
         let mut lines = Lines::default();
         let mut writing =
-            Writing { on: &self.on, counts: &mut self.counts, stamps: &self.state.stamps, lines: &mut lines };
+            Writing { on: &self.on, counts: &mut self.counts, clock: &self.state.clock, lines: &mut lines };
         for write in writes {
             write.attempt(&mut writing)?;
         }
