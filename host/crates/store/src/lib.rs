@@ -39,6 +39,8 @@ mod notes;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 // The store in memory seals nothing.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod last_seen_buffer;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod monotonic_clock;
 #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
@@ -49,8 +51,6 @@ mod seal;
 mod search_plan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod touches;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod trail;
 

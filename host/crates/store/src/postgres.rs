@@ -30,11 +30,11 @@ pub use connections::{Place, SCHEMA};
 pub use error::OpenError;
 
 use crate::group_commit::QueueLimits;
+use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::{LatestTime, warn_if_ahead};
 use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
-use crate::touches::Touches;
 use audit::Log;
 use connections::Readers;
 use hints::Listener;
@@ -157,7 +157,7 @@ impl PostgresStore {
             .map_err(|error| OpenError::Unavailable { place: place.to_string(), source: error.into() })?;
         let state = WriterState {
             floor: Arc::new(floor),
-            touches: Arc::new(Touches::new(options.touch)),
+            last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
             trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
             hinting,
             longest: Arc::new(AtomicI64::new(longest)),

@@ -27,11 +27,11 @@ pub use error::OpenError;
 
 use crate::Refused;
 use crate::group_commit::QueueLimits;
+use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::MonotonicClock;
 use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
-use crate::touches::Touches;
 use nodes::Node;
 use prometheus_client::registry::Registry;
 use reader::Readers;
@@ -147,7 +147,7 @@ impl SqliteStore {
         let state = WriterState {
             clock: Arc::new(clock),
             watch: Arc::new(Watch::new(options.watch)),
-            touches: Arc::new(Touches::new(options.touch)),
+            last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
             trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
         };
         let writer = Writer::start(connection, state.clone(), limits, metrics.clone());

@@ -63,7 +63,7 @@ impl SessionStore for PostgresStore {
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
         // The server says when, since it is written soon.
-        if self.state.touches.touch(id, ()) {
+        if self.state.last_seen.touch(id, ()) {
             self.writer.queue.wake();
         }
         Ok(())

@@ -17,10 +17,10 @@ use super::sessions;
 use crate::group_commit::{
     Committer, Database, PAUSE, PendingWrite, Queue, QueueLimits, QueuedWrite, Reply, TransactionError,
 };
+use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::LatestTime;
 use crate::notes::Trail;
-use crate::touches::Touches;
 use crate::trail::Lines;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
@@ -51,7 +51,7 @@ const COMMITTED: &str = "
 pub(super) struct WriterState {
     /// The latest time that the server gave, behind which `store_time` does not go back.
     pub(super) floor: Arc<LatestTime>,
-    pub(super) touches: Arc<Touches<()>>,
+    pub(super) last_seen: Arc<LastSeenBuffer<()>>,
     pub(super) trail: Arc<Trail<Instant>>,
     pub(super) hinting: Hinting,
     /// The longest time from a task's creation to a change of it, as far as known here.
@@ -248,7 +248,7 @@ impl Database for PostgresDatabase {
     }
 
     fn due(&self, _now: Instant) -> Option<Instant> {
-        [self.state.touches.due(), self.state.trail.due()].into_iter().flatten().min()
+        [self.state.last_seen.due(), self.state.trail.due()].into_iter().flatten().min()
     }
 
     fn buffered(&self, anyway: bool, now: Instant) -> Vec<Box<dyn Operation>> {
@@ -256,7 +256,7 @@ impl Database for PostgresDatabase {
         if let Some(noted) = self.state.trail.take(anyway, now) {
             writes.push(audit::notes(&self.state.trail, noted));
         }
-        let touched = self.state.touches.take(anyway, now);
+        let touched = self.state.last_seen.take(anyway, now);
         if !touched.is_empty() {
             writes.push(sessions::seen(touched));
         }

@@ -53,7 +53,7 @@ impl SessionStore for SqliteStore {
     }
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
-        if self.state.touches.touch(id, self.state.clock.now()) {
+        if self.state.last_seen.touch(id, self.state.clock.now()) {
             self.writer.queue.wake();
         }
         Ok(())

@@ -9,10 +9,10 @@ use super::watch::Watch;
 use crate::group_commit::{
     Committer, Database, PendingWrite, Queue, QueueLimits, QueuedWrite, TransactionError, log_failure,
 };
+use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::MonotonicClock;
 use crate::notes::Trail;
-use crate::touches::Touches;
 use crate::trail::Lines;
 use rusqlite::{Connection, ErrorCode};
 use std::io;
@@ -27,7 +27,7 @@ use toolyard_task::wire::Timestamp;
 pub(super) struct WriterState {
     pub(super) clock: Arc<MonotonicClock>,
     pub(super) watch: Arc<Watch>,
-    pub(super) touches: Arc<Touches<Timestamp>>,
+    pub(super) last_seen: Arc<LastSeenBuffer<Timestamp>>,
     pub(super) trail: Arc<Trail<Timestamp>>,
 }
 
@@ -149,7 +149,7 @@ impl Database for SqliteDatabase {
 
     fn due(&self, now: Instant) -> Option<Instant> {
         let state = &self.state;
-        [state.watch.due(now), state.touches.due(), state.trail.due()].into_iter().flatten().min()
+        [state.watch.due(now), state.last_seen.due(), state.trail.due()].into_iter().flatten().min()
     }
 
     fn buffered(&self, anyway: bool, now: Instant) -> Vec<Box<dyn Operation>> {
@@ -157,7 +157,7 @@ impl Database for SqliteDatabase {
         if let Some(noted) = self.state.trail.take(anyway, now) {
             writes.push(audit::notes(&self.state.trail, noted));
         }
-        let touched = self.state.touches.take(anyway, now);
+        let touched = self.state.last_seen.take(anyway, now);
         if !touched.is_empty() {
             let operation = move |writing: &mut Writing<'_>| sessions::seen(writing.on, &touched);
             writes.push(unattended(operation, "when sessions were seen could not be noted"));
