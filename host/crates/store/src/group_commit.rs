@@ -10,8 +10,8 @@
 //! it blocks, and the committer has a thread that does nothing else.
 
 use crate::Refused;
+use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::metrics::Metrics;
-use crate::notes::{Noted, Trail};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +80,7 @@ pub(crate) fn log_failure(failure: &'static str) -> Reply<()> {
 }
 
 /// The reply to a write of audit entries: those that were not written wait again.
-pub(crate) fn keep_unwritten<T>(trail: Arc<Trail<T>>, noted: Arc<Noted<T>>) -> Reply<()>
+pub(crate) fn keep_unwritten<T>(buffer: Arc<AuditBuffer<T>>, noted: Arc<AuditEntries<T>>) -> Reply<()>
 where
     T: Clone + Send + Sync + 'static,
 {
@@ -90,7 +90,7 @@ where
                 error = &error as &dyn Error,
                 "audit entries could not be written; it is tried again"
             );
-            trail.put_back(Arc::unwrap_or_clone(noted));
+            buffer.put_back(Arc::unwrap_or_clone(noted));
         }
     })
 }

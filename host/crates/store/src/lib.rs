@@ -23,6 +23,8 @@ macro_rules! fail_point {
 }
 
 // The store in memory takes little of these.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod audit_buffer;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
 pub mod contract;
@@ -30,15 +32,15 @@ pub mod contract;
 pub mod failpoint;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod group_commit;
-pub mod lines;
+pub mod jsonl;
 pub mod memory;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod metrics;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod notes;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 // The store in memory seals nothing.
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+mod audit_lines;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod last_seen_buffer;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
@@ -51,8 +53,6 @@ mod seal;
 mod search_plan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-mod trail;
 
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]

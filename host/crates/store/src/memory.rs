@@ -75,7 +75,7 @@ struct State {
     incarnations: u64,
     /// Until when tasks that wait are told to no further host.
     told: BTreeMap<TaskId, Timestamp>,
-    trail: audit::Trail,
+    audit: audit::AuditRows,
 }
 
 impl MemoryStore {
@@ -96,7 +96,7 @@ impl MemoryStore {
     /// The same store, which keeps audit entries from now on.
     #[must_use]
     pub fn audited(self) -> Self {
-        self.lock().trail.on = true;
+        self.lock().audit.on = true;
         self
     }
 

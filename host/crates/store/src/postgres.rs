@@ -29,11 +29,11 @@ mod writer;
 pub use connections::{Place, SCHEMA};
 pub use error::OpenError;
 
+use crate::audit_buffer::AuditBuffer;
 use crate::group_commit::QueueLimits;
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::{LatestTime, warn_if_ahead};
-use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
 use audit::Log;
 use connections::Readers;
@@ -158,7 +158,7 @@ impl PostgresStore {
         let state = WriterState {
             floor: Arc::new(floor),
             last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
-            trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
+            audit: Arc::new(AuditBuffer::new(options.audit, options.notes, options.note)),
             hinting,
             longest: Arc::new(AtomicI64::new(longest)),
             log: Arc::new(Log {

@@ -26,11 +26,11 @@ mod writer;
 pub use error::OpenError;
 
 use crate::Refused;
+use crate::audit_buffer::AuditBuffer;
 use crate::group_commit::QueueLimits;
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::MonotonicClock;
-use crate::notes::Trail;
 use crate::seal::{Keyring, Sealing};
 use nodes::Node;
 use prometheus_client::registry::Registry;
@@ -148,7 +148,7 @@ impl SqliteStore {
             clock: Arc::new(clock),
             watch: Arc::new(Watch::new(options.watch)),
             last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
-            trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
+            audit: Arc::new(AuditBuffer::new(options.audit, options.notes, options.note)),
         };
         let writer = Writer::start(connection, state.clone(), limits, metrics.clone());
         let writer = writer.map_err(|error| unavailable(error.into()))?;

@@ -2,7 +2,7 @@
 
 use super::MemoryStore;
 use super::hosts::Life;
-use crate::lines::MAX_COUNTER;
+use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
 use toolyard_task::archive::{Archive, Export, Unreadable};
 use toolyard_task::store::StoreError;

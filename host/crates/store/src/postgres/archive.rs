@@ -5,7 +5,7 @@ use super::error::{corrupt, failed, unreadable};
 use super::tasks::{New, number, spanned, task};
 use super::writer::Writing;
 use crate::Refused;
-use crate::lines::MAX_COUNTER;
+use crate::jsonl::MAX_COUNTER;
 use crate::seal::Sealing;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;

@@ -10,10 +10,10 @@ use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::tasks::number;
 use super::writer::{Operation, Writing, pending};
+use crate::audit_buffer::{AuditBuffer, AuditEntries};
+use crate::audit_lines::{self, Lines};
 use crate::codec::CodecError;
 use crate::group_commit::keep_unwritten;
-use crate::notes::{Noted, Trail};
-use crate::trail::{self, Lines};
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -68,9 +68,9 @@ pub(super) struct Log {
 
 /// The write of entries that belong to no change. Each comes with the moment at which it
 /// was made.
-pub(super) fn notes(trail: &Arc<Trail<Instant>>, noted: Noted<Instant>) -> Box<dyn Operation> {
+pub(super) fn notes(buffer: &Arc<AuditBuffer<Instant>>, noted: AuditEntries<Instant>) -> Box<dyn Operation> {
     let noted = Arc::new(noted);
-    let reply = keep_unwritten(trail.clone(), noted.clone());
+    let reply = keep_unwritten(buffer.clone(), noted.clone());
     pending(
         None,
         move |writing| {
@@ -81,7 +81,7 @@ pub(super) fn notes(trail: &Arc<Trail<Instant>>, noted: Noted<Instant>) -> Box<d
     )
 }
 
-async fn log_notes(writing: &Writing<'_>, noted: &Noted<Instant>) -> Result<(), Error> {
+async fn log_notes(writing: &Writing<'_>, noted: &AuditEntries<Instant>) -> Result<(), Error> {
     let now = time(writing).await?;
     writing.log(|lines| {
         for (at, body) in &noted.entries {
@@ -117,13 +117,13 @@ pub(super) async fn insert(writing: &Writing<'_>, lines: &Lines) -> Result<(), E
 #[async_trait]
 impl AuditStore for PostgresStore {
     fn note(&self, entry: Entry) {
-        let trail = &self.state.trail;
-        if !trail.on {
+        let buffer = &self.state.audit;
+        if !buffer.on {
             return;
         }
-        match trail::body(&entry) {
+        match audit_lines::body(&entry) {
             Ok(body) => {
-                if trail.note(Instant::now(), body) {
+                if buffer.note(Instant::now(), body) {
                     self.writer.queue.wake();
                 }
             }
@@ -136,7 +136,7 @@ impl AuditStore for PostgresStore {
     async fn flush(&self) -> Result<(), StoreError> {
         // Notes ride along with whatever is written, be it nothing; and one that is on its
         // way already is written before this is.
-        if self.state.trail.was_used() {
+        if self.state.audit.was_used() {
             self.writer.write(|_| Box::pin(async { Ok(()) })).await
         } else {
             Ok(())
@@ -152,7 +152,7 @@ impl AuditStore for PostgresStore {
             let lines: &[u8] = row.try_get(2).map_err(unreadable)?;
             length += lines.len();
             let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
-            let lines = trail::named(row.try_get(1).map_err(unreadable)?, text);
+            let lines = audit_lines::named(row.try_get(1).map_err(unreadable)?, text);
             batches.push(Batch { number: number.unsigned_abs(), lines });
             if length > ENOUGH {
                 break;
@@ -175,7 +175,7 @@ impl AuditStore for PostgresStore {
     }
 
     async fn written(&self) {
-        self.state.trail.written.notified().await;
+        self.state.audit.written.notified().await;
     }
 }
 

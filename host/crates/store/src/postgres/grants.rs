@@ -3,8 +3,8 @@
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::writer::Writing;
+use crate::audit_lines;
 use crate::codec::CodecError;
-use crate::trail;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::{Error, Row};
@@ -37,7 +37,7 @@ const REVOKE: &str = "DELETE FROM permission WHERE id = $1 RETURNING (SELECT sto
 #[async_trait]
 impl GrantStore for PostgresStore {
     async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError> {
-        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let given = Arc::new((grant, bodies));
         let done = self.writer.write(move |writing| {
             let given = given.clone();
@@ -73,7 +73,7 @@ impl GrantStore for PostgresStore {
     }
 
     async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
-        let bodies = Arc::new(trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?);
+        let bodies = Arc::new(audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?);
         let revoked = self.writer.write(move |writing| {
             let bodies = bodies.clone();
             Box::pin(async move {

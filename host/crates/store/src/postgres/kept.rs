@@ -4,7 +4,7 @@
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::tasks::summary;
-use crate::trail;
+use crate::audit_lines;
 use std::sync::Arc;
 use tokio_postgres::Row;
 use toolyard_task::audit::Entry;
@@ -71,9 +71,9 @@ fn bytes_in(row: &Row) -> Result<u64, StoreError> {
 }
 
 pub(super) async fn discard(store: &PostgresStore, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-    let wanted = store.state.trail.on;
+    let wanted = store.state.audit.on;
     let body = |(id, entry): &(TaskId, Entry)| {
-        Ok((id.0, trail::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
+        Ok((id.0, audit_lines::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
     };
     let tasks = Arc::new(tasks.iter().map(body).collect::<Result<Vec<_>, StoreError>>()?);
     let discarded = store.writer.write(move |writing| {

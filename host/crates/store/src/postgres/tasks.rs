@@ -5,7 +5,7 @@ use super::writer::Writing;
 use super::{PostgresStore, kept, search, waiting};
 use crate::codec::{self, CodecError, Columns};
 use crate::seal::{Column, KeyId, Sealing};
-use crate::{Refused, trail};
+use crate::{Refused, audit_lines};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -91,7 +91,7 @@ const FIRST: Uuid = Uuid::nil();
 #[async_trait]
 impl TaskStore for PostgresStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
-        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let new = Arc::new((New::of(task, &self.sealing).map_err(corrupt)?, bodies));
         let in_all = self.room.asked(&self.readers, quota.in_all).await?;
         let created = self.writer.write(move |writing| {
@@ -119,7 +119,7 @@ impl TaskStore for PostgresStore {
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         let change = Change::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let (id, at) = (task.id, task.updated_at);
         let change = Arc::new((change, bodies));
         let committed = self.writer.write_to(Some(id), move |writing| {

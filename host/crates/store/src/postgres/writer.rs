@@ -14,14 +14,14 @@ use super::connections::Place;
 use super::error::{failed, silent, unreadable};
 use super::hints::Hinting;
 use super::sessions;
+use crate::audit_buffer::AuditBuffer;
+use crate::audit_lines::Lines;
 use crate::group_commit::{
     Committer, Database, PAUSE, PendingWrite, Queue, QueueLimits, QueuedWrite, Reply, TransactionError,
 };
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::LatestTime;
-use crate::notes::Trail;
-use crate::trail::Lines;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::{BoxFuture, join_all};
@@ -52,7 +52,7 @@ pub(super) struct WriterState {
     /// The latest time that the server gave, behind which `store_time` does not go back.
     pub(super) floor: Arc<LatestTime>,
     pub(super) last_seen: Arc<LastSeenBuffer<()>>,
-    pub(super) trail: Arc<Trail<Instant>>,
+    pub(super) audit: Arc<AuditBuffer<Instant>>,
     pub(super) hinting: Hinting,
     /// The longest time from a task's creation to a change of it, as far as known here.
     pub(super) longest: Arc<AtomicI64>,
@@ -225,7 +225,7 @@ impl Database for PostgresDatabase {
             Ok(Err(error)) => return Err(TransactionError::Undecided(failed(error))),
             Err(_) => return Err(TransactionError::Undecided(silent(silence))),
         }
-        self.state.trail.written.notify_one();
+        self.state.audit.written.notify_one();
         self.state.longest.fetch_max(done.longest, Ordering::Relaxed);
         self.state.hinting.changed(done.changed);
         Ok(())
@@ -248,13 +248,13 @@ impl Database for PostgresDatabase {
     }
 
     fn due(&self, _now: Instant) -> Option<Instant> {
-        [self.state.last_seen.due(), self.state.trail.due()].into_iter().flatten().min()
+        [self.state.last_seen.due(), self.state.audit.due()].into_iter().flatten().min()
     }
 
     fn buffered(&self, anyway: bool, now: Instant) -> Vec<Box<dyn Operation>> {
         let mut writes = Vec::new();
-        if let Some(noted) = self.state.trail.take(anyway, now) {
-            writes.push(audit::notes(&self.state.trail, noted));
+        if let Some(noted) = self.state.audit.take(anyway, now) {
+            writes.push(audit::notes(&self.state.audit, noted));
         }
         let touched = self.state.last_seen.take(anyway, now);
         if !touched.is_empty() {

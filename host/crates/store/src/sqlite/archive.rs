@@ -6,7 +6,7 @@ use super::tasks::{New, id, number, task};
 use super::writer::Writing;
 use super::{SqliteStore, schema};
 use crate::Refused;
-use crate::lines::MAX_COUNTER;
+use crate::jsonl::MAX_COUNTER;
 use crate::seal::Sealing;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};

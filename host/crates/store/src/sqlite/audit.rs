@@ -6,10 +6,10 @@ use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::tasks::number;
 use super::writer::{Operation, Writing};
+use crate::audit_buffer::{AuditBuffer, AuditEntries};
+use crate::audit_lines::{self, Lines};
 use crate::codec::CodecError;
 use crate::group_commit::{PendingWrite, keep_unwritten};
-use crate::notes::{Noted, Trail};
-use crate::trail::{self, Lines};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use std::sync::Arc;
@@ -33,9 +33,12 @@ const STANDS_FOR: &str = "SELECT coalesce(sum(entries), 0) FROM audit WHERE seq 
 const ENOUGH: usize = 4 << 20;
 
 /// The write of entries that belong to no change.
-pub(super) fn notes(trail: &Arc<Trail<Timestamp>>, noted: Noted<Timestamp>) -> Box<dyn Operation> {
+pub(super) fn notes(
+    buffer: &Arc<AuditBuffer<Timestamp>>,
+    noted: AuditEntries<Timestamp>,
+) -> Box<dyn Operation> {
     let noted = Arc::new(noted);
-    let reply = keep_unwritten(trail.clone(), noted.clone());
+    let reply = keep_unwritten(buffer.clone(), noted.clone());
     let operation = move |writing: &mut Writing<'_>| {
         for (at, body) in &noted.entries {
             writing.lines.push(*at, body);
@@ -59,13 +62,13 @@ pub(super) fn insert(on: &Connection, lines: &Lines) -> rusqlite::Result<()> {
 #[async_trait]
 impl AuditStore for SqliteStore {
     fn note(&self, entry: Entry) {
-        let trail = &self.state.trail;
-        if !trail.on {
+        let buffer = &self.state.audit;
+        if !buffer.on {
             return;
         }
-        match trail::body(&entry) {
+        match audit_lines::body(&entry) {
             Ok(body) => {
-                if trail.note(self.state.clock.now(), body) {
+                if buffer.note(self.state.clock.now(), body) {
                     self.writer.queue.wake();
                 }
             }
@@ -78,7 +81,7 @@ impl AuditStore for SqliteStore {
     async fn flush(&self) -> Result<(), StoreError> {
         // Notes ride along with whatever is written, be it nothing; and one that is
         // on its way already is written before this is.
-        if self.state.trail.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
+        if self.state.audit.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
     }
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
@@ -97,7 +100,7 @@ impl AuditStore for SqliteStore {
     }
 
     async fn written(&self) {
-        self.state.trail.written.notified().await;
+        self.state.audit.written.notified().await;
     }
 }
 
@@ -112,7 +115,7 @@ fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, StoreError> {
         let lines = row.get_ref(1).map_err(failed)?.as_blob().map_err(|error| failed(error.into()))?;
         length += lines.len();
         let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
-        batches.push(trail::batch(&name, number.unsigned_abs(), text));
+        batches.push(audit_lines::batch(&name, number.unsigned_abs(), text));
         if length > ENOUGH {
             break;
         }

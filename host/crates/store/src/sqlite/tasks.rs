@@ -5,7 +5,7 @@ use super::writer::Writing;
 use super::{SqliteStore, kept, search};
 use crate::codec::{self, CodecError, Columns};
 use crate::seal::{Column, KeyId, Sealing};
-use crate::{Refused, codec::LAST_LIVE, trail};
+use crate::{Refused, audit_lines, codec::LAST_LIVE};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::types::Type;
@@ -74,7 +74,7 @@ const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?
 #[async_trait]
 impl TaskStore for SqliteStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
-        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let new = New::of(task, &self.sealing).map_err(corrupt)?;
         fail_point!("create", "before");
         let operation = move |writing: &mut Writing<'_>| {
@@ -111,7 +111,7 @@ impl TaskStore for SqliteStore {
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         let change = Change::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = trail::bodies(self.state.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let at = task.updated_at;
         #[cfg(feature = "failpoints")]
         let what = crate::failpoint::what(task, &entries);

@@ -6,14 +6,14 @@ use super::counts::Counts;
 use super::error::failed;
 use super::sessions;
 use super::watch::Watch;
+use crate::audit_buffer::AuditBuffer;
+use crate::audit_lines::Lines;
 use crate::group_commit::{
     Committer, Database, PendingWrite, Queue, QueueLimits, QueuedWrite, TransactionError, log_failure,
 };
 use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
 use crate::monotonic_clock::MonotonicClock;
-use crate::notes::Trail;
-use crate::trail::Lines;
 use rusqlite::{Connection, ErrorCode};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ pub(super) struct WriterState {
     pub(super) clock: Arc<MonotonicClock>,
     pub(super) watch: Arc<Watch>,
     pub(super) last_seen: Arc<LastSeenBuffer<Timestamp>>,
-    pub(super) trail: Arc<Trail<Timestamp>>,
+    pub(super) audit: Arc<AuditBuffer<Timestamp>>,
 }
 
 /// The open transaction, as an operation sees it.
@@ -149,13 +149,13 @@ impl Database for SqliteDatabase {
 
     fn due(&self, now: Instant) -> Option<Instant> {
         let state = &self.state;
-        [state.watch.due(now), state.last_seen.due(), state.trail.due()].into_iter().flatten().min()
+        [state.watch.due(now), state.last_seen.due(), state.audit.due()].into_iter().flatten().min()
     }
 
     fn buffered(&self, anyway: bool, now: Instant) -> Vec<Box<dyn Operation>> {
         let mut writes = Vec::new();
-        if let Some(noted) = self.state.trail.take(anyway, now) {
-            writes.push(audit::notes(&self.state.trail, noted));
+        if let Some(noted) = self.state.audit.take(anyway, now) {
+            writes.push(audit::notes(&self.state.audit, noted));
         }
         let touched = self.state.last_seen.take(anyway, now);
         if !touched.is_empty() {
@@ -190,7 +190,7 @@ impl SqliteDatabase {
         audit::insert(&self.on, &lines)?;
         self.execute("COMMIT")?;
         if !lines.is_empty() {
-            self.state.trail.written.notify_one();
+            self.state.audit.written.notify_one();
         }
         Ok(())
     }
