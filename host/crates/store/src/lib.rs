@@ -41,24 +41,24 @@ pub mod postgres;
 // The store in memory seals nothing.
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod audit_lines;
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+mod encryption;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod last_seen_buffer;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod monotonic_clock;
 #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
-mod reseal;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-mod seal;
+mod reencryption;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod search_plan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use encryption::{KeyId, Keyring};
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use reseal::{Resealed, SealWith};
-pub use seal::{KeyId, Keyring};
+pub use reencryption::{Resealed, SealWith};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteOptions, SqliteStore};
 

@@ -4,8 +4,8 @@
 use super::connections::Place;
 use crate::Refused;
 use crate::codec::CodecError;
+use crate::encryption::KeyId;
 pub(super) use crate::group_commit::closed;
-use crate::seal::KeyId;
 use deadpool_postgres::PoolError;
 use std::time::Duration;
 use tokio_postgres::Error;

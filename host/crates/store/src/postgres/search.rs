@@ -5,7 +5,7 @@ use super::connections::Readers;
 use super::error::{failed, silent, unreadable};
 use super::tasks::summary;
 use crate::codec;
-use crate::seal::Sealing;
+use crate::encryption::Sealing;
 use crate::search_plan::{Access, BUDGET, FEW, Found, MANY, SearchPlan, column};
 use deadpool_postgres::{Object, Transaction};
 use std::fmt::Write as _;

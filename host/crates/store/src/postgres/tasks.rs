@@ -4,7 +4,7 @@ use super::error::{corrupt, unreadable};
 use super::writer::Writing;
 use super::{PostgresStore, kept, search, waiting};
 use crate::codec::{self, CodecError, Columns};
-use crate::seal::{Column, KeyId, Sealing};
+use crate::encryption::{Column, KeyId, Sealing};
 use crate::{Refused, audit_lines};
 use async_trait::async_trait;
 use bytes::Bytes;

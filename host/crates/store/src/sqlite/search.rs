@@ -5,7 +5,7 @@ mod statements;
 use super::error::{corrupt, failed};
 use super::tasks::{id, summary};
 use crate::codec;
-use crate::seal::Sealing;
+use crate::encryption::Sealing;
 use crate::search_plan::{Access, BUDGET, FEW, Found, MANY, SearchPlan, SortKey};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use statements::{FETCH, LATEST, ONE, SPAN, counted, ordered, windowed};

@@ -4,7 +4,7 @@ use super::error::{corrupt, failed};
 use super::writer::Writing;
 use super::{SqliteStore, kept, search};
 use crate::codec::{self, CodecError, Columns};
-use crate::seal::{Column, KeyId, Sealing};
+use crate::encryption::{Column, KeyId, Sealing};
 use crate::{Refused, audit_lines, codec::LAST_LIVE};
 use async_trait::async_trait;
 use bytes::Bytes;

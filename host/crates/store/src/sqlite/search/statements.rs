@@ -80,7 +80,7 @@ fn of_state(state: Option<TaskStatus>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seal::Sealing;
+    use crate::encryption::Sealing;
     use crate::sqlite::schema;
     use crate::sqlite::tasks::tests::plan;
     use std::time::Duration;

@@ -10,8 +10,8 @@ use super::error::failed;
 use super::tasks::id;
 use super::writer::Writing;
 use super::{SqliteStore, schema};
-use crate::reseal::{ENOUGH, ROWS, Resealed, SealWith, Values};
-use crate::seal::{KeyId, Sealing};
+use crate::encryption::{KeyId, Sealing};
+use crate::reencryption::{ENOUGH, ROWS, Resealed, SealWith, Values};
 use rusqlite::{Connection, Row, params};
 use toolyard_task::store::StoreError;
 

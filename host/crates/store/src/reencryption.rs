@@ -3,7 +3,7 @@
 //! own.
 
 use crate::codec::CodecError;
-use crate::seal::{Column, KeyId, Sealing, record_sealed_with, sealed_with};
+use crate::encryption::{Column, KeyId, Sealing, record_sealed_with, sealed_with};
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
 
