@@ -14,11 +14,11 @@ mod grants;
 mod hints;
 mod kept;
 mod keys;
+mod live_quota;
 mod messages;
 mod nodes;
 mod ownership;
 mod reencryption;
-mod room;
 mod schema;
 mod search;
 mod sessions;
@@ -38,8 +38,8 @@ use crate::monotonic_clock::{LatestTime, warn_if_ahead};
 use audit::Log;
 use connections::Readers;
 use hints::Listener;
+use live_quota::LiveQuota;
 use prometheus_client::registry::Registry;
-use room::Room;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -116,7 +116,7 @@ pub struct PostgresStore {
     readers: Readers,
     listener: Listener,
     state: WriterState,
-    room: Room,
+    live_quota: LiveQuota,
     metrics: Arc<Metrics>,
     sealing: Sealing,
     name: String,
@@ -179,7 +179,7 @@ impl PostgresStore {
             readers: Readers::new(&place, options.readers, options.silence, metrics.clone()),
             listener,
             state,
-            room: Room::default(),
+            live_quota: LiveQuota::default(),
             metrics,
             sealing,
             name: options.name,

@@ -93,14 +93,14 @@ impl TaskStore for PostgresStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
         let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let new = Arc::new((New::of(task, &self.sealing).map_err(corrupt)?, bodies));
-        let in_all = self.room.asked(&self.readers, quota.in_all).await?;
+        let in_all = self.live_quota.to_check(&self.readers, quota.in_all).await?;
         let created = self.writer.write(move |writing| {
             let new = new.clone();
             Box::pin(async move { create(writing, &new.0, &new.1, quota, in_all).await })
         });
         let created = created.await?;
         if created.is_ok() {
-            self.room.taken();
+            self.live_quota.add_one();
         }
         created
     }
