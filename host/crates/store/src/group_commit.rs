@@ -153,7 +153,7 @@ enum Message<W: ?Sized> {
 /// The callers' end of the queue.
 pub(crate) struct Queue<W: ?Sized> {
     messages: mpsc::UnboundedSender<Message<W>>,
-    /// What bounds the queue. A write gives its place back when it is settled.
+    /// They bound the queue. A write gives its place back when it is settled.
     places: Arc<Semaphore>,
     wait: Duration,
     metrics: Arc<Metrics>,

@@ -1,10 +1,10 @@
 //! The store in a PostgreSQL database, which several hosts share (feature `postgres`).
 //!
 //! One task writes, in transactions that many callers share; connections of a pool read.
-//! Whatever a call has answered is durable, as far as the server is set up so. The time
-//! is the server's. Hosts live by leases; what changes, the others are told of, after the
-//! commit. Servers that are away fail calls until they are back; nothing has to be opened
-//! anew.
+//! A change is durable before its call returns, as far as the server is set up so. The time
+//! is the server's. Hosts live by leases. Each host tells the others after a commit which
+//! tasks changed. While the server is away calls fail; once it is back the store goes on by
+//! itself.
 
 mod archive;
 mod audit;
@@ -48,13 +48,13 @@ use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use writer::{Writer, WriterState};
 
-/// Says what writers did that are long gone; nobody asks about it a day later.
+/// Removes the numbers of writers that ended long ago; no writer needs them a day later.
 const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";
 
 /// How a store in PostgreSQL goes about its work.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// What this host is called, for people who look at the database.
+    /// The name of this host, for people who look at the database.
     pub name: String,
     /// How long a host counts as living after it was last heard of. A paused or cut-off
     /// host loses its tasks after it.
@@ -74,7 +74,7 @@ pub struct PostgresOptions {
     pub start_wait: Duration,
     /// How long the time that a session was seen may stay unwritten.
     pub touch: Duration,
-    /// Whether audit entries are kept; somebody has to export them, then.
+    /// Whether audit entries are kept, so that an exporter can take them.
     pub audit: bool,
     /// Audit entries that belong to no change and may wait for the writer; further
     /// ones are counted and lost.
@@ -130,8 +130,8 @@ impl PostgresStore {
     /// runtime of the caller.
     ///
     /// # Errors
-    /// [`OpenError`], with a sentence for the operator. What is there is never deleted or
-    /// replaced.
+    /// [`OpenError`], with a sentence for the operator. The store never deletes or replaces
+    /// what is there.
     pub async fn open(place: Place, options: PostgresOptions) -> Result<Arc<Self>, OpenError> {
         let sealing = Sealing(options.keys);
         let fault = |source| OpenError::of(&place, source);
@@ -202,7 +202,7 @@ impl PostgresStore {
     pub async fn check(&self) -> Result<(), StoreError> {
         self.readers.rows("SELECT 1 FROM span", &[]).await?;
         if self.writer.queue.is_failing() {
-            // Nobody else may come to write while this host is not ready.
+            // No caller may come to write while this host is not ready.
             let probe = "UPDATE span SET longest = longest";
             self.writer.write(move |writing| Box::pin(writing.execute(probe, &[]))).await?;
         }

@@ -25,7 +25,7 @@ pub(crate) const FEW: u32 = 2_000;
 /// So is one of no more than this, if the walk in order ended too early.
 pub(crate) const MANY: u32 = 20_000;
 
-/// By which tasks are ordered.
+/// The key that tasks are ordered by.
 pub(crate) type SortKey = (Timestamp, TaskId);
 
 /// The plan for one page.
@@ -39,7 +39,7 @@ pub(crate) struct SearchPlan<'a> {
     last: i64,
 }
 
-/// What has to be read for a page.
+/// The rows that have to be read for a page.
 pub(crate) enum Access<'a> {
     /// No task can match.
     Nothing,

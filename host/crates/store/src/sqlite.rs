@@ -2,9 +2,9 @@
 //! may use at a time.
 //!
 //! One thread writes, in transactions that many callers share; a few threads
-//! read, each from a snapshot of its own. Whatever a call has answered is on the
-//! disk. If the disk is full, or another program holds the file locked, calls fail
-//! until it is over; nothing has to be opened anew.
+//! read, each from a snapshot of its own. A change is on the disk before its call
+//! returns. While the disk is full, or another program holds the file locked, calls
+//! fail; after it the store goes on by itself.
 
 mod archive;
 mod audit;
@@ -49,7 +49,7 @@ use writer::{Writer, WriterState};
 /// How a SQLite store goes about its work.
 #[derive(Clone)]
 pub struct SqliteOptions {
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Arc<dyn Clock>,
     /// Threads that read.
     pub readers: usize,
@@ -65,7 +65,7 @@ pub struct SqliteOptions {
     pub watch: Duration,
     /// How long the time that a session was seen may stay unwritten.
     pub touch: Duration,
-    /// Whether audit entries are kept; somebody has to export them, then.
+    /// Whether audit entries are kept, so that an exporter can take them.
     pub audit: bool,
     /// Audit entries that belong to no change and may wait for the writer; further
     /// ones are counted and lost.
@@ -97,7 +97,7 @@ impl SqliteOptions {
     }
 }
 
-/// Which file it is, whatever it is called: its device and its number there.
+/// The identity of a file whatever its name: its device and its number there.
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -125,8 +125,8 @@ impl SqliteStore {
     /// disk.
     ///
     /// # Errors
-    /// [`OpenError`], with a sentence for the operator. What is there is never
-    /// deleted or replaced.
+    /// [`OpenError`], with a sentence for the operator. The store never deletes or
+    /// replaces what is there.
     pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, OpenError> {
         let sealing = Sealing(options.keys);
         let (path, connection) = schema::prepare(folder, options.busy, &sealing)?;
@@ -174,7 +174,7 @@ impl SqliteStore {
 
     /// Whether the store works: something can be read, the file is still the one that
     /// was opened, and, if the last change could not be written, a change can be
-    /// written now. What is written to a file that was removed is lost.
+    /// written now. Changes to a file that was removed are lost.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -191,15 +191,14 @@ impl SqliteStore {
         };
         self.readers.read(operation).await?;
         if self.writer.queue.is_failing() {
-            // Nobody else may come to write while this host is not ready.
+            // No caller may come to write while this host is not ready.
             self.writer.write(keys::probe).await?;
             self.writer.write(keys::forget_used).await?;
         }
         Ok(())
     }
 
-    /// Does what was asked for so far and closes the file; whatever is asked for
-    /// from now on fails. Live tasks of this host are left to the others.
+    /// Does what is queued and closes the file; calls from now on fail. Live tasks of this host are left to the others.
     pub async fn shut_down(self: &Arc<Self>) {
         let store = self.clone();
         if tokio::task::spawn_blocking(move || store.stop()).await.is_err() {
@@ -211,7 +210,7 @@ impl SqliteStore {
         self.state.watch.end();
         // The readers first: the last connection to be closed tidies up the log.
         self.readers.stop();
-        // Whoever registers just now fails, since the writer has ended or is about to.
+        // A registration just now fails, since the writer has ended or is about to.
         let node = self.node.try_lock().ok().and_then(|node| node.clone());
         self.writer.stop(node.clone().map(|node| nodes::farewell(node, self.nodes.clone())));
         if let Some(node) = node {

@@ -11,7 +11,7 @@ const COUNT: &str = "SELECT count(*) FROM task WHERE status <= 2";
 
 /// A count is believed for so long.
 const FRESH: Duration = Duration::from_secs(1);
-/// As long as so many more fit, nobody counts. Hosts that create as many within
+/// As long as so many more fit, the tasks are not counted. Hosts that create as many within
 /// [`FRESH`] may go beyond the quota by what they create meanwhile.
 const AMPLE: u64 = 2_000;
 
