@@ -2,7 +2,7 @@
 //! its arguments as they came; its outcome as one letter and then the bytes of
 //! the result, so that a result of megabytes is neither escaped nor scanned.
 
-use crate::seal::KeyId;
+use crate::encryption::KeyId;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -3,9 +3,8 @@
 //! database that several machines share (feature `postgres`). All behave alike;
 //! [`contract`] says how, and is run over each.
 //!
-//! What may not live here: a decision about a task. A store compares a version
-//! and writes what it was given, so that every store has the same state machine,
-//! that of `toolyard_task::apply`.
+//! No decision about a task may live here. A store compares a version and writes what it
+//! was given, so that every store has the same state machine, that of `toolyard_task::apply`.
 
 /// The process is at the place of this name, if the last argument says so. Nothing
 /// without the feature, not even the arguments.
@@ -24,40 +23,42 @@ macro_rules! fail_point {
 }
 
 // The store in memory takes little of these.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod audit_buffer;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
 mod codec;
 pub mod contract;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod extent;
 #[cfg(feature = "failpoints")]
 pub mod failpoint;
-pub mod lines;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod group_commit;
+pub mod jsonl;
 pub mod memory;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod metrics;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod notes;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 // The store in memory seals nothing.
-#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
-mod reseal;
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-mod seal;
+mod audit_lines;
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+mod encryption;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod last_seen_buffer;
+#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+mod monotonic_clock;
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+mod reencryption;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod search_plan;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-mod stamps;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-mod touches;
-#[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-mod trail;
 
+pub use encryption::{KeyId, Keyring};
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use reseal::{Resealed, SealWith};
-pub use seal::{KeyId, Keyring};
+pub use reencryption::{Resealed, SealWith};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{OpenError, SqliteOptions, SqliteStore};
 
@@ -83,7 +84,7 @@ impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStor
 {
 }
 
-/// A store that is open, whatever it is kept in.
+/// An open store of any kind.
 #[async_trait]
 pub trait Backend: Store {
     /// Whether what it keeps outlives this process.
@@ -96,12 +97,12 @@ pub trait Backend: Store {
     /// written, a change can be written now.
     async fn check(&self) -> Result<(), StoreError>;
 
-    /// Writes every task anew that is not sealed as it is to be, beside hosts that go on.
-    /// `progress` is told how many have been looked at. One that is interrupted is done
-    /// again.
+    /// Encrypts every task as `with` says that is not so encrypted yet, while hosts go on.
+    /// Calls `progress` with the number of tasks that were read. After an interruption it
+    /// can be called again.
     ///
     /// # Errors
-    /// [`StoreError`]. What was written until then stays so, and no key is taken out.
+    /// [`StoreError`]. Tasks that were written until then stay so, and no key is removed.
     async fn reseal(
         &self,
         with: SealWith,
@@ -141,61 +142,43 @@ impl Backend for MemoryStore {
 #[cfg(feature = "sqlite")]
 impl Gossip for SqliteStore {}
 
+/// Gives a store that writes to a disk its [`Backend`]: its own methods of the same names.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+macro_rules! durable_backend {
+    ($store:ty) => {
+        #[async_trait]
+        impl Backend for $store {
+            fn is_durable(&self) -> bool {
+                true
+            }
+
+            fn register_metrics(&self, registry: &mut Registry) {
+                Self::register_metrics(self, registry);
+            }
+
+            async fn check(&self) -> Result<(), StoreError> {
+                Self::check(self).await
+            }
+
+            async fn reseal(
+                &self,
+                with: SealWith,
+                progress: &mut (dyn FnMut(u64) + Send),
+            ) -> Result<Resealed, StoreError> {
+                Self::reseal(self, with, progress).await
+            }
+
+            async fn shut_down(self: Arc<Self>) {
+                Self::shut_down(&self).await;
+            }
+        }
+    };
+}
+
 #[cfg(feature = "sqlite")]
-#[async_trait]
-impl Backend for SqliteStore {
-    fn is_durable(&self) -> bool {
-        true
-    }
-
-    fn register_metrics(&self, registry: &mut Registry) {
-        Self::register_metrics(self, registry);
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        Self::check(self).await
-    }
-
-    async fn reseal(
-        &self,
-        with: SealWith,
-        progress: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<Resealed, StoreError> {
-        Self::reseal(self, with, progress).await
-    }
-
-    async fn shut_down(self: Arc<Self>) {
-        Self::shut_down(&self).await;
-    }
-}
-
+durable_backend!(SqliteStore);
 #[cfg(feature = "postgres")]
-#[async_trait]
-impl Backend for PostgresStore {
-    fn is_durable(&self) -> bool {
-        true
-    }
-
-    fn register_metrics(&self, registry: &mut Registry) {
-        Self::register_metrics(self, registry);
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        Self::check(self).await
-    }
-
-    async fn reseal(
-        &self,
-        with: SealWith,
-        progress: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<Resealed, StoreError> {
-        Self::reseal(self, with, progress).await
-    }
-
-    async fn shut_down(self: Arc<Self>) {
-        Self::shut_down(&self).await;
-    }
-}
+durable_backend!(PostgresStore);
 
 /// Why the store itself gives no answer.
 #[derive(Debug, thiserror::Error)]
@@ -209,7 +192,7 @@ enum Refused {
     #[error("the database gave no answer within {0:?}")]
     Silent(std::time::Duration),
     #[cfg(feature = "postgres")]
-    #[error("another process writes the tasks of this schema anew just now; wait until it is done")]
+    #[error("another process encrypts the tasks of this schema again just now; wait until it is done")]
     Resealing,
     #[cfg(feature = "postgres")]
     #[error(
@@ -220,11 +203,11 @@ enum Refused {
     Replaced,
     #[error("something of the id `{0}` is there already")]
     Exists(String),
-    #[error("no secret can be had from the operating system: {0}")]
+    #[error("the operating system gives no random bytes: {0}")]
     NoChance(getrandom::Error),
 }
 
-/// 32 bytes that nobody can guess.
+/// 32 random bytes.
 fn secret() -> Result<[u8; 32], StoreError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| StoreError::Unavailable(Refused::NoChance(error).into()))?;

@@ -12,7 +12,7 @@ mod hosts;
 mod search;
 mod waiting;
 
-use crate::stamps::Stamps;
+use crate::monotonic_clock::MonotonicClock;
 use crate::{Refused, codec};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +47,7 @@ pub struct MemoryStore {
 }
 
 struct Shared {
-    stamps: Stamps,
+    clock: MonotonicClock,
     handles: AtomicU64,
     hints: broadcast::Sender<(u64, Hint)>,
     words: broadcast::Sender<(u64, String)>,
@@ -75,7 +75,7 @@ struct State {
     incarnations: u64,
     /// Until when tasks that wait are told to no further host.
     told: BTreeMap<TaskId, Timestamp>,
-    trail: audit::Trail,
+    audit: audit::AuditRows,
 }
 
 impl MemoryStore {
@@ -83,7 +83,7 @@ impl MemoryStore {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self::of(Arc::new(Shared {
-            stamps: Stamps::new(clock),
+            clock: MonotonicClock::new(clock),
             handles: AtomicU64::new(0),
             hints: broadcast::Sender::new(HINTS),
             words: broadcast::Sender::new(HINTS),
@@ -96,7 +96,7 @@ impl MemoryStore {
     /// The same store, which keeps audit entries from now on.
     #[must_use]
     pub fn audited(self) -> Self {
-        self.lock().trail.on = true;
+        self.lock().audit.on = true;
         self
     }
 
@@ -201,7 +201,7 @@ impl TaskStore for MemoryStore {
             if state.tasks.contains_key(&task.id) {
                 return Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into());
             }
-            let now = self.shared.stamps.now();
+            let now = self.shared.clock.now();
             task.created_at = now;
             task.updated_at = now;
             task.started_at = task.started_at.map(|_| now);
@@ -215,7 +215,7 @@ impl TaskStore for MemoryStore {
     async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
         let state = self.state()?;
         let task = state.tasks.get(&id).filter(|task| owner.is_none_or(|owner| task.owner == *owner));
-        Ok(task.map(|task| Read { task: task.clone(), now: self.shared.stamps.now() }))
+        Ok(task.map(|task| Read { task: task.clone(), now: self.shared.clock.now() }))
     }
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
@@ -236,7 +236,7 @@ impl TaskStore for MemoryStore {
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
         let state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let mut found: Vec<&Task> = state
             .tasks
             .values()
@@ -252,12 +252,12 @@ impl TaskStore for MemoryStore {
 
     async fn search(&self, search: &Search) -> Result<Page, StoreError> {
         let state = self.state()?;
-        Ok(search::search(&state, search, self.shared.stamps.now()))
+        Ok(search::search(&state, search, self.shared.clock.now()))
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
         let state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let mut due: Vec<_> =
             state.tasks.values().map(|task| (task.due_at(), task.id)).filter(|(at, _)| *at <= now).collect();
         due.sort_unstable();
@@ -275,13 +275,13 @@ impl TaskStore for MemoryStore {
         components: &[Digest],
         limit: u32,
     ) -> Result<Vec<TaskId>, StoreError> {
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         Ok(self.state()?.tell_waiting(than, components, limit, now))
     }
 
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let mut removed = 0;
         for id in ids {
             if state.tasks.get(id).is_some_and(|task| task.is_gone(now)) {
@@ -320,7 +320,7 @@ impl TaskStore for MemoryStore {
 
     async fn discard(&self, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let mut removed = 0;
         for (id, entry) in tasks {
             if state.tasks.get(&id).is_some_and(|task| !task.is_live()) {

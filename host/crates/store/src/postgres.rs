@@ -1,25 +1,24 @@
 //! The store in a PostgreSQL database, which several hosts share (feature `postgres`).
 //!
 //! One task writes, in transactions that many callers share; connections of a pool read.
-//! Whatever a call has answered is durable, as far as the server is set up so. The time
-//! is the server's. Hosts live by leases; what changes, the others are told of, after the
-//! commit. Servers that are away fail calls until they are back; nothing has to be opened
-//! anew.
+//! A change is durable before its call returns, as far as the server is set up so. The time
+//! is the server's. Hosts live by leases. Each host tells the others after a commit which
+//! tasks changed. While the server is away calls fail; once it is back the store goes on by
+//! itself.
 
 mod archive;
 mod audit;
 mod connections;
 mod error;
-mod floor;
 mod grants;
 mod hints;
 mod kept;
 mod keys;
+mod live_quota;
 mod messages;
 mod nodes;
 mod ownership;
-mod reseal;
-mod room;
+mod reencryption;
 mod schema;
 mod search;
 mod sessions;
@@ -30,32 +29,32 @@ mod writer;
 pub use connections::{Place, SCHEMA};
 pub use error::OpenError;
 
+use crate::audit_buffer::AuditBuffer;
+use crate::encryption::{Keyring, Sealing};
+use crate::group_commit::QueueLimits;
+use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
-use crate::notes::Trail;
-use crate::seal::{Keyring, Sealing};
-use crate::stamps::tell_if_ahead;
-use crate::touches::Touches;
+use crate::monotonic_clock::{LatestTime, warn_if_ahead};
 use audit::Log;
 use connections::Readers;
-use floor::Floor;
 use hints::Listener;
+use live_quota::LiveQuota;
 use prometheus_client::registry::Registry;
-use room::Room;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use toolyard_task::Incarnation;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use writer::{Beside, Pace, Writer};
+use writer::{Writer, WriterState};
 
-/// Says what writers did that are long gone; nobody asks about it a day later.
+/// Removes the numbers of writers that ended long ago; no writer needs them a day later.
 const LEFT: &str = "DELETE FROM batch WHERE at <= engine_time() - 86400000";
 
 /// How a store in PostgreSQL goes about its work.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// What this host is called, for people who look at the database.
+    /// The name of this host, for people who look at the database.
     pub name: String,
     /// How long a host counts as living after it was last heard of. A paused or cut-off
     /// host loses its tasks after it.
@@ -75,7 +74,7 @@ pub struct PostgresOptions {
     pub start_wait: Duration,
     /// How long the time that a session was seen may stay unwritten.
     pub touch: Duration,
-    /// Whether audit entries are kept; somebody has to export them, then.
+    /// Whether audit entries are kept, so that an exporter can take them.
     pub audit: bool,
     /// Audit entries that belong to no change and may wait for the writer; further
     /// ones are counted and lost.
@@ -116,8 +115,8 @@ pub struct PostgresStore {
     writer: Writer,
     readers: Readers,
     listener: Listener,
-    beside: Beside,
-    room: Room,
+    state: WriterState,
+    live_quota: LiveQuota,
     metrics: Arc<Metrics>,
     sealing: Sealing,
     name: String,
@@ -131,8 +130,8 @@ impl PostgresStore {
     /// runtime of the caller.
     ///
     /// # Errors
-    /// [`OpenError`], with a sentence for the operator. What is there is never deleted or
-    /// replaced.
+    /// [`OpenError`], with a sentence for the operator. The store never deletes or replaces
+    /// what is there.
     pub async fn open(place: Place, options: PostgresOptions) -> Result<Arc<Self>, OpenError> {
         let sealing = Sealing(options.keys);
         let fault = |source| OpenError::of(&place, source);
@@ -146,20 +145,20 @@ impl PostgresStore {
         let row = on.query_one(begin, &[]).await.map_err(fault)?;
         let (writer, log, longest, latest): (i64, String, i64, i64) =
             (row.get(0), row.get(1), row.get(2), row.get(3));
-        tell_if_ahead(Timestamp(latest), Timestamp(row.get(4)));
+        warn_if_ahead(Timestamp(latest), Timestamp(row.get(4)));
         on.execute(LEFT, &[]).await.map_err(fault)?;
         drop(on);
         // It ends when its client is gone.
         drop(driving.await);
-        let floor = Floor::default();
-        floor.saw(latest);
+        let floor = LatestTime::default();
+        floor.note(latest);
         let metrics = Arc::<Metrics>::default();
         let (listener, hinting) = Listener::start(place.clone(), &secret, &sealing, metrics.clone())
             .map_err(|error| OpenError::Unavailable { place: place.to_string(), source: error.into() })?;
-        let beside = Beside {
+        let state = WriterState {
             floor: Arc::new(floor),
-            touches: Arc::new(Touches::new(options.touch)),
-            trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
+            last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
+            audit: Arc::new(AuditBuffer::new(options.audit, options.notes, options.note)),
             hinting,
             longest: Arc::new(AtomicI64::new(longest)),
             log: Arc::new(Log {
@@ -169,18 +168,18 @@ impl PostgresStore {
                 adopt_after: options.adopt_after,
             }),
         };
-        let pace = Pace {
-            batch: options.batch.max(1),
+        let limits = QueueLimits {
+            batch: options.batch,
             queue: options.queue,
-            patience: options.patience,
-            silence: options.silence,
+            wait: options.patience,
+            retry: options.patience,
         };
         Ok(Arc::new(Self {
-            writer: Writer::start(place.clone(), beside.clone(), pace, metrics.clone()),
+            writer: Writer::start(place.clone(), state.clone(), limits, options.silence, metrics.clone()),
             readers: Readers::new(&place, options.readers, options.silence, metrics.clone()),
             listener,
-            beside,
-            room: Room::default(),
+            state,
+            live_quota: LiveQuota::default(),
             metrics,
             sealing,
             name: options.name,
@@ -202,8 +201,8 @@ impl PostgresStore {
     /// [`StoreError`].
     pub async fn check(&self) -> Result<(), StoreError> {
         self.readers.rows("SELECT 1 FROM span", &[]).await?;
-        if self.writer.is_failing() {
-            // Nobody else may come to write while this host is not ready.
+        if self.writer.queue.is_failing() {
+            // No caller may come to write while this host is not ready.
             let probe = "UPDATE span SET longest = longest";
             self.writer.write(move |writing| Box::pin(writing.execute(probe, &[]))).await?;
         }

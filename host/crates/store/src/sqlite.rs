@@ -2,9 +2,9 @@
 //! may use at a time.
 //!
 //! One thread writes, in transactions that many callers share; a few threads
-//! read, each from a snapshot of its own. Whatever a call has answered is on the
-//! disk. If the disk is full, or another program holds the file locked, calls fail
-//! until it is over; nothing has to be opened anew.
+//! read, each from a snapshot of its own. A change is on the disk before its call
+//! returns. While the disk is full, or another program holds the file locked, calls
+//! fail; after it the store goes on by itself.
 
 mod archive;
 mod audit;
@@ -15,7 +15,7 @@ mod kept;
 mod keys;
 mod nodes;
 mod reader;
-mod reseal;
+mod reencryption;
 mod schema;
 mod search;
 mod sessions;
@@ -26,11 +26,12 @@ mod writer;
 pub use error::OpenError;
 
 use crate::Refused;
+use crate::audit_buffer::AuditBuffer;
+use crate::encryption::{Keyring, Sealing};
+use crate::group_commit::QueueLimits;
+use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
-use crate::notes::Trail;
-use crate::seal::{Keyring, Sealing};
-use crate::stamps::Stamps;
-use crate::touches::Touches;
+use crate::monotonic_clock::MonotonicClock;
 use nodes::Node;
 use prometheus_client::registry::Registry;
 use reader::Readers;
@@ -43,12 +44,12 @@ use toolyard_task::Clock;
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 use watch::Watch;
-use writer::{Beside, Pace, Writer};
+use writer::{Writer, WriterState};
 
 /// How a SQLite store goes about its work.
 #[derive(Clone)]
 pub struct SqliteOptions {
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Arc<dyn Clock>,
     /// Threads that read.
     pub readers: usize,
@@ -64,7 +65,7 @@ pub struct SqliteOptions {
     pub watch: Duration,
     /// How long the time that a session was seen may stay unwritten.
     pub touch: Duration,
-    /// Whether audit entries are kept; somebody has to export them, then.
+    /// Whether audit entries are kept, so that an exporter can take them.
     pub audit: bool,
     /// Audit entries that belong to no change and may wait for the writer; further
     /// ones are counted and lost.
@@ -96,7 +97,7 @@ impl SqliteOptions {
     }
 }
 
-/// Which file it is, whatever it is called: its device and its number there.
+/// The identity of a file whatever its name: its device and its number there.
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -108,7 +109,7 @@ fn identity(path: &Path) -> Option<Identity> {
 pub struct SqliteStore {
     writer: Writer,
     readers: Readers,
-    beside: Beside,
+    state: WriterState,
     nodes: PathBuf,
     /// The file, and which one it was when it was opened.
     file: (PathBuf, Option<Identity>),
@@ -124,33 +125,39 @@ impl SqliteStore {
     /// disk.
     ///
     /// # Errors
-    /// [`OpenError`], with a sentence for the operator. What is there is never
-    /// deleted or replaced.
+    /// [`OpenError`], with a sentence for the operator. The store never deletes or
+    /// replaces what is there.
     pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, OpenError> {
         let sealing = Sealing(options.keys);
         let (path, connection) = schema::prepare(folder, options.busy, &sealing)?;
-        let stamps = Stamps::new(options.clock);
+        let clock = MonotonicClock::new(options.clock);
         let latest = latest(&connection).map_err(|error| OpenError::of(path.clone(), error))?;
-        latest.into_iter().for_each(|time| stamps.resume(time));
+        latest.into_iter().for_each(|time| clock.resume(time));
         let unavailable = |source| OpenError::Unavailable { path: path.clone(), source };
         let metrics = Arc::<Metrics>::default();
-        let pace = Pace { batch: options.batch, queue: options.queue, patience: options.patience };
-        let readers = Readers::start(&path, options.busy, options.readers, pace, metrics.clone());
-        let readers = readers.map_err(unavailable)?;
-        let beside = Beside {
-            stamps: Arc::new(stamps),
-            watch: Arc::new(Watch::new(options.watch)),
-            touches: Arc::new(Touches::new(options.touch)),
-            trail: Arc::new(Trail::new(options.audit, options.notes, options.note)),
+        let limits = QueueLimits {
+            batch: options.batch,
+            queue: options.queue,
+            wait: options.patience,
+            // SQLite itself waits for locks.
+            retry: Duration::ZERO,
         };
-        let writer = Writer::start(connection, beside.clone(), pace, metrics.clone());
+        let readers = Readers::start(&path, options.busy, options.readers, limits, metrics.clone());
+        let readers = readers.map_err(unavailable)?;
+        let state = WriterState {
+            clock: Arc::new(clock),
+            watch: Arc::new(Watch::new(options.watch)),
+            last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
+            audit: Arc::new(AuditBuffer::new(options.audit, options.notes, options.note)),
+        };
+        let writer = Writer::start(connection, state.clone(), limits, metrics.clone());
         let writer = writer.map_err(|error| unavailable(error.into()))?;
         let nodes = folder.join("nodes");
         let file = (path.clone(), identity(&path));
         Ok(Arc::new(Self {
             writer,
             readers,
-            beside,
+            state,
             nodes,
             file,
             metrics,
@@ -167,7 +174,7 @@ impl SqliteStore {
 
     /// Whether the store works: something can be read, the file is still the one that
     /// was opened, and, if the last change could not be written, a change can be
-    /// written now. What is written to a file that was removed is lost.
+    /// written now. Changes to a file that was removed are lost.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -183,16 +190,15 @@ impl SqliteStore {
             Ok(())
         };
         self.readers.read(operation).await?;
-        if self.writer.is_failing() {
-            // Nobody else may come to write while this host is not ready.
+        if self.writer.queue.is_failing() {
+            // No caller may come to write while this host is not ready.
             self.writer.write(keys::probe).await?;
             self.writer.write(keys::forget_used).await?;
         }
         Ok(())
     }
 
-    /// Does what was asked for so far and closes the file; whatever is asked for
-    /// from now on fails. Live tasks of this host are left to the others.
+    /// Does what is queued and closes the file; calls from now on fail. Live tasks of this host are left to the others.
     pub async fn shut_down(self: &Arc<Self>) {
         let store = self.clone();
         if tokio::task::spawn_blocking(move || store.stop()).await.is_err() {
@@ -201,10 +207,10 @@ impl SqliteStore {
     }
 
     fn stop(&self) {
-        self.beside.watch.end();
+        self.state.watch.end();
         // The readers first: the last connection to be closed tidies up the log.
         self.readers.stop();
-        // Whoever registers just now fails, since the writer has ended or is about to.
+        // A registration just now fails, since the writer has ended or is about to.
         let node = self.node.try_lock().ok().and_then(|node| node.clone());
         self.writer.stop(node.clone().map(|node| nodes::farewell(node, self.nodes.clone())));
         if let Some(node) = node {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tempfile::NamedTempFile;
 use toolyard_dispatch::{Action, By, Entry, Task, Timestamp};
-use toolyard_store::{Backend, lines};
+use toolyard_store::{Backend, jsonl};
 
 /// Tasks that are taken in by one transaction, at most, and the bytes of lines after
 /// which there are enough of them.
@@ -100,7 +100,7 @@ async fn write(store: &dyn Backend, out: &mut impl Write) -> anyhow::Result<(u64
         for task in page {
             match task {
                 Ok(task) => {
-                    writeln!(out, "{}", lines::line(&task)?).context("the output cannot be written")?;
+                    writeln!(out, "{}", jsonl::line(&task)?).context("the output cannot be written")?;
                     written += 1;
                 }
                 Err(error) => {
@@ -224,7 +224,7 @@ impl Batch {
             if line.trim().is_empty() {
                 continue;
             }
-            match lines::read_line(&line).with_context(at) {
+            match jsonl::read_line(&line).with_context(at) {
                 Ok(task) => {
                     batch.tasks.push(task);
                     batch.numbers.push(*number);

@@ -1,7 +1,7 @@
 //! All tasks out of a store and into one.
 
 use super::{Fixture, Host, START, change, created, finish, owner, result, session, task};
-use crate::{Store, lines};
+use crate::{Store, jsonl};
 use toolyard_task::task::{Question, Sent};
 use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, RawJson, RpcError, Timestamp};
@@ -16,12 +16,12 @@ async fn exported(store: &dyn Store) -> Vec<String> {
         if page.is_empty() {
             return all;
         }
-        all.extend(page.into_iter().map(|task| lines::line(&task.expect("can be read")).expect("encodes")));
+        all.extend(page.into_iter().map(|task| jsonl::line(&task.expect("can be read")).expect("encodes")));
     }
 }
 
 fn read(lines: &[String]) -> Vec<Task> {
-    lines.iter().map(|line| lines::read_line(line).expect("was written by us")).collect()
+    lines.iter().map(|line| jsonl::read_line(line).expect("was written by us")).collect()
 }
 
 /// Takes out what there is, so that the same store stands for an empty one.
@@ -184,11 +184,11 @@ pub async fn live_tasks_come_in_as_those_of_a_dead_host(fixture: Fixture) {
 pub async fn an_import_leaves_room_for_the_numbers_of_later_hosts(fixture: Fixture) {
     let store = fixture.store();
     assert_eq!(store.now().await.expect("answers"), Timestamp(START));
-    for number in [lines::MAX_COUNTER, lines::MAX_COUNTER + 1, (1 << 53) - 1] {
+    for number in [jsonl::MAX_COUNTER, jsonl::MAX_COUNTER + 1, (1 << 53) - 1] {
         let fence = Fence { incarnation: Incarnation(number), attempt: 1 };
         store.import(vec![Task { fence, ..task(&owner("a")) }]).await.expect("imports");
         let next = me(&*store).await;
-        assert!(next.0 < 2 * lines::MAX_COUNTER, "{number} was followed by {next}");
+        assert!(next.0 < 2 * jsonl::MAX_COUNTER, "{number} was followed by {next}");
         created(&*store, Task { fence: Fence { incarnation: next, attempt: 1 }, ..task(&owner("a")) }).await;
     }
     let all = exported(&*store).await;

@@ -2,7 +2,7 @@
 
 use super::MemoryStore;
 use super::hosts::Life;
-use crate::lines::MAX_COUNTER;
+use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
 use toolyard_task::archive::{Archive, Export, Unreadable};
 use toolyard_task::store::StoreError;
@@ -24,7 +24,7 @@ impl Archive for MemoryStore {
         let mut taken = Vec::new();
         {
             let mut state = self.state()?;
-            let now = self.shared.stamps.now();
+            let now = self.shared.clock.now();
             for mut task in tasks {
                 if state.tasks.contains_key(&task.id) {
                     continue;
@@ -41,7 +41,7 @@ impl Archive for MemoryStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(self.shared.stamps.now())
+        Ok(self.shared.clock.now())
     }
 }
 

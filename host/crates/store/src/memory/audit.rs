@@ -1,7 +1,7 @@
 //! Audit entries in memory.
 
 use super::{MemoryStore, State};
-use crate::trail::{self, Lines};
+use crate::audit_lines::{self, Lines};
 use async_trait::async_trait;
 use std::collections::VecDeque;
 use toolyard_task::audit::{AuditStore, Batch, Entry};
@@ -10,14 +10,14 @@ use toolyard_task::wire::Timestamp;
 
 /// What was not exported yet.
 #[derive(Default)]
-pub(super) struct Trail {
+pub(super) struct AuditRows {
     /// Whether anybody exports; nothing is kept otherwise.
     pub(super) on: bool,
     rows: VecDeque<(u64, Lines)>,
     last: u64,
 }
 
-impl Trail {
+impl AuditRows {
     fn push(&mut self, lines: Lines) {
         if !lines.is_empty() {
             self.last += 1;
@@ -35,10 +35,10 @@ impl State {
     /// Writes these, with the change that they belong to.
     pub(super) fn keep(&mut self, at: Timestamp, entries: &[Entry]) -> Result<(), StoreError> {
         let bodies =
-            trail::bodies(self.trail.on, entries).map_err(|error| StoreError::Corrupt(error.into()))?;
+            audit_lines::bodies(self.audit.on, entries).map_err(|error| StoreError::Corrupt(error.into()))?;
         let mut lines = Lines::default();
         bodies.iter().for_each(|body| lines.push(at, body));
-        self.trail.push(lines);
+        self.audit.push(lines);
         Ok(())
     }
 }
@@ -47,7 +47,7 @@ impl State {
 impl AuditStore for MemoryStore {
     fn note(&self, entry: Entry) {
         let Ok(mut state) = self.state() else { return };
-        let at = self.shared.stamps.now();
+        let at = self.shared.clock.now();
         if let Err(error) = state.keep(at, &[entry]) {
             tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
         }
@@ -60,32 +60,32 @@ impl AuditStore for MemoryStore {
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
         let state = self.state()?;
-        let rows = state.trail.rows.iter().take(limit as usize);
+        let rows = state.audit.rows.iter().take(limit as usize);
         rows.map(|(number, lines)| {
             let text = std::str::from_utf8(lines.as_bytes());
             let text = text.map_err(|error| StoreError::Corrupt(Box::new(error)))?;
-            Ok(trail::batch(&self.shared.name, *number, text))
+            Ok(audit_lines::batch(&self.shared.name, *number, text))
         })
         .collect()
     }
 
     async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
-        self.state()?.trail.rows.retain(|(number, _)| *number > up_to);
+        self.state()?.audit.rows.retain(|(number, _)| *number > up_to);
         Ok(())
     }
 
     async fn trim(&self, bytes: u64) -> Result<u64, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let mut lost = 0;
-        while state.trail.length() > bytes {
-            let Some((_, lines)) = state.trail.rows.pop_front() else { break };
+        while state.audit.length() > bytes {
+            let Some((_, lines)) = state.audit.rows.pop_front() else { break };
             lost += lines.stands_for();
         }
         if lost > 0 {
             let mut lines = Lines::default();
             lines.push_lost(now, lost, "not_exported_in_time");
-            state.trail.push(lines);
+            state.audit.push(lines);
         }
         Ok(lost)
     }

@@ -34,7 +34,7 @@ impl GrantStore for MemoryStore {
         {
             return Ok(None);
         }
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         grant.given_at = now;
         state.keep(now, &entries)?;
         state.grants.retain(|_, before| {
@@ -86,7 +86,7 @@ impl GrantStore for MemoryStore {
         if !state.grants.contains_key(&id) {
             return Ok(false);
         }
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         state.keep(now, &entries)?;
         state.grants.remove(&id);
         drop(state);

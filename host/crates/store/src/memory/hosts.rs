@@ -33,7 +33,7 @@ impl Life {
 impl NodeStore for MemoryStore {
     async fn register(&self) -> Result<Registration, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let mut mine = self.incarnation.lock().expect("no section panics");
         let tenure = state.lease.map_or(Tenure::Process, Tenure::Lease);
         if let Some(incarnation) = *mine
@@ -51,7 +51,7 @@ impl NodeStore for MemoryStore {
 
     async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let mine = *self.incarnation.lock().expect("no section panics") == Some(incarnation);
         if !mine || !state.lives(incarnation, now) {
             return Ok(false);
@@ -74,7 +74,7 @@ impl NodeStore for MemoryStore {
 
     async fn dead(&self) -> Result<Vec<Incarnation>, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         // Holders of tasks besides: one that was forgotten before it knew that it was dead
         // may have taken tasks since.
         let holders = state.live().map(|task| task.fence.incarnation);
@@ -91,7 +91,7 @@ impl NodeStore for MemoryStore {
 
     async fn living(&self) -> Result<Vec<Neighbour>, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let all: Vec<Incarnation> = state.hosts.keys().copied().collect();
         let leased = state.lease.is_some();
         let living = all.into_iter().filter(|incarnation| leased && state.lives(*incarnation, now));
@@ -106,7 +106,7 @@ impl NodeStore for MemoryStore {
 
     async fn forget(&self, incarnation: Incarnation) -> Result<(), StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let held = state.live().any(|task| task.fence.incarnation == incarnation);
         if !held && !state.lives(incarnation, now) {
             state.hosts.remove(&incarnation);
@@ -141,7 +141,7 @@ impl SessionStore for MemoryStore {
         if state.sessions.contains_key(&session.id) {
             return Err(StoreError::Corrupt(Refused::Exists(session.id.to_string()).into()));
         }
-        session.created_at = self.shared.stamps.now();
+        session.created_at = self.shared.clock.now();
         session.seen_at = session.created_at;
         state.sessions.insert(session.id.clone(), session.clone());
         while state.sessions.len() > most as usize {
@@ -163,7 +163,7 @@ impl SessionStore for MemoryStore {
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
         if let Some(session) = self.state()?.sessions.get_mut(id) {
-            session.seen_at = self.shared.stamps.now();
+            session.seen_at = self.shared.clock.now();
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ impl SessionStore for MemoryStore {
 
     async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let idle: Vec<SessionId> = state
             .sessions
             .values()
@@ -200,7 +200,7 @@ impl SessionStore for MemoryStore {
 impl KeyStore for MemoryStore {
     async fn keys(&self, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let keys = state.keys.entry(used_for.as_str()).or_default();
         if keys.is_empty() {
             keys.push(new_key(1, now)?);
@@ -210,7 +210,7 @@ impl KeyStore for MemoryStore {
 
     async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         let keys = state.keys.entry(used_for.as_str()).or_default();
         let key = new_key(keys.first().map_or(1, |newest| newest.id + 1), now)?;
         keys.insert(0, key.clone());
@@ -220,7 +220,7 @@ impl KeyStore for MemoryStore {
 
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
         let mut state = self.state()?;
-        let now = self.shared.stamps.now();
+        let now = self.shared.clock.now();
         state.used.retain(|_, until| *until > now);
         Ok(state.used.insert(id, until).is_none())
     }

@@ -5,8 +5,8 @@ use super::error::{corrupt, failed, unreadable};
 use super::tasks::{New, number, spanned, task};
 use super::writer::Writing;
 use crate::Refused;
-use crate::lines::MAX_COUNTER;
-use crate::seal::Sealing;
+use crate::encryption::Sealing;
+use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
 use std::collections::HashMap;
@@ -63,9 +63,9 @@ impl Archive for PostgresStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let rows = self.readers.rows("SELECT store_time($1)", &[&self.beside.floor.get()]).await?;
+        let rows = self.readers.rows("SELECT store_time($1)", &[&self.state.floor.get()]).await?;
         let row = rows.first().ok_or_else(|| StoreError::Unavailable(Refused::Closed.into()))?;
-        Ok(self.beside.floor.saw(row.try_get(0).map_err(unreadable)?))
+        Ok(self.state.floor.saw(row.try_get(0).map_err(unreadable)?))
     }
 }
 

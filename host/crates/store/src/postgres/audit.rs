@@ -2,24 +2,24 @@
 //! in that transaction.
 //!
 //! Each host numbers its own rows, one transaction after the other. A number over all of
-//! them would be taken before the commit, so that whoever exports in its order would miss
-//! rows that are committed late. What a host does not export itself in a while, because it
+//! them would be taken before the commit, so that an export in its order would miss rows
+//! that are committed late. Rows that a host does not export itself in a while, because it
 //! has ended or cannot, another one takes over.
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::tasks::number;
-use super::writer::{Job, Writing};
+use super::writer::{Operation, Writing, pending};
+use crate::audit_buffer::{AuditBuffer, AuditEntries};
+use crate::audit_lines::{self, Lines};
 use crate::codec::CodecError;
-use crate::notes::{Noted, Trail};
-use crate::trail::{self, Lines};
+use crate::group_commit::keep_unwritten;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
-use toolyard_task::TaskId;
 use toolyard_task::audit::{AuditStore, Batch, Entry};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
@@ -49,7 +49,7 @@ const OVER: &str = "
         ) AS counted WHERE total > $1)
     RETURNING entries";
 
-/// What a read of pending rows takes at most, beyond its first row.
+/// Bytes that a read of pending rows takes at most, beyond its first row.
 const ENOUGH: usize = 4 << 20;
 /// Rows of others that are taken over at a time.
 const TAKEN: u32 = 1_000;
@@ -62,58 +62,43 @@ pub(super) struct Log {
     pub(super) name: String,
     /// The next row that it writes.
     pub(super) next: AtomicI64,
-    /// What others have left for so long, it takes over.
+    /// It takes over rows that others have left for so long.
     pub(super) adopt_after: Duration,
 }
 
-/// Notes on their way into a transaction, with the moments at which they were made.
-pub(super) struct Notes {
-    trail: Arc<Trail<Instant>>,
-    noted: Option<Noted<Instant>>,
+/// The write of entries that belong to no change. Each comes with the moment at which it
+/// was made.
+pub(super) fn notes(buffer: &Arc<AuditBuffer<Instant>>, noted: AuditEntries<Instant>) -> Box<dyn Operation> {
+    let noted = Arc::new(noted);
+    let reply = keep_unwritten(buffer.clone(), noted.clone());
+    pending(
+        None,
+        move |writing| {
+            let noted = noted.clone();
+            Box::pin(async move { log_notes(writing, &noted).await })
+        },
+        reply,
+    )
 }
 
-impl Notes {
-    pub(super) fn new(trail: Arc<Trail<Instant>>, noted: Noted<Instant>) -> Self {
-        Self { trail, noted: Some(noted) }
-    }
-}
-
-#[async_trait]
-impl Job for Notes {
-    async fn attempt(&mut self, writing: &Writing<'_>) -> Result<(), Error> {
-        let Some(noted) = &self.noted else { return Ok(()) };
-        let now = time(writing).await?;
-        writing.log(|lines| {
-            for (at, body) in &noted.entries {
-                let ago = i64::try_from(at.elapsed().as_millis()).unwrap_or(0);
-                lines.push(Timestamp(now.0.saturating_sub(ago)), body);
-            }
-            if noted.lost > 0 {
-                lines.push_lost(now, noted.lost, "too_many_at_once");
-            }
-        });
-        Ok(())
-    }
-
-    fn settle(mut self: Box<Self>, ended: Result<(), StoreError>) {
-        if let (Err(error), Some(noted)) = (ended, self.noted.take()) {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "audit entries could not be written; it is tried again"
-            );
-            self.trail.put_back(noted);
+async fn log_notes(writing: &Writing<'_>, noted: &AuditEntries<Instant>) -> Result<(), Error> {
+    let now = time(writing).await?;
+    writing.log(|lines| {
+        for (at, body) in &noted.entries {
+            let ago = i64::try_from(at.elapsed().as_millis()).unwrap_or(0);
+            lines.push(Timestamp(now.0.saturating_sub(ago)), body);
         }
-    }
-
-    fn locks(&self) -> Option<TaskId> {
-        None
-    }
+        if noted.lost > 0 {
+            lines.push_lost(now, noted.lost, "too_many_at_once");
+        }
+    });
+    Ok(())
 }
 
 async fn time(writing: &Writing<'_>) -> Result<Timestamp, Error> {
-    let rows = writing.rows("SELECT store_time($1)", &[&writing.beside.floor.get()]).await?;
-    let now = rows.first().map_or(Ok(writing.beside.floor.get()), |row| row.try_get(0))?;
-    Ok(writing.beside.floor.saw(now))
+    let rows = writing.rows("SELECT store_time($1)", &[&writing.state.floor.get()]).await?;
+    let now = rows.first().map_or(Ok(writing.state.floor.get()), |row| row.try_get(0))?;
+    Ok(writing.state.floor.saw(now))
 }
 
 /// Writes the row of a transaction, if it has any entries.
@@ -121,7 +106,7 @@ pub(super) async fn insert(writing: &Writing<'_>, lines: &Lines) -> Result<(), E
     if lines.is_empty() {
         return Ok(());
     }
-    let log = &writing.beside.log;
+    let log = &writing.state.log;
     let row = log.next.fetch_add(1, Ordering::Relaxed);
     let name = format!("{}-{row}", log.name);
     let given: [&(dyn ToSql + Sync); 5] =
@@ -132,14 +117,14 @@ pub(super) async fn insert(writing: &Writing<'_>, lines: &Lines) -> Result<(), E
 #[async_trait]
 impl AuditStore for PostgresStore {
     fn note(&self, entry: Entry) {
-        let trail = &self.beside.trail;
-        if !trail.on {
+        let buffer = &self.state.audit;
+        if !buffer.on {
             return;
         }
-        match trail::body(&entry) {
+        match audit_lines::body(&entry) {
             Ok(body) => {
-                if trail.note(Instant::now(), body) {
-                    self.writer.look();
+                if buffer.note(Instant::now(), body) {
+                    self.writer.queue.wake();
                 }
             }
             Err(error) => {
@@ -151,7 +136,7 @@ impl AuditStore for PostgresStore {
     async fn flush(&self) -> Result<(), StoreError> {
         // Notes ride along with whatever is written, be it nothing; and one that is on its
         // way already is written before this is.
-        if self.beside.trail.was_used() {
+        if self.state.audit.was_used() {
             self.writer.write(|_| Box::pin(async { Ok(()) })).await
         } else {
             Ok(())
@@ -160,14 +145,14 @@ impl AuditStore for PostgresStore {
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
         self.adopt().await?;
-        let rows = self.readers.rows(PENDING, &[&self.beside.log.writer, &i64::from(limit)]).await?;
+        let rows = self.readers.rows(PENDING, &[&self.state.log.writer, &i64::from(limit)]).await?;
         let (mut batches, mut length) = (Vec::new(), 0);
         for row in &rows {
             let number: i64 = row.try_get(0).map_err(unreadable)?;
             let lines: &[u8] = row.try_get(2).map_err(unreadable)?;
             length += lines.len();
             let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
-            let lines = trail::named(row.try_get(1).map_err(unreadable)?, text);
+            let lines = audit_lines::named(row.try_get(1).map_err(unreadable)?, text);
             batches.push(Batch { number: number.unsigned_abs(), lines });
             if length > ENOUGH {
                 break;
@@ -177,7 +162,7 @@ impl AuditStore for PostgresStore {
     }
 
     async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
-        let (writer, up_to) = (self.beside.log.writer, number(up_to));
+        let (writer, up_to) = (self.state.log.writer, number(up_to));
         let forgotten = self
             .writer
             .write(move |writing| Box::pin(async move { writing.execute(FORGET, &[&writer, &up_to]).await }));
@@ -190,19 +175,19 @@ impl AuditStore for PostgresStore {
     }
 
     async fn written(&self) {
-        self.beside.trail.written.notified().await;
+        self.state.audit.written.notified().await;
     }
 }
 
 impl PostgresStore {
     /// Takes over what other hosts have not exported in a while.
     async fn adopt(&self) -> Result<(), StoreError> {
-        let log = &self.beside.log;
+        let log = &self.state.log;
         let after = number(u64::try_from(log.adopt_after.as_millis()).unwrap_or(u64::MAX));
         while !self.readers.rows(LEFT, &[&log.writer, &after]).await?.is_empty() {
             let adopted = self.writer.write(move |writing| {
                 Box::pin(async move {
-                    let log = &writing.beside.log;
+                    let log = &writing.state.log;
                     let from = log.next.fetch_add(TAKEN.into(), Ordering::Relaxed) - 1;
                     writing.execute(ADOPT, &[&log.writer, &after, &from, &i64::from(TAKEN)]).await
                 })

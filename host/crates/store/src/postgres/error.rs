@@ -4,7 +4,8 @@
 use super::connections::Place;
 use crate::Refused;
 use crate::codec::CodecError;
-use crate::seal::KeyId;
+use crate::encryption::KeyId;
+pub(super) use crate::group_commit::closed;
 use deadpool_postgres::PoolError;
 use std::time::Duration;
 use tokio_postgres::Error;
@@ -175,10 +176,6 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
         PoolError::Closed => closed(),
         other => StoreError::Unavailable(other.into()),
     }
-}
-
-pub(super) fn closed() -> StoreError {
-    StoreError::Unavailable(Refused::Closed.into())
 }
 
 /// Nothing was heard from the server for so long.

@@ -3,8 +3,8 @@
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::writer::Writing;
+use crate::audit_lines;
 use crate::codec::CodecError;
-use crate::trail;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::{Error, Row};
@@ -37,7 +37,7 @@ const REVOKE: &str = "DELETE FROM permission WHERE id = $1 RETURNING (SELECT sto
 #[async_trait]
 impl GrantStore for PostgresStore {
     async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError> {
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let given = Arc::new((grant, bodies));
         let done = self.writer.write(move |writing| {
             let given = given.clone();
@@ -73,13 +73,13 @@ impl GrantStore for PostgresStore {
     }
 
     async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
-        let bodies = Arc::new(trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?);
+        let bodies = Arc::new(audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?);
         let revoked = self.writer.write(move |writing| {
             let bodies = bodies.clone();
             Box::pin(async move {
-                let gone = writing.rows(REVOKE, &[&id.to_string(), &writing.beside.floor.get()]).await?;
+                let gone = writing.rows(REVOKE, &[&id.to_string(), &writing.state.floor.get()]).await?;
                 let Some(row) = gone.first() else { return Ok(false) };
-                let now = writing.beside.floor.saw(row.try_get(0)?);
+                let now = writing.state.floor.saw(row.try_get(0)?);
                 writing.log(|lines| bodies.iter().for_each(|body| lines.push(now, body)));
                 Ok(true)
             })
@@ -103,9 +103,9 @@ async fn give(
     {
         return Ok(Ok(None));
     }
-    let time = writing.rows(TIME, &[&writing.beside.floor.get()]).await?;
-    let now = time.first().map_or(Ok(writing.beside.floor.get()), |row| row.try_get(0))?;
-    let now = writing.beside.floor.saw(now);
+    let time = writing.rows(TIME, &[&writing.state.floor.get()]).await?;
+    let now = time.first().map_or(Ok(writing.state.floor.get()), |row| row.try_get(0))?;
+    let now = writing.state.floor.saw(now);
     let grant = Grant { given_at: now, ..grant.clone() };
     let record = match serde_json::to_string(&grant) {
         Ok(record) => record,

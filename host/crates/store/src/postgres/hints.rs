@@ -10,8 +10,8 @@ use super::PostgresStore;
 use super::connections::Place;
 use super::error::{closed, corrupt, failed, silent};
 use super::messages::{ChannelKeys, MAX_IDS, Message, Receiver, Refusal, Sender, ServerClock};
+use crate::encryption::Sealing;
 use crate::metrics::Metrics;
-use crate::seal::Sealing;
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt as _, stream};
 use std::collections::BTreeSet;
@@ -402,7 +402,7 @@ impl Hints for Feed {
 impl Gossip for PostgresStore {
     fn tell(&self, word: String) {
         if word.len() <= LONGEST {
-            self.beside.hinting.say(word);
+            self.state.hinting.say(word);
         }
     }
 

@@ -4,7 +4,7 @@
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::tasks::summary;
-use crate::trail;
+use crate::audit_lines;
 use std::sync::Arc;
 use tokio_postgres::Row;
 use toolyard_task::audit::Entry;
@@ -71,16 +71,16 @@ fn bytes_in(row: &Row) -> Result<u64, StoreError> {
 }
 
 pub(super) async fn discard(store: &PostgresStore, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-    let wanted = store.beside.trail.on;
+    let wanted = store.state.audit.on;
     let body = |(id, entry): &(TaskId, Entry)| {
-        Ok((id.0, trail::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
+        Ok((id.0, audit_lines::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
     };
     let tasks = Arc::new(tasks.iter().map(body).collect::<Result<Vec<_>, StoreError>>()?);
     let discarded = store.writer.write(move |writing| {
         let tasks = tasks.clone();
         Box::pin(async move {
             let ids: Vec<Uuid> = tasks.iter().map(|(id, _)| *id).collect();
-            let rows = writing.rows(DISCARD, &[&ids, &writing.beside.floor.get()]).await?;
+            let rows = writing.rows(DISCARD, &[&ids, &writing.state.floor.get()]).await?;
             for row in &rows {
                 let (id, now): (Uuid, i64) = (row.try_get(0)?, row.try_get(1)?);
                 let bodies = tasks.iter().filter(|(of, _)| *of == id).flat_map(|(_, bodies)| bodies);

@@ -70,7 +70,7 @@ impl KeyStore for PostgresStore {
 }
 
 async fn use_up(writing: &Writing<'_>, id: Uuid, until: Timestamp) -> Result<bool, Error> {
-    writing.execute(FORGET_USED, &[&writing.beside.floor.get()]).await?;
+    writing.execute(FORGET_USED, &[&writing.state.floor.get()]).await?;
     Ok(writing.execute(USE_UP, &[&id, &until.0]).await? == 1)
 }
 

@@ -12,8 +12,8 @@
 //! were sealed after it began to listen, by the clock of the server, which all hosts estimate.
 
 use crate::codec::CodecError;
+use crate::encryption::Sealing;
 use crate::metrics::REASONS;
-use crate::seal::Sealing;
 use aes_gcm::aead::{AeadInOut as _, KeyInit as _};
 use aes_gcm::{Aes256Gcm, Nonce, Tag};
 use base64::Engine as _;

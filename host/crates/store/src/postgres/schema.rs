@@ -5,7 +5,7 @@ use super::OpenError;
 use super::connections::Place;
 use super::keys::FIRST as FIRST_KEY;
 use super::ownership::{Foreign, SYSTEM_PATH, SYSTEM_PATH_OF_SESSION, foreign};
-use crate::seal::{KeyId, Sealing};
+use crate::encryption::{KeyId, Sealing};
 use crate::secret;
 use std::time::Duration;
 use tokio_postgres::error::SqlState;

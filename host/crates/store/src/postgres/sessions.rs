@@ -3,16 +3,17 @@
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::tasks::number;
-use super::writer::{Job, Writing};
+use super::writer::{Operation, Writing, pending};
 use crate::Refused;
 use crate::codec::CodecError;
+use crate::group_commit::log_failure;
 use async_trait::async_trait;
 use std::sync::Arc;
 use tokio_postgres::Error;
+use toolyard_task::SessionId;
 use toolyard_task::session::{Session, SessionStore};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
-use toolyard_task::{SessionId, TaskId};
 
 /// The server says what time it is; the record has none.
 const OPEN: &str = "
@@ -33,7 +34,7 @@ const READ: &str = "SELECT created, seen, record FROM session WHERE id = $1";
 const SEEN: &str = "
     UPDATE session SET seen = greatest(seen, (SELECT store_time($1))) WHERE id IN (
         SELECT id FROM session WHERE id = ANY($2) ORDER BY id FOR UPDATE)";
-/// What else stands in the record is not taken from what the caller holds, which may be old.
+/// The rest of the record is not taken from the caller's copy, which may be old.
 const RECORD: &str = "SELECT record FROM session WHERE id = $1 FOR UPDATE";
 const REMEMBER: &str = "UPDATE session SET record = $2 WHERE id = $1";
 const CLOSE: &str = "DELETE FROM session WHERE id = $1";
@@ -62,8 +63,8 @@ impl SessionStore for PostgresStore {
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
         // The server says when, since it is written soon.
-        if self.beside.touches.touch(id, ()) {
-            self.writer.look();
+        if self.state.last_seen.touch(id, ()) {
+            self.writer.queue.wake();
         }
         Ok(())
     }
@@ -89,7 +90,7 @@ impl SessionStore for PostgresStore {
     async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
         let swept = self.writer.write(move |writing| {
             Box::pin(
-                async move { writing.execute(SWEEP, &[&writing.beside.floor.get(), &number(idle_ms)]).await },
+                async move { writing.execute(SWEEP, &[&writing.state.floor.get(), &number(idle_ms)]).await },
             )
         });
         Ok(u32::try_from(swept.await?).unwrap_or(u32::MAX))
@@ -102,11 +103,11 @@ async fn open(
     session: &Session,
     most: u32,
 ) -> Result<Result<Session, StoreError>, Error> {
-    let opened = writing.rows(OPEN, &[&writing.beside.floor.get(), &session.id.0, &record]).await?;
+    let opened = writing.rows(OPEN, &[&writing.state.floor.get(), &session.id.0, &record]).await?;
     let Some(row) = opened.first() else {
         return Ok(Err(StoreError::Corrupt(Refused::Exists(session.id.to_string()).into())));
     };
-    let now = writing.beside.floor.saw(row.try_get(0)?);
+    let now = writing.state.floor.saw(row.try_get(0)?);
     writing.execute(EVICT, &[&session.id.0, &i64::from(most)]).await?;
     Ok(Ok(Session { created_at: now, seen_at: now, ..session.clone() }))
 }
@@ -132,31 +133,17 @@ fn decode(record: &str) -> Result<Session, StoreError> {
     serde_json::from_str(record).map_err(|error| corrupt(CodecError::Json(error)))
 }
 
-/// Notes that sessions were seen. Nobody waits for it.
-pub(super) struct Seen(Vec<String>);
-
-impl Seen {
-    pub(super) fn new(touched: Vec<(SessionId, ())>) -> Self {
-        Self(touched.into_iter().map(|(id, ())| id.0).collect())
-    }
-}
-
-#[async_trait]
-impl Job for Seen {
-    async fn attempt(&mut self, writing: &Writing<'_>) -> Result<(), Error> {
-        writing.execute(SEEN, &[&writing.beside.floor.get(), &self.0]).await.map(drop)
-    }
-
-    fn settle(self: Box<Self>, ended: Result<(), StoreError>) {
-        if let Err(error) = ended {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "when sessions were seen could not be noted"
-            );
-        }
-    }
-
-    fn locks(&self) -> Option<TaskId> {
-        None
-    }
+/// The write of when sessions were seen. No caller waits for it.
+pub(super) fn seen(touched: Vec<(SessionId, ())>) -> Box<dyn Operation> {
+    let ids: Arc<Vec<String>> = Arc::new(touched.into_iter().map(|(id, ())| id.0).collect());
+    pending(
+        None,
+        move |writing| {
+            let ids = ids.clone();
+            Box::pin(
+                async move { writing.execute(SEEN, &[&writing.state.floor.get(), &*ids]).await.map(drop) },
+            )
+        },
+        log_failure("when sessions were seen could not be noted"),
+    )
 }

@@ -4,8 +4,8 @@ use super::error::{corrupt, unreadable};
 use super::writer::Writing;
 use super::{PostgresStore, kept, search, waiting};
 use crate::codec::{self, CodecError, Columns};
-use crate::seal::{Column, KeyId, Sealing};
-use crate::{Refused, trail};
+use crate::encryption::{Column, KeyId, Sealing};
+use crate::{Refused, audit_lines};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -91,35 +91,35 @@ const FIRST: Uuid = Uuid::nil();
 #[async_trait]
 impl TaskStore for PostgresStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let new = Arc::new((New::of(task, &self.sealing).map_err(corrupt)?, bodies));
-        let in_all = self.room.asked(&self.readers, quota.in_all).await?;
+        let in_all = self.live_quota.to_check(&self.readers, quota.in_all).await?;
         let created = self.writer.write(move |writing| {
             let new = new.clone();
             Box::pin(async move { create(writing, &new.0, &new.1, quota, in_all).await })
         });
         let created = created.await?;
         if created.is_ok() {
-            self.room.taken();
+            self.live_quota.add_one();
         }
         created
     }
 
     async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
-        let (floor, owner) = (self.beside.floor.get(), owner.map(|owner| owner.key().into_bytes()));
+        let (floor, owner) = (self.state.floor.get(), owner.map(|owner| owner.key().into_bytes()));
         let rows = match &owner {
             Some(owner) => self.readers.rows(READ_OF, &[&id.0, &floor, owner]).await?,
             None => self.readers.rows(READ, &[&id.0, &floor]).await?,
         };
         let Some(row) = rows.first() else { return Ok(None) };
         let task = task(id, row, &self.sealing)?;
-        let now = self.beside.floor.saw(row.try_get(5).map_err(unreadable)?);
+        let now = self.state.floor.saw(row.try_get(5).map_err(unreadable)?);
         Ok(Some(Read { task, now }))
     }
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         let change = Change::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let (id, at) = (task.id, task.updated_at);
         let change = Arc::new((change, bodies));
         let committed = self.writer.write_to(Some(id), move |writing| {
@@ -147,7 +147,7 @@ impl TaskStore for PostgresStore {
             Some(after) => (after.created_at.0, after.id.0),
             None => (i64::MIN, FIRST),
         };
-        let (floor, limit) = (self.beside.floor.get(), i64::from(query.limit));
+        let (floor, limit) = (self.state.floor.get(), i64::from(query.limit));
         let rows = match query.owner.as_ref().map(|owner| owner.key().into_bytes()) {
             Some(owner) => self.readers.rows(LIST_OF, &[&created, &after, &floor, &limit, &owner]).await?,
             None => self.readers.rows(LIST, &[&created, &after, &floor, &limit]).await?,
@@ -156,11 +156,11 @@ impl TaskStore for PostgresStore {
     }
 
     async fn search(&self, query: &Search) -> Result<Page, StoreError> {
-        search::search(&self.readers, query, self.beside.floor.get(), &self.sealing).await
+        search::search(&self.readers, query, self.state.floor.get(), &self.sealing).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let floor = self.beside.floor.get();
+        let floor = self.state.floor.get();
         ids(&self.readers.rows(DUE, &[&floor, &i64::from(limit)]).await?)
     }
 
@@ -181,7 +181,7 @@ impl TaskStore for PostgresStore {
         let ids: Arc<Vec<Uuid>> = Arc::new(ids.iter().map(|id| id.0).collect());
         let removed = self.writer.write(move |writing| {
             let ids = ids.clone();
-            Box::pin(async move { writing.execute(REMOVE, &[&writing.beside.floor.get(), &*ids]).await })
+            Box::pin(async move { writing.execute(REMOVE, &[&writing.state.floor.get(), &*ids]).await })
         });
         Ok(u32::try_from(removed.await?).unwrap_or(u32::MAX))
     }
@@ -280,7 +280,7 @@ async fn create(
         .rows(
             CREATE,
             &[
-                &writing.beside.floor.get(),
+                &writing.state.floor.get(),
                 &task.id.0,
                 &new.owner,
                 &task.session.as_ref().map(|session| session.0.as_str()),
@@ -308,7 +308,7 @@ async fn create(
         (2, _) => Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }),
         (_, None) => Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into()),
         (_, Some(created)) => {
-            let now = writing.beside.floor.saw(created);
+            let now = writing.state.floor.saw(created);
             writing.log(|lines| bodies.iter().for_each(|body| lines.push(now, body)));
             writing.changes(task.id);
             let task = timed(task.clone(), now, now);
@@ -407,7 +407,7 @@ impl Change {
 /// no shorter than any there ever was; it never shrinks, so what is remembered here never is
 /// more than that.
 pub(super) async fn spanned(writing: &Writing<'_>, span: i64) -> Result<(), Error> {
-    if span > writing.beside.longest.load(Ordering::Relaxed) {
+    if span > writing.state.longest.load(Ordering::Relaxed) {
         let longer = (span.saturating_add(SPAN_STEP - 1) / SPAN_STEP).saturating_mul(SPAN_STEP).max(span);
         writing.execute(LONGER, &[&longer]).await?;
         // If this transaction comes to nothing, the next attempt has to write it again.

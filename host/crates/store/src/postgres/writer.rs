@@ -1,12 +1,9 @@
-//! What writes: one task with one connection. Whatever waits in its queue when it comes
-//! round goes into one transaction, so that many callers share one flush of the
-//! server's disk, and one word to the other hosts.
+//! The task that writes to the server, over one connection: the [`Database`] of a group
+//! commit whose transactions wait for answers. One message to the other hosts goes with
+//! each transaction.
 //!
-//! A caller hears of its operation only after the commit. A caller that goes away
-//! meanwhile does not undo it.
-//!
-//! When the connection breaks, nobody is told that something failed which was done: up
-//! to the commit nothing is, and it is done again; after it, the server is asked. Each
+//! When the connection breaks, no caller gets an error for a write that was done. Up to the
+//! commit nothing is done, and the writer does it again; after it, the writer asks the server. Each
 //! transaction leaves its number in a row of this writer, so that the row says which was
 //! the last to be committed. The server's own number would not do: one that a crash took
 //! before it was on the disk is given again, to another transaction, and
@@ -14,23 +11,24 @@
 
 use super::audit;
 use super::connections::Place;
-use super::error::{closed, failed, silent, unreadable};
-use super::floor::Floor;
+use super::error::{failed, silent, unreadable};
 use super::hints::Hinting;
-use crate::Refused;
+use super::sessions;
+use crate::audit_buffer::AuditBuffer;
+use crate::audit_lines::Lines;
+use crate::group_commit::{
+    Committer, Database, PAUSE, PendingWrite, Queue, QueueLimits, QueuedWrite, Reply, TransactionError,
+};
+use crate::last_seen_buffer::LastSeenBuffer;
 use crate::metrics::Metrics;
-use crate::notes::Trail;
-use crate::touches::Touches;
-use crate::trail::Lines;
+use crate::monotonic_clock::LatestTime;
 use async_trait::async_trait;
 use deadpool_postgres::ClientWrapper;
 use futures_util::future::{BoxFuture, join_all};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
@@ -48,39 +46,23 @@ const COMMITTED: &str = "
     INSERT INTO batch (writer, number, at) VALUES ($1, 0, engine_time())
     ON CONFLICT (writer) DO UPDATE SET at = excluded.at RETURNING number";
 
-/// Tried again after this time, when the server is away.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// How the writer goes about it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
-    /// Operations in one transaction at most.
-    pub(super) batch: usize,
-    /// Operations that may wait.
-    pub(super) queue: usize,
-    /// How long a caller waits for a place in the queue, and then for a server that is
-    /// away.
-    pub(super) patience: Duration,
-    /// How long the server may take for an answer.
-    pub(super) silence: Duration,
-}
-
-/// What the task shares with the store, beside its queue.
+/// The part of the store that the writing task uses.
 #[derive(Clone)]
-pub(super) struct Beside {
-    pub(super) floor: Arc<Floor>,
-    pub(super) touches: Arc<Touches<()>>,
-    pub(super) trail: Arc<Trail<std::time::Instant>>,
+pub(super) struct WriterState {
+    /// The latest time that the server gave, behind which `store_time` does not go back.
+    pub(super) floor: Arc<LatestTime>,
+    pub(super) last_seen: Arc<LastSeenBuffer<()>>,
+    pub(super) audit: Arc<AuditBuffer<Instant>>,
     pub(super) hinting: Hinting,
     /// The longest time from a task's creation to a change of it, as far as known here.
     pub(super) longest: Arc<AtomicI64>,
     pub(super) log: Arc<audit::Log>,
 }
 
-/// What an operation works on, within the open transaction.
+/// The open transaction, as an operation sees it.
 pub(super) struct Writing<'a> {
     pub(super) on: &'a ClientWrapper,
-    pub(super) beside: &'a Beside,
+    pub(super) state: &'a WriterState,
     /// The audit entries of the transaction, which go with it.
     lines: Mutex<Lines>,
     /// The tasks that it changes.
@@ -117,30 +99,15 @@ impl Writing<'_> {
     }
 }
 
-/// An operation whose result has a type of its own.
+/// An operation in the queue.
 #[async_trait]
-pub(super) trait Job: Send {
-    /// Does it within a transaction that may yet be rolled back; then it is attempted
-    /// again.
+pub(super) trait Operation: QueuedWrite {
+    /// Does it within a transaction that may yet be rolled back; then it is attempted again.
     async fn attempt(&mut self, writing: &Writing<'_>) -> Result<(), Error>;
-
-    /// Tells the caller, after the transaction ended.
-    fn settle(self: Box<Self>, ended: Result<(), StoreError>);
-
-    /// The task whose row is locked by it. Rows are locked in the order of their ids, so
-    /// that two hosts never wait for each other.
-    fn locks(&self) -> Option<TaskId>;
-}
-
-struct Pending<T, F> {
-    operation: F,
-    locks: Option<TaskId>,
-    result: Option<T>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
 #[async_trait]
-impl<T, F> Job for Pending<T, F>
+impl<T, F> Operation for PendingWrite<T, F>
 where
     T: Send,
     F: for<'a> Fn(&'a Writing<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync,
@@ -149,53 +116,40 @@ where
         self.result = Some((self.operation)(writing).await?);
         Ok(())
     }
-
-    fn settle(self: Box<Self>, ended: Result<(), StoreError>) {
-        let Self { result, reply, .. } = *self;
-        let answer = ended.map(|()| result.expect("only what was attempted is committed"));
-        // The caller may have gone away.
-        let _ = reply.send(answer);
-    }
-
-    fn locks(&self) -> Option<TaskId> {
-        self.locks
-    }
 }
 
-enum Message {
-    Job(Box<dyn Job>),
-    /// Look at what has to be written some time; there may be something new.
-    Look,
+/// An operation that changes this task, or none, and whose result goes to `reply`.
+pub(super) fn pending<T, F>(task: Option<TaskId>, operation: F, reply: Reply<T>) -> Box<dyn Operation>
+where
+    T: Send + 'static,
+    F: for<'a> Fn(&'a Writing<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
+{
+    Box::new(PendingWrite { operation, result: None, task, reply })
 }
 
-/// The way to the writing task.
+/// Queues operations for the writing task.
 pub(super) struct Writer {
-    /// None once it was stopped.
-    messages: Mutex<Option<mpsc::Sender<Message>>>,
-    patience: Duration,
+    pub(super) queue: Queue<dyn Operation>,
     task: Mutex<Option<JoinHandle<()>>>,
-    metrics: Arc<Metrics>,
-    failing: Arc<AtomicBool>,
 }
 
 impl Writer {
-    pub(super) fn start(place: Place, beside: Beside, pace: Pace, metrics: Arc<Metrics>) -> Self {
-        let (messages, inbox) = mpsc::channel(pace.queue.max(1));
-        let failing = Arc::<AtomicBool>::default();
-        let (metrics_too, failing_too) = (metrics.clone(), failing.clone());
-        let work =
-            Work { place, beside, pace, on: None, number: 0, metrics: metrics_too, failing: failing_too };
-        Self {
-            messages: Mutex::new(Some(messages)),
-            patience: pace.patience,
-            task: Mutex::new(Some(tokio::spawn(work.run(inbox)))),
-            metrics,
-            failing,
-        }
+    /// Starts the task on the runtime of the caller. The server may take as long as
+    /// `silence` for an answer.
+    pub(super) fn start(
+        place: Place,
+        state: WriterState,
+        limits: QueueLimits,
+        silence: Duration,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let database = PostgresDatabase { place, state, silence, on: None, number: 0 };
+        let (queue, committer) = Committer::new(database, limits, metrics);
+        Self { queue, task: Mutex::new(Some(tokio::spawn(committer.run()))) }
     }
 
     /// Does `operation` in a transaction, and returns when it is durable. It is attempted
-    /// again if a neighbour in its transaction fails, or the connection breaks.
+    /// again if another one in its transaction fails, or the connection breaks.
     pub(super) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -205,48 +159,17 @@ impl Writer {
     }
 
     /// As [`Writer::write`], for an operation that changes this task.
-    pub(super) async fn write_to<T, F>(&self, locks: Option<TaskId>, operation: F) -> Result<T, StoreError>
+    pub(super) async fn write_to<T, F>(&self, task: Option<TaskId>, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'a> Fn(&'a Writing<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
     {
-        let began = std::time::Instant::now();
-        let (reply, answer) = oneshot::channel();
-        let sender = self.sender().ok_or_else(closed)?;
-        let job = Message::Job(Box::new(Pending { operation, locks, result: None, reply }));
-        match sender.send_timeout(job, self.patience).await {
-            Ok(()) => drop(sender),
-            Err(mpsc::error::SendTimeoutError::Closed(_)) => return Err(closed()),
-            Err(mpsc::error::SendTimeoutError::Timeout(_)) => {
-                return Err(StoreError::Unavailable(Refused::Full(self.patience).into()));
-            }
-        }
-        let answer = answer.await.unwrap_or_else(|_| Err(closed()));
-        self.metrics.write.ended(began, answer.is_ok());
-        answer
-    }
-
-    /// Whether the last transaction failed for a reason that the next one may meet as
-    /// well.
-    pub(super) fn is_failing(&self) -> bool {
-        self.failing.load(Ordering::Relaxed)
-    }
-
-    /// Makes the task look at what is due some time.
-    pub(super) fn look(&self) {
-        if let Some(sender) = self.sender() {
-            // If the queue is full, it comes round anyway.
-            drop(sender.try_send(Message::Look));
-        }
-    }
-
-    fn sender(&self) -> Option<mpsc::Sender<Message>> {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.queue.write(|reply| pending(task, operation, reply)).await
     }
 
     /// Does what is queued and ends the task. A second call does nothing.
     pub(super) async fn stop(&self) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.queue.stop(None);
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task
             && task.await.is_err()
@@ -258,201 +181,102 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // What was acknowledged is durable; what is queued has nobody who waits.
+        // Acknowledged writes are durable, and no caller waits for those in the queue.
         if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
             task.abort();
         }
     }
 }
 
-struct Work {
+/// The server, as the writing task reaches it.
+struct PostgresDatabase {
     place: Place,
-    beside: Beside,
-    pace: Pace,
+    state: WriterState,
+    silence: Duration,
+    /// `None` before the first transaction, and after a failure of the connection.
     on: Option<ClientWrapper>,
     /// The number of the last transaction that was begun.
     number: i64,
-    metrics: Arc<Metrics>,
-    failing: Arc<AtomicBool>,
 }
 
-/// What went wrong with a transaction.
-enum Fault {
-    /// Nothing was written, and the next attempt may do.
-    Lost(StoreError),
-    /// The server refused something that is in it; nothing was written.
-    Refused(Error),
-    /// The connection broke at the commit of the transaction of this number.
-    Unsure(i64, StoreError),
-}
+impl Database for PostgresDatabase {
+    type Write = dyn Operation;
 
-impl Work {
-    async fn run(mut self, mut inbox: mpsc::Receiver<Message>) {
-        let mut open = true;
-        while open {
-            let mut jobs = Vec::new();
-            open = self.receive(&mut inbox, &mut jobs).await;
-            // Stamps and notes ride along with whatever is written anyway.
-            let (anyway, now) = (!jobs.is_empty() || !open, std::time::Instant::now());
-            let touched = self.beside.touches.take(anyway, now);
-            if !touched.is_empty() {
-                jobs.insert(0, Box::new(super::sessions::Seen::new(touched)));
+    async fn transaction(&mut self, writes: &mut [Box<dyn Operation>]) -> Result<(), TransactionError> {
+        let on = self.connection().await.map_err(TransactionError::Unavailable)?;
+        self.number += 1;
+        let silence = self.silence;
+        let done = match tokio::time::timeout(silence, attempt(&on, &self.state, self.number, writes)).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(error)) if is_passing(&error) => {
+                return Err(TransactionError::Unavailable(failed(error)));
             }
-            if let Some(notes) = self.beside.trail.take(anyway, now) {
-                jobs.insert(0, Box::new(audit::Notes::new(self.beside.trail.clone(), notes)));
-            }
-            if !jobs.is_empty() {
-                // Stable, so that changes of one task stay in the order in which they came.
-                jobs.sort_by_key(|job| job.locks());
-                self.commit(jobs).await;
-            }
-        }
-    }
-
-    /// Waits for a message, or until something beside the queue is due, and takes what
-    /// else is there. Says whether there may be more.
-    async fn receive(&self, inbox: &mut mpsc::Receiver<Message>, jobs: &mut Vec<Box<dyn Job>>) -> bool {
-        let due = [self.beside.touches.due(), self.beside.trail.due()].into_iter().flatten().min();
-        let mut messages = Vec::new();
-        let taken = match due {
-            None => inbox.recv_many(&mut messages, self.pace.batch).await,
-            Some(due) => {
-                let received = inbox.recv_many(&mut messages, self.pace.batch);
-                match tokio::time::timeout_at(due.into(), received).await {
-                    Ok(taken) => taken,
-                    Err(_) => return true,
+            Ok(Err(error)) => {
+                let back = tokio::time::timeout(silence, on.batch_execute("ROLLBACK")).await;
+                if matches!(back, Ok(Ok(()))) {
+                    self.on = Some(on);
                 }
+                return Err(TransactionError::Rejected { error: failed(error), is_lasting: false });
             }
+            Err(_) => return Err(TransactionError::Unavailable(silent(silence))),
         };
-        for message in messages {
-            if let Message::Job(job) = message {
-                jobs.push(job);
-            }
+        match tokio::time::timeout(silence, on.batch_execute("COMMIT")).await {
+            Ok(Ok(())) => self.on = Some(on),
+            Ok(Err(error)) => return Err(TransactionError::Undecided(failed(error))),
+            Err(_) => return Err(TransactionError::Undecided(silent(silence))),
         }
-        taken > 0
+        self.state.audit.written.notify_one();
+        self.state.longest.fetch_max(done.longest, Ordering::Relaxed);
+        self.state.hinting.changed(done.changed);
+        Ok(())
     }
 
-    /// All of them in one transaction, or, if something in it is refused, each in its own,
-    /// so that one that cannot be done does not take its neighbours with it.
-    async fn commit(&mut self, mut jobs: Vec<Box<dyn Job>>) {
-        let until = Instant::now() + self.pace.patience;
-        match self.settled(&mut jobs, until).await {
-            Ok(()) => jobs.into_iter().for_each(|job| job.settle(Ok(()))),
-            Err(Fault::Refused(error)) if jobs.len() == 1 => fail(jobs, failed(error)),
-            Err(Fault::Refused(_)) => {
-                for job in jobs {
-                    let mut alone = vec![job];
-                    match self.settled(&mut alone, until).await {
-                        Ok(()) => alone.into_iter().for_each(|job| job.settle(Ok(()))),
-                        Err(fault) => fail(alone, fault.into_store()),
-                    }
-                }
-            }
-            Err(fault) => fail(jobs, fault.into_store()),
-        }
-    }
-
-    /// Does them until the server has said what became of them, or patience ends.
-    async fn settled(&mut self, jobs: &mut [Box<dyn Job>], until: Instant) -> Result<(), Fault> {
-        loop {
-            let began = std::time::Instant::now();
-            let done = self.transaction(jobs).await;
-            self.metrics.commit.ended(began, done.is_ok());
-            self.failing.store(matches!(done, Err(Fault::Lost(_) | Fault::Unsure(..))), Ordering::Relaxed);
-            let fault = match done {
-                Ok(()) => {
-                    self.metrics.shared(jobs.len());
-                    return Ok(());
-                }
-                Err(fault) => fault,
-            };
-            match &fault {
-                Fault::Refused(_) => return Err(fault),
-                Fault::Lost(_) => self.on = None,
-                Fault::Unsure(number, _) => {
-                    self.on = None;
-                    match self.was_committed(*number, until).await {
-                        Some(true) => return Ok(()),
-                        Some(false) => {}
-                        None => return Err(fault),
-                    }
-                }
-            }
-            if Instant::now() + PAUSE >= until {
-                return Err(fault);
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    }
-
-    /// Whether the last transaction, of this number, was committed; none if that is not to
-    /// be learnt in time.
-    async fn was_committed(&mut self, number: i64, until: Instant) -> Option<bool> {
-        let writer = self.beside.log.writer;
+    async fn was_committed(&mut self, until: Instant) -> Option<bool> {
         while Instant::now() < until {
             let asked = async {
-                let on = self.connected().await?;
-                let row = on.query_one(COMMITTED, &[&writer]).await.map_err(failed)?;
-                row.try_get::<_, i64>(0).map_err(unreadable)
+                let on = self.connection().await?;
+                let row = on.query_one(COMMITTED, &[&self.state.log.writer]).await.map_err(failed)?;
+                Ok::<_, StoreError>((on, row.try_get::<_, i64>(0).map_err(unreadable)?))
             };
-            if let Ok(Ok(last)) = tokio::time::timeout_at(until, asked).await {
-                return Some(last == number);
+            if let Ok(Ok((on, last))) = tokio::time::timeout_at(until.into(), asked).await {
+                self.on = Some(on);
+                return Some(last == self.number);
             }
-            self.on = None;
             tokio::time::sleep(PAUSE).await;
         }
         None
     }
 
-    async fn connected(&mut self) -> Result<&ClientWrapper, StoreError> {
-        if self.on.as_ref().is_none_or(|on| on.is_closed()) {
-            let on = tokio::time::timeout(self.pace.silence, self.place.client()).await;
-            self.on = Some(on.map_err(|_| silent(self.pace.silence))?.map_err(failed)?);
-        }
-        self.on.as_ref().ok_or_else(closed)
+    fn due(&self, _now: Instant) -> Option<Instant> {
+        [self.state.last_seen.due(), self.state.audit.due()].into_iter().flatten().min()
     }
 
-    async fn transaction(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<(), Fault> {
-        self.connected().await.map_err(Fault::Lost)?;
-        self.number += 1;
-        let (number, silence) = (self.number, self.pace.silence);
-        let Some(on) = &self.on else { return Err(Fault::Lost(closed())) };
-        let done = match tokio::time::timeout(silence, attempt(on, &self.beside, number, jobs)).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(error)) if is_passing(&error) => return Err(Fault::Lost(failed(error))),
-            Ok(Err(error)) => {
-                // The next one begins on the same connection.
-                let back = tokio::time::timeout(silence, on.batch_execute("ROLLBACK")).await;
-                if !matches!(back, Ok(Ok(()))) {
-                    self.on = None;
-                }
-                return Err(Fault::Refused(error));
-            }
-            Err(_) => return Err(Fault::Lost(silent(silence))),
-        };
-        match tokio::time::timeout(silence, on.batch_execute("COMMIT")).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(Fault::Unsure(number, failed(error))),
-            Err(_) => return Err(Fault::Unsure(number, silent(silence))),
+    fn buffered(&self, anyway: bool, now: Instant) -> Vec<Box<dyn Operation>> {
+        let mut writes = Vec::new();
+        if let Some(noted) = self.state.audit.take(anyway, now) {
+            writes.push(audit::notes(&self.state.audit, noted));
         }
-        self.beside.trail.written.notify_one();
-        self.beside.longest.fetch_max(done.longest, Ordering::Relaxed);
-        self.beside.hinting.changed(done.changed);
-        Ok(())
+        let touched = self.state.last_seen.take(anyway, now);
+        if !touched.is_empty() {
+            writes.push(sessions::seen(touched));
+        }
+        writes
     }
 }
 
-impl Fault {
-    fn into_store(self) -> StoreError {
-        match self {
-            Self::Lost(error) => error,
-            Self::Unsure(_, error) => StoreError::Undecided(error.into()),
-            Self::Refused(error) => failed(error),
+impl PostgresDatabase {
+    /// The connection, or a new one. A caller that leaves it fit for the next transaction puts
+    /// it back.
+    async fn connection(&mut self) -> Result<ClientWrapper, StoreError> {
+        if let Some(on) = self.on.take().filter(|on| !on.is_closed()) {
+            return Ok(on);
         }
+        let on = tokio::time::timeout(self.silence, self.place.client()).await;
+        on.map_err(|_| silent(self.silence))?.map_err(failed)
     }
 }
 
-/// Whether it would be well at another time: the connection is gone, or two hosts waited
+/// Whether the same may succeed at another time: the connection is gone, or two hosts waited
 /// for each other.
 fn is_passing(error: &Error) -> bool {
     let passing = [
@@ -467,25 +291,25 @@ fn is_passing(error: &Error) -> bool {
     error.code().is_none_or(|code| passing.contains(code))
 }
 
-/// All up to the commit, in one go: the server does one after the other, and nobody waits
-/// for an answer in between.
+/// All up to the commit, in one go: the server does one after the other, and the writer does
+/// not wait for an answer in between.
 async fn attempt(
     on: &ClientWrapper,
-    beside: &Beside,
+    state: &WriterState,
     number: i64,
-    jobs: &mut [Box<dyn Job>],
+    writes: &mut [Box<dyn Operation>],
 ) -> Result<Done, Error> {
     let writing = Writing {
         on,
-        beside,
+        state,
         lines: Mutex::default(),
         changed: Mutex::default(),
         longest: AtomicI64::default(),
     };
     let begin = on.batch_execute("BEGIN");
-    let numbering = [&beside.log.writer as &(dyn ToSql + Sync), &number];
+    let numbering = [&state.log.writer as &(dyn ToSql + Sync), &number];
     let numbered = writing.execute(NUMBERED, &numbering);
-    let attempts = join_all(jobs.iter_mut().map(|job| job.attempt(&writing)));
+    let attempts = join_all(writes.iter_mut().map(|write| write.attempt(&writing)));
     let (begun, numbered, attempts) = tokio::join!(biased; begin, numbered, attempts);
     begun?;
     // The first that was refused; what follows it is refused because of it.
@@ -497,24 +321,8 @@ async fn attempt(
     Ok(Done { changed, longest: writing.longest.load(Ordering::Relaxed) })
 }
 
-/// What counts once it is committed.
+/// Changes that count once the transaction is committed.
 struct Done {
     changed: Vec<TaskId>,
     longest: i64,
-}
-
-fn fail(mut jobs: Vec<Box<dyn Job>>, error: StoreError) {
-    if jobs.len() == 1
-        && let Some(job) = jobs.pop()
-    {
-        return job.settle(Err(error));
-    }
-    let as_it_was: fn(Box<Arc<StoreError>>) -> StoreError = match error {
-        StoreError::Undecided(_) => |error| StoreError::Undecided(error),
-        StoreError::Unavailable(_) | StoreError::Corrupt(_) => |error| StoreError::Unavailable(error),
-    };
-    let error = Arc::new(error);
-    for job in jobs {
-        job.settle(Err(as_it_was(Box::new(error.clone()))));
-    }
 }

@@ -6,8 +6,8 @@ use super::tasks::{New, id, number, task};
 use super::writer::Writing;
 use super::{SqliteStore, schema};
 use crate::Refused;
-use crate::lines::MAX_COUNTER;
-use crate::seal::Sealing;
+use crate::encryption::Sealing;
+use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ impl Archive for SqliteStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        Ok(self.beside.stamps.now())
+        Ok(self.state.clock.now())
     }
 }
 
@@ -156,7 +156,7 @@ fn exists(on: &Connection, id: TaskId) -> rusqlite::Result<bool> {
 /// The number of a host that is dead here: this one, unless the host that has it lives or
 /// the numbers of later hosts, which follow it, would leave the bounds of a line. While this transaction is open no host can take a number.
 fn dead_host(writing: &Writing<'_>, folder: &Path, former: Incarnation) -> rusqlite::Result<Incarnation> {
-    let now = writing.stamps.now().0;
+    let now = writing.clock.now().0;
     if (1..=MAX_COUNTER).contains(&former.0) && !nodes::lives(&lock_file(folder, former)) {
         writing.on.prepare_cached(KNOWN_DEAD)?.execute(params![number(former.0), now])?;
         return Ok(former);

@@ -5,10 +5,11 @@
 use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::tasks::number;
-use super::writer::{Job, Writing};
+use super::writer::{Operation, Writing};
+use crate::audit_buffer::{AuditBuffer, AuditEntries};
+use crate::audit_lines::{self, Lines};
 use crate::codec::CodecError;
-use crate::notes::{Noted, Trail};
-use crate::trail::{self, Lines};
+use crate::group_commit::{PendingWrite, keep_unwritten};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use std::sync::Arc;
@@ -28,35 +29,26 @@ const OVER: &str = "
     ) WHERE total > ?1";
 const STANDS_FOR: &str = "SELECT coalesce(sum(entries), 0) FROM audit WHERE seq <= ?1";
 
-/// What a read of pending rows takes at most, beyond its first row.
+/// Bytes that a read of pending rows takes at most, beyond its first row.
 const ENOUGH: usize = 4 << 20;
 
-/// Notes on their way into a transaction.
-pub(super) struct Notes {
-    pub(super) trail: Arc<Trail<Timestamp>>,
-    pub(super) noted: Noted<Timestamp>,
-}
-
-impl Job for Notes {
-    fn attempt(&mut self, writing: &mut Writing<'_>) -> rusqlite::Result<()> {
-        for (at, body) in &self.noted.entries {
+/// The write of entries that belong to no change.
+pub(super) fn notes(
+    buffer: &Arc<AuditBuffer<Timestamp>>,
+    noted: AuditEntries<Timestamp>,
+) -> Box<dyn Operation> {
+    let noted = Arc::new(noted);
+    let reply = keep_unwritten(buffer.clone(), noted.clone());
+    let operation = move |writing: &mut Writing<'_>| {
+        for (at, body) in &noted.entries {
             writing.lines.push(*at, body);
         }
-        if self.noted.lost > 0 {
-            writing.lines.push_lost(writing.stamps.now(), self.noted.lost, "too_many_at_once");
+        if noted.lost > 0 {
+            writing.lines.push_lost(writing.clock.now(), noted.lost, "too_many_at_once");
         }
         Ok(())
-    }
-
-    fn settle(self: Box<Self>, ended: Result<(), StoreError>) {
-        if let Err(error) = ended {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "audit entries could not be written; it is tried again"
-            );
-            self.trail.put_back(self.noted);
-        }
-    }
+    };
+    Box::new(PendingWrite { operation, result: None, task: None, reply })
 }
 
 /// Writes the row of a transaction, if it has any entries.
@@ -70,14 +62,14 @@ pub(super) fn insert(on: &Connection, lines: &Lines) -> rusqlite::Result<()> {
 #[async_trait]
 impl AuditStore for SqliteStore {
     fn note(&self, entry: Entry) {
-        let trail = &self.beside.trail;
-        if !trail.on {
+        let buffer = &self.state.audit;
+        if !buffer.on {
             return;
         }
-        match trail::body(&entry) {
+        match audit_lines::body(&entry) {
             Ok(body) => {
-                if trail.note(self.beside.stamps.now(), body) {
-                    self.writer.look();
+                if buffer.note(self.state.clock.now(), body) {
+                    self.writer.queue.wake();
                 }
             }
             Err(error) => {
@@ -89,7 +81,7 @@ impl AuditStore for SqliteStore {
     async fn flush(&self) -> Result<(), StoreError> {
         // Notes ride along with whatever is written, be it nothing; and one that is
         // on its way already is written before this is.
-        if self.beside.trail.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
+        if self.state.audit.was_used() { self.writer.write(|_| Ok(())).await } else { Ok(()) }
     }
 
     async fn pending(&self, limit: u32) -> Result<Vec<Batch>, StoreError> {
@@ -108,7 +100,7 @@ impl AuditStore for SqliteStore {
     }
 
     async fn written(&self) {
-        self.beside.trail.written.notified().await;
+        self.state.audit.written.notified().await;
     }
 }
 
@@ -123,7 +115,7 @@ fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, StoreError> {
         let lines = row.get_ref(1).map_err(failed)?.as_blob().map_err(|error| failed(error.into()))?;
         length += lines.len();
         let text = std::str::from_utf8(lines).map_err(|_| corrupt(CodecError::NotText))?;
-        batches.push(trail::batch(&name, number.unsigned_abs(), text));
+        batches.push(audit_lines::batch(&name, number.unsigned_abs(), text));
         if length > ENOUGH {
             break;
         }
@@ -139,6 +131,6 @@ fn trim(writing: &mut Writing<'_>, bytes: u64) -> rusqlite::Result<u64> {
     let lost: i64 = writing.on.prepare_cached(STANDS_FOR)?.query_row(params![over], |row| row.get(0))?;
     writing.on.prepare_cached(FORGET)?.execute(params![over])?;
     let lost = lost.unsigned_abs();
-    writing.lines.push_lost(writing.stamps.now(), lost, "not_exported_in_time");
+    writing.lines.push_lost(writing.clock.now(), lost, "not_exported_in_time");
     Ok(lost)
 }

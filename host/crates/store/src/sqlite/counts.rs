@@ -4,7 +4,7 @@
 //! long as nobody else writes to the file: `PRAGMA data_version` says when
 //! somebody did.
 
-use crate::seal::KeyId;
+use crate::encryption::KeyId;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! What goes wrong with a file, in words for the operator at the start and as
 //! kinds for the callers later.
 
-use crate::seal::KeyId;
+use crate::encryption::KeyId;
 use rusqlite::ErrorCode;
 use std::path::PathBuf;
 use toolyard_task::store::StoreError;

@@ -3,8 +3,8 @@
 use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::writer::Writing;
+use crate::audit_lines;
 use crate::codec::CodecError;
-use crate::trail;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use toolyard_task::audit::Entry;
@@ -34,7 +34,7 @@ const REVOKE: &str = "DELETE FROM permission WHERE id = ?1";
 #[async_trait]
 impl GrantStore for SqliteStore {
     async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError> {
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         self.writer.write(move |writing| give(writing, &grant, most, &bodies)).await?
     }
 
@@ -69,11 +69,11 @@ impl GrantStore for SqliteStore {
     }
 
     async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let operation = move |writing: &mut Writing<'_>| {
             let revoked = writing.on.prepare_cached(REVOKE)?.execute(params![id.to_string()])? > 0;
             if revoked {
-                let now = writing.stamps.now();
+                let now = writing.clock.now();
                 bodies.iter().for_each(|body| writing.lines.push(now, body));
             }
             Ok(revoked)
@@ -97,7 +97,7 @@ fn give(
     {
         return Ok(Ok(None));
     }
-    let now = writing.stamps.now();
+    let now = writing.clock.now();
     let grant = Grant { given_at: now, ..grant.clone() };
     let record = match serde_json::to_string(&grant) {
         Ok(record) => record,

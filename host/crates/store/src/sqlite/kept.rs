@@ -5,7 +5,7 @@ use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::tasks::summary;
 use super::writer::Writing;
-use crate::trail;
+use crate::audit_lines;
 use rusqlite::{Connection, params};
 use toolyard_task::audit::Entry;
 use toolyard_task::store::StoreError;
@@ -82,13 +82,13 @@ pub(super) async fn ended_first(
 }
 
 pub(super) async fn discard(store: &SqliteStore, tasks: Vec<(TaskId, Entry)>) -> Result<u32, StoreError> {
-    let wanted = store.beside.trail.on;
+    let wanted = store.state.audit.on;
     let body = |(id, entry): &(TaskId, Entry)| {
-        Ok((*id, trail::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
+        Ok((*id, audit_lines::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
     };
     let tasks = tasks.iter().map(body).collect::<Result<Vec<_>, StoreError>>()?;
     let operation = move |writing: &mut Writing<'_>| {
-        let now = writing.stamps.now();
+        let now = writing.clock.now();
         let mut statement = writing.on.prepare_cached(DISCARD)?;
         let mut removed = 0;
         for (id, bodies) in &tasks {

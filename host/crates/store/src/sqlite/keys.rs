@@ -71,7 +71,7 @@ pub(super) fn probe(writing: &mut Writing<'_>) -> rusqlite::Result<()> {
 
 /// Forgets what can no longer be used anyway.
 pub(super) fn forget_used(writing: &mut Writing<'_>) -> rusqlite::Result<()> {
-    writing.on.prepare_cached(FORGET_USED)?.execute(params![writing.stamps.now().0]).map(drop)
+    writing.on.prepare_cached(FORGET_USED)?.execute(params![writing.clock.now().0]).map(drop)
 }
 
 fn read(on: &Connection, used_for: KeyUse) -> Result<Vec<Key>, StoreError> {
@@ -95,7 +95,7 @@ fn newest(on: &Connection, used_for: KeyUse) -> rusqlite::Result<u32> {
 }
 
 fn insert(writing: &Writing<'_>, used_for: KeyUse, id: u32, secret: [u8; 32]) -> rusqlite::Result<Key> {
-    let created_at = writing.stamps.now();
+    let created_at = writing.clock.now();
     writing.on.prepare_cached(INSERT)?.execute(params![
         used_for.as_str(),
         id,

@@ -151,7 +151,7 @@ pub(super) fn forget(on: &Connection, folder: &Path, incarnation: Incarnation) -
 
 fn register(writing: &Writing<'_>, folder: &Path) -> rusqlite::Result<Arc<Node>> {
     let pid = std::process::id();
-    writing.on.prepare_cached(INSERT)?.execute(params![pid, writing.stamps.now().0])?;
+    writing.on.prepare_cached(INSERT)?.execute(params![pid, writing.clock.now().0])?;
     // AUTOINCREMENT: a number that was committed once is never given again.
     let incarnation = Incarnation(writing.on.last_insert_rowid().unsigned_abs());
     sweep(writing.on, folder);

@@ -2,7 +2,7 @@
 //! of the last commit and is never kept waiting by the writer.
 
 use super::schema;
-use super::writer::{Pace, closed, place};
+use crate::group_commit::{QueueLimits, closed, place};
 use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) struct Readers {
     /// `None` tells one thread to end.
     jobs: Sender<Option<Job>>,
     places: Arc<Semaphore>,
-    patience: Duration,
+    wait: Duration,
     threads: Mutex<Vec<JoinHandle<()>>>,
     metrics: Arc<Metrics>,
 }
@@ -32,7 +32,7 @@ impl Readers {
         path: &Path,
         busy: Duration,
         count: usize,
-        Pace { queue, patience, .. }: Pace,
+        QueueLimits { queue, wait, .. }: QueueLimits,
         metrics: Arc<Metrics>,
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let (jobs, inbox) = channel();
@@ -46,7 +46,7 @@ impl Readers {
             threads.push(std::thread::Builder::new().name(name).spawn(move || run(&connection, &inbox))?);
         }
         let places = Arc::new(Semaphore::new(queue.max(1) * count.max(1)));
-        Ok(Self { jobs, places, patience, threads: Mutex::new(threads), metrics })
+        Ok(Self { jobs, places, wait, threads: Mutex::new(threads), metrics })
     }
 
     /// Reads on one of the threads.
@@ -56,10 +56,10 @@ impl Readers {
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let began = Instant::now();
-        let place = place(&self.places, self.patience).await?;
+        let place = place(&self.places, self.wait).await?;
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |on| {
-            // Nobody waits any more: it was only a read.
+            // No caller waits any more: it was only a read.
             if !reply.is_closed() {
                 let _ = reply.send(operation(on));
             }

@@ -2,7 +2,7 @@
 //! brought forward.
 
 use super::error::OpenError;
-use crate::seal::{KeyId, Sealing};
+use crate::encryption::{KeyId, Sealing};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;

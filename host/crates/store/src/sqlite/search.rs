@@ -1,44 +1,22 @@
-//! Searching in SQLite: which index is walked, how far, and what is fetched.
-//!
-//! Every criterion but one is a range of an index that has the order asked for:
-//! the owner, the states (an index range each, merged), a window on the time that
-//! is ordered by. The one is a window on the *other* time. It says something of
-//! the time ordered by as well, since a task changes no earlier than it was
-//! created and later by no more than the longest span there ever was; what is
-//! left is either few tasks, which are sorted, or more, of which the walk in order
-//! meets enough soon. For the case that it does not, the walk ends after
-//! [`BUDGET`]. Then what is in the window is sorted after all, unless that is more
-//! than [`MANY`]; the page is short in that case and says where the walk got to.
+//! Searching in SQLite: the statements of a [`SearchPlan`], and the merge of index ranges.
 
 mod statements;
 
 use super::error::{corrupt, failed};
 use super::tasks::{id, summary};
 use crate::codec;
-use crate::extent::{opposite, other, range};
-use crate::seal::Sealing;
+use crate::encryption::Sealing;
+use crate::search_plan::{Access, BUDGET, FEW, Found, MANY, SearchPlan, SortKey};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use statements::{FETCH, LATEST, ONE, SPAN, counted, ordered, windowed};
+use std::collections::BTreeSet;
 use toolyard_task::TaskId;
-use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search};
+use toolyard_task::search::{Direction, OrderBy, Page, Search};
 use toolyard_task::store::StoreError;
-use toolyard_task::task::Summary;
 use toolyard_task::wire::{TaskStatus, Timestamp};
 
-/// Rows of an index that are looked at for one page.
-const BUDGET: u32 = 20_000;
-
-/// What a row of the table costs of the budget, beside its row of an index.
+/// The cost of a row of the table, in rows of an index.
 const FETCHED: u32 = 3;
-
-/// A window of no more tasks than this is read whole and sorted.
-const FEW: u32 = 2_000;
-
-/// So is one of no more than this, where the walk in order led to nothing.
-const MANY: u32 = 20_000;
-
-/// Larger than any id.
-const LAST_ID: [u8; 17] = [0xff; 17];
 
 pub(super) fn search(
     on: &Connection,
@@ -49,160 +27,84 @@ pub(super) fn search(
     // Of one moment, as otherwise a change between two statements could move a
     // task past both.
     let moment = on.unchecked_transaction().map_err(failed)?;
-    let page = Walk::of(&moment, search, now, sealing)?.page()?;
+    let longest = moment.prepare_cached(SPAN).and_then(|mut read| read.query_row([], |row| row.get(0)));
+    let plan = SearchPlan::new(search, longest.map_err(failed)?);
+    let page = IndexReader { on: &moment, plan, owner: search.owner.key(), now, sealing }.page()?;
     moment.finish().map_err(failed)?;
     Ok(page)
 }
 
-/// A task that was met in an index.
-struct Met {
+/// A row of an index.
+struct IndexRow {
     seq: i64,
-    place: Place,
+    key: SortKey,
     created: Timestamp,
     updated: Timestamp,
 }
 
-/// A place in the order.
-type Place = (Timestamp, TaskId);
-
-/// A walk towards one page.
-struct Walk<'a> {
+/// Reads one page.
+struct IndexReader<'a> {
     on: &'a Connection,
-    search: &'a Search,
-    sealing: &'a Sealing,
+    plan: SearchPlan<'a>,
     owner: String,
     now: Timestamp,
-    /// The milliseconds of the time ordered by that are of interest.
-    first: i64,
-    last: i64,
-    left: u32,
-    tasks: Vec<Summary>,
-    /// The last task that was looked at.
-    reached: Option<Place>,
-    more: bool,
+    sealing: &'a Sealing,
 }
 
-impl<'a> Walk<'a> {
-    fn of(
-        on: &'a Connection,
-        search: &'a Search,
-        now: Timestamp,
-        sealing: &'a Sealing,
-    ) -> Result<Self, StoreError> {
-        let longest: i64 = on
-            .prepare_cached(SPAN)
-            .and_then(|mut read| read.query_row([], |row| row.get(0)))
-            .map_err(failed)?;
-        let (first, last) = range(search, longest);
-        let owner = search.owner.key();
-        Ok(Self {
-            on,
-            search,
-            sealing,
-            owner,
-            now,
-            first,
-            last,
-            left: BUDGET,
-            tasks: Vec::new(),
-            reached: None,
-            more: false,
-        })
-    }
-
-    fn page(mut self) -> Result<Page, StoreError> {
-        if self.first <= self.last {
-            if let Some(ids) = &self.search.filter.ids {
-                let met = self.named(ids.iter())?;
-                self.sorted(met)?;
-            } else if other(self.search).is_everything() {
-                self.in_order()?;
-            } else if self.has_no_more(FEW)? || (!self.in_order()? && self.has_no_more(MANY)?) {
-                let met = self.within_window()?;
-                self.sorted(met)?;
-            }
+impl IndexReader<'_> {
+    fn page(&self) -> Result<Page, StoreError> {
+        let mut page = self.plan.page(self.found()?);
+        if self.plan.ends_at_latest()
+            && let Some(next) = &mut page.next
+        {
+            let mut read = self.on.prepare_cached(LATEST).map_err(failed)?;
+            let latest: Option<i64> =
+                read.query_row(params![self.owner], |row| row.get(0)).map_err(failed)?;
+            next.until = latest.map(Timestamp);
         }
-        let next = match self.reached {
-            Some((at, id)) if self.more => Some(Position { at, id, until: self.until()? }),
-            _ => None,
-        };
-        Ok(Page { tasks: self.tasks, next })
+        Ok(page)
     }
 
-    /// Where later pages stop.
-    fn until(&self) -> Result<Option<Timestamp>, StoreError> {
-        match (self.search.order.by, self.search.order.direction, self.search.after) {
-            (OrderBy::Updated, Direction::Ascending, Some(after)) => Ok(after.until),
-            (OrderBy::Updated, Direction::Ascending, None) => {
-                let mut read = self.on.prepare_cached(LATEST).map_err(failed)?;
-                let latest: Option<i64> =
-                    read.query_row(params![self.owner], |row| row.get(0)).map_err(failed)?;
-                Ok(latest.map(Timestamp))
+    fn found(&self) -> Result<Found, StoreError> {
+        match self.plan.access() {
+            Access::Nothing => Ok(Found::default()),
+            Access::Ids(ids) => self.sorted(self.named(ids)?),
+            Access::Walk => self.in_order(),
+            Access::WindowOrWalk if self.has_no_more(FEW)? => self.sorted(self.within_window()?),
+            Access::WindowOrWalk => {
+                let walked = self.in_order()?;
+                if walked.short.is_some() && self.has_no_more(MANY)? {
+                    return self.sorted(self.within_window()?);
+                }
+                Ok(walked)
             }
-            _ => Ok(None),
         }
     }
 
     /// Walks the index of the order, which is merged from those of several states.
-    /// Says whether it came to the end of the page, or of all there is.
-    fn in_order(&mut self) -> Result<bool, StoreError> {
-        let (by, direction) = (self.search.order.by, self.search.order.direction);
-        let other = other(self.search);
-        let ranges = ranges(&self.search.filter, by, !other.is_everything());
-        let start = self.start();
-        let end = match direction {
-            Direction::Ascending => self.last,
-            Direction::Descending => self.first,
-        };
-        let mut statements = ranges
+    fn in_order(&self) -> Result<Found, StoreError> {
+        let (by, direction) = (self.plan.search.order.by, self.plan.search.order.direction);
+        let (start, start_id) = self.plan.start();
+        let mut statements = self
+            .ranges(by, !self.plan.other.is_everything())
             .iter()
             .map(|state| self.on.prepare_cached(&ordered(*state, by, direction)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(failed)?;
-        let given = params![self.owner, start.0, start.1, end];
+        let given = params![self.owner, start, start_id.as_bytes(), self.plan.end()];
         let mut streams = Vec::new();
         for statement in &mut statements {
-            streams.push(Stream::new(statement.query(given).map_err(failed)?, self.search)?);
+            streams.push(Stream::new(statement.query(given).map_err(failed)?, self.plan.search)?);
         }
-        while let Some(met) = next(&mut streams, self.search)? {
-            if self.left == 0 {
-                self.more = true;
-                return Ok(false);
-            }
-            self.left -= 1;
-            let wanted = match by {
-                OrderBy::Created => other.contains(met.updated),
-                OrderBy::Updated => other.contains(met.created),
-            };
-            if wanted && self.take(&met)? {
-                return Ok(true);
-            }
-            self.reached = Some(met.place);
-        }
-        Ok(true)
-    }
-
-    /// Where the range begins, or goes on: after this time and id.
-    fn start(&self) -> (i64, Vec<u8>) {
-        let after = self.search.after.map(|after| (after.at.0, after.id.0.as_bytes().to_vec()));
-        match self.search.order.direction {
-            Direction::Ascending => {
-                let first = (self.first, Vec::new());
-                after.map_or(first.clone(), |after| after.max(first))
-            }
-            Direction::Descending => {
-                let last = (self.last, LAST_ID.to_vec());
-                after.map_or(last.clone(), |after| after.min(last))
-            }
-        }
+        self.taken(std::iter::from_fn(|| next(&mut streams, self.plan.search).transpose()))
     }
 
     /// Whether the window on the other time has no more tasks than `most`.
     fn has_no_more(&self, most: u32) -> Result<bool, StoreError> {
-        let (first, last) = other(self.search).bounds();
-        let by = opposite(self.search.order.by);
+        let (first, last) = self.plan.other.bounds();
+        let by = self.plan.other_time();
         let mut left = most;
-        for state in ranges(&self.search.filter, by, false) {
+        for state in self.ranges(by, false) {
             let mut count = self.on.prepare_cached(&counted(state, by)).map_err(failed)?;
             let found: u32 = count
                 .query_row(params![self.owner, first, last, left + 1], |row| row.get(0))
@@ -214,87 +116,100 @@ impl<'a> Walk<'a> {
     }
 
     /// All within the window on the other time.
-    fn within_window(&self) -> Result<Vec<Met>, StoreError> {
-        let (first, last) = other(self.search).bounds();
-        let by = opposite(self.search.order.by);
+    fn within_window(&self) -> Result<Vec<IndexRow>, StoreError> {
+        let (first, last) = self.plan.other.bounds();
+        let by = self.plan.other_time();
         let mut all = Vec::new();
-        for state in ranges(&self.search.filter, by, true) {
+        for state in self.ranges(by, true) {
             let mut read = self.on.prepare_cached(&windowed(state, by)).map_err(failed)?;
             let mut rows = read.query(params![self.owner, first, last]).map_err(failed)?;
             while let Some(row) = rows.next().map_err(failed)? {
-                all.push(met(row, self.search).map_err(failed)?);
+                all.push(index_row(row, self.plan.search).map_err(failed)?);
             }
         }
         Ok(all)
     }
 
     /// Those of these ids that fit.
-    fn named<'i>(&self, ids: impl Iterator<Item = &'i TaskId>) -> Result<Vec<Met>, StoreError> {
+    fn named(&self, ids: &BTreeSet<TaskId>) -> Result<Vec<IndexRow>, StoreError> {
         let mut read = self.on.prepare_cached(ONE).map_err(failed)?;
         let mut all = Vec::new();
         for id in ids {
-            let one = |row: &Row<'_>| Ok((met(row, self.search)?, row.get::<_, i64>(4)?));
+            let one = |row: &Row<'_>| Ok((index_row(row, self.plan.search)?, row.get::<_, i64>(4)?));
             let found = read.query_row(params![id.0.as_bytes(), self.owner], one).optional();
-            let Some((met, status)) = found.map_err(failed)? else { continue };
+            let Some((row, status)) = found.map_err(failed)? else { continue };
             let status = codec::read_status(status).map_err(corrupt)?;
-            if self.search.filter.takes(*id, status, met.created, met.updated) {
-                all.push(met);
+            if self.plan.search.filter.takes(*id, status, row.created, row.updated) {
+                all.push(row);
             }
         }
         Ok(all)
     }
 
-    /// Puts in order what was gathered, and takes a page of it, whatever a walk has
-    /// taken before.
-    fn sorted(&mut self, mut all: Vec<Met>) -> Result<(), StoreError> {
-        self.tasks.clear();
-        (self.reached, self.more, self.left) = (None, false, BUDGET);
-        let after = self.search.after.map(|after| (after.at, after.id));
-        let (first, last) = (self.first, self.last);
-        all.retain(|met| (first..=last).contains(&met.place.0.0));
-        match self.search.order.direction {
+    /// Puts in order what was gathered, and takes a page of it.
+    fn sorted(&self, mut all: Vec<IndexRow>) -> Result<Found, StoreError> {
+        let (start, end) = (self.plan.start(), self.plan.end());
+        match self.plan.search.order.direction {
             Direction::Ascending => {
-                all.retain(|met| after.is_none_or(|after| met.place > after));
-                all.sort_unstable_by_key(|met| met.place);
+                all.retain(|IndexRow { key: (at, id), .. }| (at.0, id.0) > start && at.0 <= end);
+                all.sort_unstable_by_key(|row| row.key);
             }
             Direction::Descending => {
-                all.retain(|met| after.is_none_or(|after| met.place < after));
-                all.sort_unstable_by_key(|met| std::cmp::Reverse(met.place));
+                all.retain(|IndexRow { key: (at, id), .. }| (at.0, id.0) < start && at.0 >= end);
+                all.sort_unstable_by_key(|row| std::cmp::Reverse(row.key));
             }
         }
-        for met in &all {
-            // Most of them may be gone.
-            if self.left == 0 {
-                self.more = true;
-                return Ok(());
-            }
-            if self.take(met)? {
-                return Ok(());
-            }
-            self.reached = Some(met.place);
-        }
-        Ok(())
+        self.taken(all.into_iter().map(Ok))
     }
 
-    /// Takes a task along unless it is gone. Says whether the page was full.
-    fn take(&mut self, met: &Met) -> Result<bool, StoreError> {
-        self.left = self.left.saturating_sub(FETCHED);
-        let mut fetch = self.on.prepare_cached(FETCH).map_err(failed)?;
-        let mut rows = fetch.query(params![met.seq, self.now.0]).map_err(failed)?;
-        let Some(row) = rows.next().map_err(failed)? else { return Ok(false) };
-        if self.tasks.len() >= self.search.limit.max(1) as usize {
-            self.more = true;
-            return Ok(true);
+    /// Takes the tasks of these rows, in their order, until there are enough of them or the
+    /// budget ends: most of them may be gone.
+    fn taken(&self, rows: impl Iterator<Item = Result<IndexRow, StoreError>>) -> Result<Found, StoreError> {
+        let (mut found, mut left, mut reached) = (Found::default(), BUDGET, None);
+        for row in rows {
+            let row = row?;
+            if left == 0 {
+                found.short = reached;
+                break;
+            }
+            left -= 1;
+            reached = Some(row.key);
+            let other = match self.plan.search.order.by {
+                OrderBy::Created => row.updated,
+                OrderBy::Updated => row.created,
+            };
+            if !self.plan.other.contains(other) {
+                continue;
+            }
+            left = left.saturating_sub(FETCHED);
+            let mut fetch = self.on.prepare_cached(FETCH).map_err(failed)?;
+            let mut fetched = fetch.query(params![row.seq, self.now.0]).map_err(failed)?;
+            if let Some(row) = fetched.next().map_err(failed)? {
+                found.tasks.push(summary(row, self.sealing)?);
+            }
+            if found.tasks.len() >= self.plan.enough() {
+                break;
+            }
         }
-        self.tasks.push(summary(row, self.sealing)?);
-        Ok(false)
+        Ok(found)
+    }
+
+    /// The index ranges, merged, of a time: one for each state, or, for `None`, that of
+    /// all of them. The latter holds only the creation where that is the time, so if
+    /// `both` times are needed, the ranges of all states are read in its place.
+    fn ranges(&self, by: OrderBy, both: bool) -> Vec<Option<TaskStatus>> {
+        match self.plan.states() {
+            Some(states) => states.into_iter().map(Some).collect(),
+            None if both && by == OrderBy::Created => codec::STATUSES.into_iter().map(Some).collect(),
+            None => vec![None],
+        }
     }
 }
 
 /// An index range, and the task that is its next.
 struct Stream<'s> {
     rows: Rows<'s>,
-    head: Option<Met>,
+    head: Option<IndexRow>,
 }
 
 impl<'s> Stream<'s> {
@@ -305,9 +220,9 @@ impl<'s> Stream<'s> {
     }
 
     /// Gives the head, and puts the one after it in its place.
-    fn advance(&mut self, search: &Search) -> Result<Option<Met>, StoreError> {
+    fn advance(&mut self, search: &Search) -> Result<Option<IndexRow>, StoreError> {
         let next = match self.rows.next().map_err(failed)? {
-            Some(row) => Some(met(row, search).map_err(failed)?),
+            Some(row) => Some(index_row(row, search).map_err(failed)?),
             None => None,
         };
         Ok(std::mem::replace(&mut self.head, next))
@@ -315,33 +230,24 @@ impl<'s> Stream<'s> {
 }
 
 /// The next task of all streams together.
-fn next(streams: &mut [Stream<'_>], search: &Search) -> Result<Option<Met>, StoreError> {
+fn next(streams: &mut [Stream<'_>], search: &Search) -> Result<Option<IndexRow>, StoreError> {
     let heads = streams.iter_mut().filter(|stream| stream.head.is_some());
-    let place = |stream: &&mut Stream<'_>| stream.head.as_ref().map(|met| met.place);
+    let key = |stream: &&mut Stream<'_>| stream.head.as_ref().map(|row| row.key);
     let chosen = match search.order.direction {
-        Direction::Ascending => heads.min_by_key(place),
-        Direction::Descending => heads.max_by_key(place),
+        Direction::Ascending => heads.min_by_key(key),
+        Direction::Descending => heads.max_by_key(key),
     };
     chosen.map_or(Ok(None), |stream| stream.advance(search))
 }
 
-fn met(row: &Row<'_>, search: &Search) -> rusqlite::Result<Met> {
+fn index_row(row: &Row<'_>, search: &Search) -> rusqlite::Result<IndexRow> {
     let (created, updated) = (Timestamp(row.get(2)?), Timestamp(row.get(3)?));
-    Ok(Met { seq: row.get(0)?, place: (search.order.time(created, updated), id(row, 1)?), created, updated })
-}
-
-/// The index ranges, merged, of a time: one for each state, or, for `None`, that of
-/// all of them. The latter holds only the creation where that is the time, so if
-/// `both` times are needed, the ranges of all states stand in for it.
-fn ranges(filter: &Filter, by: OrderBy, both: bool) -> Vec<Option<TaskStatus>> {
-    let mut states = match &filter.statuses {
-        Some(wanted) => wanted.clone(),
-        None if both && by == OrderBy::Created => codec::STATUSES.to_vec(),
-        None => return vec![None],
-    };
-    states.sort_unstable_by_key(|status| codec::status(*status));
-    states.dedup();
-    states.into_iter().map(Some).collect()
+    Ok(IndexRow {
+        seq: row.get(0)?,
+        key: (search.order.time(created, updated), id(row, 1)?),
+        created,
+        updated,
+    })
 }
 
 #[cfg(test)]

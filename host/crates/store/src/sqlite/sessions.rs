@@ -53,8 +53,8 @@ impl SessionStore for SqliteStore {
     }
 
     async fn touch(&self, id: &SessionId) -> Result<(), StoreError> {
-        if self.beside.touches.touch(id, self.beside.stamps.now()) {
-            self.writer.look();
+        if self.state.last_seen.touch(id, self.state.clock.now()) {
+            self.writer.queue.wake();
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl SessionStore for SqliteStore {
     async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
         let operation = move |writing: &mut Writing<'_>| {
             let idle = i64::try_from(idle_ms).unwrap_or(i64::MAX);
-            let until = writing.stamps.now().0.saturating_sub(idle);
+            let until = writing.clock.now().0.saturating_sub(idle);
             let swept = writing.on.prepare_cached(SWEEP)?.execute(params![until])?;
             writing.counts.sessions_changed(-i32::try_from(swept).unwrap_or(i32::MAX));
             Ok(u32::try_from(swept).unwrap_or(u32::MAX))
@@ -91,7 +91,7 @@ fn open(
     session: &Session,
     most: u32,
 ) -> rusqlite::Result<Result<Session, StoreError>> {
-    let now = writing.stamps.now();
+    let now = writing.clock.now();
     let session = Session { created_at: now, seen_at: now, ..session.clone() };
     let record = match encode(&session) {
         Ok(record) => record,

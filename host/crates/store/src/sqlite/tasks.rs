@@ -4,8 +4,8 @@ use super::error::{corrupt, failed};
 use super::writer::Writing;
 use super::{SqliteStore, kept, search};
 use crate::codec::{self, CodecError, Columns};
-use crate::seal::{Column, KeyId, Sealing};
-use crate::{Refused, codec::LAST_LIVE, trail};
+use crate::encryption::{Column, KeyId, Sealing};
+use crate::{Refused, audit_lines, codec::LAST_LIVE};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::types::Type;
@@ -74,7 +74,7 @@ const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?
 #[async_trait]
 impl TaskStore for SqliteStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let new = New::of(task, &self.sealing).map_err(corrupt)?;
         fail_point!("create", "before");
         let operation = move |writing: &mut Writing<'_>| {
@@ -91,7 +91,7 @@ impl TaskStore for SqliteStore {
     }
 
     async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
-        let (stamps, sealing) = (self.beside.stamps.clone(), self.sealing.clone());
+        let (clock, sealing) = (self.state.clock.clone(), self.sealing.clone());
         let owner = owner.map(Owner::key);
         let operation = move |on: &Connection| {
             let sql = if owner.is_some() { READ_OF } else { READ };
@@ -104,14 +104,14 @@ impl TaskStore for SqliteStore {
             let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
             let task = task(id, row, &sealing)?;
             // After the read, so that nothing in the task is later than it.
-            Ok(Some(Read { task, now: stamps.now() }))
+            Ok(Some(Read { task, now: clock.now() }))
         };
         self.readers.read(operation).await
     }
 
     async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
         let change = Change::of(task, &self.sealing).map_err(corrupt)?;
-        let bodies = trail::bodies(self.beside.trail.on, &entries).map_err(corrupt)?;
+        let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let at = task.updated_at;
         #[cfg(feature = "failpoints")]
         let what = crate::failpoint::what(task, &entries);
@@ -131,18 +131,18 @@ impl TaskStore for SqliteStore {
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
         let query = query.clone();
-        let (now, sealing) = (self.beside.stamps.now(), self.sealing.clone());
+        let (now, sealing) = (self.state.clock.now(), self.sealing.clone());
         self.readers.read(move |on| list(on, &query, now, &sealing)).await
     }
 
     async fn search(&self, query: &Search) -> Result<Page, StoreError> {
         let query = query.clone();
-        let (now, sealing) = (self.beside.stamps.now(), self.sealing.clone());
+        let (now, sealing) = (self.state.clock.now(), self.sealing.clone());
         self.readers.read(move |on| search::search(on, &query, now, &sealing)).await
     }
 
     async fn due(&self, limit: u32) -> Result<Vec<TaskId>, StoreError> {
-        let now = self.beside.stamps.now();
+        let now = self.state.clock.now();
         let operation = move |on: &Connection| {
             let mut statement = on.prepare_cached(DUE).map_err(failed)?;
             let rows = statement.query_map(params![now.0, limit], |row| id(row, 0)).map_err(failed)?;
@@ -164,7 +164,7 @@ impl TaskStore for SqliteStore {
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let ids = ids.to_vec();
         let operation = move |writing: &mut Writing<'_>| {
-            let now = writing.stamps.now();
+            let now = writing.clock.now();
             let mut statement = writing.on.prepare_cached(REMOVE)?;
             let mut removed = 0;
             for id in &ids {
@@ -192,8 +192,8 @@ impl TaskStore for SqliteStore {
     }
 
     fn hints(&self) -> Box<dyn Hints> {
-        let feed = self.beside.watch.feed();
-        self.writer.look();
+        let feed = self.state.watch.feed();
+        self.writer.queue.wake();
         feed
     }
 }
@@ -267,7 +267,7 @@ fn create(writing: &mut Writing<'_>, new: &New, quota: Quota) -> rusqlite::Resul
     if writing.counts.live(writing.on)? >= quota.in_all {
         return Ok(Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }));
     }
-    let now = writing.stamps.now();
+    let now = writing.clock.now();
     let started_at = new.task.started_at.map(|_| now);
     let task = Task { created_at: now, updated_at: now, started_at, ..new.task.clone() };
     Ok(match new.insert(writing, &task)? {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::seal::Keyring;
+use crate::encryption::Keyring;
 
 const SCHEMA: [u8; 32] = [9; 32];
 const CHANNEL: &str = "toolyard_toolyard";

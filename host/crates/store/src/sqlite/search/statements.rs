@@ -2,7 +2,7 @@
 //! statistics the planner might choose another one and sort.
 
 use crate::codec;
-use crate::extent::column;
+use crate::search_plan::column;
 use toolyard_task::search::{Direction, OrderBy};
 use toolyard_task::wire::TaskStatus;
 
@@ -80,7 +80,7 @@ fn of_state(state: Option<TaskStatus>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seal::Sealing;
+    use crate::encryption::Sealing;
     use crate::sqlite::schema;
     use crate::sqlite::tasks::tests::plan;
     use std::time::Duration;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tempfile::TempDir;
-use toolyard_task::search::Window;
+use toolyard_task::search::{Filter, Window};
 use toolyard_task::{Event, Task, TaskStore};
 
 /// The same tasks in both stores.

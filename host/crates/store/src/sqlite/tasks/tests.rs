@@ -1,6 +1,6 @@
 use super::*;
 use crate::contract::{ManualClock, START};
-use crate::seal::Sealing;
+use crate::encryption::Sealing;
 use crate::sqlite::schema;
 use std::time::Duration;
 

@@ -1,38 +1,37 @@
-//! Sessions that were seen and not yet noted in the store. Noting each request at
-//! once would cost a flush of the disk for something nobody needs to the second.
+//! When sessions were last seen, until the writer stores it. Storing each request at once
+//! would cost a flush of the disk, and no reader needs the time to the second.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use toolyard_task::SessionId;
 
-/// When sessions were last seen, until the writer takes it along: a time, or nothing where
-/// the store itself says what time it is.
-pub(crate) struct Touches<T> {
+/// When sessions were last seen, until the writer takes it along. `T` is the time, or `()`
+/// where the database gives the time.
+pub(crate) struct LastSeenBuffer<T> {
     delay: Duration,
-    seen: Mutex<Seen<T>>,
+    seen: Mutex<Buffered<T>>,
 }
 
-struct Seen<T> {
+struct Buffered<T> {
     sessions: HashMap<SessionId, T>,
     /// When to write them even if nothing else is written.
     due: Option<Instant>,
 }
 
-impl<T> Default for Seen<T> {
+impl<T> Default for Buffered<T> {
     fn default() -> Self {
         Self { sessions: HashMap::new(), due: None }
     }
 }
 
-impl<T> Touches<T> {
+impl<T> LastSeenBuffer<T> {
     pub(crate) fn new(delay: Duration) -> Self {
         Self { delay, seen: Mutex::default() }
     }
 
-    /// Notes that a session was seen. Says whether it is the first since the
-    /// writer came by, and the writer must be told. It holds at most as many as
-    /// there are sessions.
+    /// Notes that a session was seen. Returns whether the caller has to wake the writer: the
+    /// buffer was empty. It holds at most as many entries as there are sessions.
     pub(crate) fn touch(&self, id: &SessionId, now: T) -> bool {
         let mut seen = self.seen.lock().expect("no section panics");
         seen.sessions.insert(id.clone(), now);

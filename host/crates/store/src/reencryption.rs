@@ -1,9 +1,8 @@
-//! Writing all tasks of a store anew, with the newest key or plain: what every store has of
-//! it. How the tasks are walked beside hosts that go on, each store says in a file of its
-//! own.
+//! Encrypting all tasks of a store again with the newest key, or decrypting them: the part
+//! that every store shares. Each store walks its tasks in a file of its own.
 
 use crate::codec::CodecError;
-use crate::seal::{Column, KeyId, Sealing, record_sealed_with, sealed_with};
+use crate::encryption::{Column, KeyId, Sealing, record_sealed_with, sealed_with};
 use toolyard_task::TaskId;
 use toolyard_task::store::StoreError;
 
@@ -31,12 +30,12 @@ impl SealWith {
     }
 }
 
-/// What came of it.
+/// The result of a re-encryption.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
     /// Tasks that were looked at.
     pub seen: u64,
-    /// Tasks that were written anew.
+    /// Tasks that were written again.
     pub written: u64,
     /// Tasks that cannot be read, and stay as they are.
     pub unreadable: Vec<TaskId>,
@@ -54,7 +53,7 @@ impl Resealed {
     }
 }
 
-/// What is sealed of a task, if anything is.
+/// The values of a task that may be sealed.
 pub(crate) struct Values {
     pub(crate) record: String,
     pub(crate) arguments: Option<Vec<u8>>,
@@ -77,8 +76,8 @@ impl Values {
         record_sealed_with(&self.record) == key && self.others().all(|value| sealed_with(value) == key)
     }
 
-    /// The values as they are to be written; none, if they are so already, or cannot be
-    /// read, which is said. What became of the task is counted.
+    /// The values as they are to be written; `None` if they are so already, or cannot be
+    /// read, which is logged. Counts the task in `done`.
     pub(crate) fn anew(self, id: TaskId, from: &Sealing, to: &Sealing, done: &mut Resealed) -> Option<Self> {
         if self.are_sealed_with(to.key()) {
             return None;

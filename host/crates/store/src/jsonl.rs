@@ -1,6 +1,6 @@
 //! Tasks outside a store: one JSON object a line.
 
-use crate::stamps::SKEW_MS;
+use crate::monotonic_clock::SKEW_MS;
 use serde::{Deserialize, Serialize};
 use toolyard_task::wire::{RawJson, Timestamp};
 use toolyard_task::{Incarnation, Outcome, Task};
@@ -8,8 +8,8 @@ use toolyard_task::{Incarnation, Outcome, Task};
 /// The format of the lines that this release writes, and the latest that it reads.
 pub const FORMAT: u32 = 1;
 
-/// Counters and times beyond this are of nobody's making, and would leave no room
-/// for those that come after them.
+/// No store makes counters and times beyond this. They would leave no room for those that
+/// come after them.
 const MOST: u64 = 1 << 53;
 
 /// A store counts on from the version of a live task and from the number of its host, so a
@@ -42,9 +42,9 @@ pub enum LineError {
     Ahead {
         /// The field.
         field: &'static str,
-        /// What it says.
+        /// The time in the field.
         at: Timestamp,
-        /// What the clock says.
+        /// The time of the clock.
         now: Timestamp,
     },
 }

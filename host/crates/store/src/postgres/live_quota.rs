@@ -11,17 +11,17 @@ const COUNT: &str = "SELECT count(*) FROM task WHERE status <= 2";
 
 /// A count is believed for so long.
 const FRESH: Duration = Duration::from_secs(1);
-/// As long as so many more fit, nobody counts. Hosts that create as many within
+/// As long as so many more fit, the tasks are not counted. Hosts that create as many within
 /// [`FRESH`] may go beyond the quota by what they create meanwhile.
 const AMPLE: u64 = 2_000;
 
-/// What is known of it.
+/// The last count of live tasks, and when it was taken.
 #[derive(Default)]
-pub(super) struct Room(Mutex<Option<(Instant, u64)>>);
+pub(super) struct LiveQuota(Mutex<Option<(Instant, u64)>>);
 
-impl Room {
-    /// The quota, if it has to be asked about in the transaction that creates.
-    pub(super) async fn asked(&self, readers: &Readers, quota: u32) -> Result<Option<u32>, StoreError> {
+impl LiveQuota {
+    /// The quota, if the transaction that creates a task has to check it.
+    pub(super) async fn to_check(&self, readers: &Readers, quota: u32) -> Result<Option<u32>, StoreError> {
         if u64::from(quota) <= AMPLE {
             return Ok(Some(quota));
         }
@@ -39,7 +39,7 @@ impl Room {
     }
 
     /// One more was created here.
-    pub(super) fn taken(&self) {
+    pub(super) fn add_one(&self) {
         if let Some((_, live)) = &mut *self.lock() {
             *live += 1;
         }

@@ -7,19 +7,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Entries that belong to no change, until the writer takes them along.
-pub(crate) struct Trail<T> {
+pub(crate) struct AuditBuffer<T> {
     /// Whether anybody exports; nothing is kept otherwise.
     pub(crate) on: bool,
     /// So many wait at most.
     most: usize,
     delay: Duration,
-    noted: Mutex<Noted<T>>,
+    noted: Mutex<AuditEntries<T>>,
     /// Told after each commit that wrote a row.
     pub(crate) written: Notify,
 }
 
-/// What was noted.
-pub(crate) struct Noted<T> {
+/// The entries that wait.
+#[derive(Clone)]
+pub(crate) struct AuditEntries<T> {
     /// When, and what.
     pub(crate) entries: VecDeque<(T, String)>,
     /// How many did not fit.
@@ -30,13 +31,13 @@ pub(crate) struct Noted<T> {
     due: Option<Instant>,
 }
 
-impl<T> Default for Noted<T> {
+impl<T> Default for AuditEntries<T> {
     fn default() -> Self {
         Self { entries: VecDeque::new(), lost: 0, used: false, due: None }
     }
 }
 
-impl<T> Trail<T> {
+impl<T> AuditBuffer<T> {
     pub(crate) fn new(on: bool, most: usize, delay: Duration) -> Self {
         Self { on, most, delay, noted: Mutex::default(), written: Notify::new() }
     }
@@ -64,12 +65,12 @@ impl<T> Trail<T> {
     }
 
     /// Takes all of them, if they are due or something is written `anyway`.
-    pub(crate) fn take(&self, anyway: bool, now: Instant) -> Option<Noted<T>> {
+    pub(crate) fn take(&self, anyway: bool, now: Instant) -> Option<AuditEntries<T>> {
         let mut noted = self.lock();
         if !noted.due.is_some_and(|due| anyway || due <= now) {
             return None;
         }
-        Some(std::mem::replace(&mut *noted, Noted { used: true, ..Noted::default() }))
+        Some(std::mem::replace(&mut *noted, AuditEntries { used: true, ..AuditEntries::default() }))
     }
 
     /// Whether there ever were any.
@@ -78,7 +79,7 @@ impl<T> Trail<T> {
     }
 
     /// They could not be written: they wait again, before those that came since.
-    pub(crate) fn put_back(&self, mut before: Noted<T>) {
+    pub(crate) fn put_back(&self, mut before: AuditEntries<T>) {
         let mut noted = self.lock();
         before.lost += noted.lost;
         for entry in noted.entries.drain(..) {
@@ -92,7 +93,7 @@ impl<T> Trail<T> {
         *noted = before;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Noted<T>> {
+    fn lock(&self) -> MutexGuard<'_, AuditEntries<T>> {
         self.noted.lock().expect("no section panics")
     }
 }

@@ -1,22 +1,21 @@
-//! Writing all values of the file anew: with the newest key, or plain. Hosts go on
-//! beside it, in as far as they have the keys.
+//! Encrypting all values of the file again with the newest key, or decrypting them. Hosts
+//! that have the keys go on meanwhile.
 //!
 //! A key that is to go is marked; then every task is looked at, a few in one
-//! transaction; then the keys that are marked still are taken out. Whoever seals with
-//! one meanwhile takes the mark away in the same transaction (`Counts::sealed`), so
+//! transaction; then the keys that are marked still are taken out. A transaction
+//! that seals with one meanwhile removes the mark (`Counts::sealed`), so
 //! that a key is never taken out while there is a value that needs it.
 
 use super::error::failed;
 use super::tasks::id;
 use super::writer::Writing;
 use super::{SqliteStore, schema};
-use crate::reseal::{ENOUGH, ROWS, Resealed, SealWith, Values};
-use crate::seal::{KeyId, Sealing};
+use crate::encryption::{KeyId, Sealing};
+use crate::reencryption::{ENOUGH, ROWS, Resealed, SealWith, Values};
 use rusqlite::{Connection, Row, params};
 use toolyard_task::store::StoreError;
 
-/// The key that is to stay may be marked as well, by somebody who wanted it gone and was
-/// interrupted.
+/// The key that stays may be marked as well, by an interrupted run that was to remove it.
 const MARK: &str = "UPDATE seal SET leaving = (key IS NOT ?1)";
 const TAKE_OUT: &str = "DELETE FROM seal WHERE leaving = 1";
 const OTHERS: &str = "SELECT key FROM seal WHERE key IS NOT ?1 ORDER BY key";
@@ -34,11 +33,11 @@ struct Step {
 }
 
 impl SqliteStore {
-    /// Writes every task anew that is not sealed as it is to be. `progress` is told how
-    /// many have been looked at.
+    /// Encrypts every task as `with` says that is not so encrypted yet. Calls `progress` with
+    /// the number of tasks that were read.
     ///
     /// # Errors
-    /// [`StoreError`]. What was written until then stays so, and no key is taken out.
+    /// [`StoreError`]. Tasks that were written until then stay so, and no key is removed.
     pub async fn reseal(
         &self,
         with: SealWith,
@@ -47,7 +46,7 @@ impl SqliteStore {
         let to = with.sealing(&self.sealing);
         let key = to.key().map(|key| key.0);
         let mark = move |writing: &mut Writing<'_>| {
-            // What is overwritten is to be gone from the file.
+            // Overwritten values have to be gone from the file.
             writing.on.pragma_update(None, "secure_delete", "ON")?;
             writing.on.prepare_cached(MARK)?.execute(params![key])?;
             writing.counts.forget();
@@ -74,8 +73,8 @@ impl SqliteStore {
         Ok(done)
     }
 
-    /// Writes the file anew without what was deleted in it before, and cuts its log
-    /// back. Whoever writes waits meanwhile, and may give up.
+    /// Rewrites the file without deleted values, and cuts its log back. Writers wait
+    /// meanwhile, and may give up.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], if there is no room for a second copy, or the file

@@ -1,5 +1,5 @@
-//! Writing all values of the schema anew: with the newest key, or plain. Hosts go on
-//! beside it, in as far as they have the keys.
+//! Encrypting all values of the schema again with the newest key, or decrypting them. Hosts
+//! that have the keys go on meanwhile.
 //!
 //! As over SQLite: a key that is to go is marked; then every task is looked at, and those
 //! that have to be are written, a few in one transaction; then the keys that are marked
@@ -15,8 +15,8 @@ use super::error::failed;
 use super::schema::sealed_with;
 use super::tasks::SEALED;
 use crate::Refused;
-use crate::reseal::{ENOUGH, ROWS, Resealed, SealWith, Values};
-use crate::seal::{HEAD, KeyId, RECORD_HEAD, Sealing};
+use crate::encryption::{HEAD, KeyId, RECORD_HEAD, Sealing};
+use crate::reencryption::{ENOUGH, ROWS, Resealed, SealWith, Values};
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -36,11 +36,10 @@ const PATIENT: &str = "SET lock_timeout = '4s'";
 const TURN: &str = "
     SET idle_in_transaction_session_timeout = 0; BEGIN; LOCK TABLE turn_reseal IN SHARE UPDATE EXCLUSIVE MODE";
 
-/// Whoever seals holds a lock on this table until the end of its transaction, also where its
-/// key stands there. This one waits for all of them, and they for the mark.
+/// A transaction that seals locks this table until its end, also if its key is there already.
+/// This one waits for all of them, and they wait for the mark.
 const ALONE: &str = "LOCK TABLE seal IN SHARE ROW EXCLUSIVE MODE";
-/// The key that is to stay may be marked as well, by somebody who wanted it gone and was
-/// interrupted.
+/// The key that stays may be marked as well, by an interrupted run that was to remove it.
 const MARK: &str = "UPDATE seal SET leaving = (key IS DISTINCT FROM $1::bytea)";
 const TAKE_OUT: &str = "DELETE FROM seal WHERE leaving";
 
@@ -56,13 +55,13 @@ const VALUES: &str = "
 const UPDATE: &str = "UPDATE task SET record = $2, arguments = $3, outcome = $4 WHERE id = $1";
 
 impl PostgresStore {
-    /// Writes every task anew that is not sealed as it is to be. `progress` is told how
-    /// many have been looked at. If it is interrupted, what was written stays so, and the
-    /// next one goes on with the rest.
+    /// Encrypts every task as `with` says that is not so encrypted yet. Calls `progress` with
+    /// the number of tasks that were read. After an interruption the next call goes on with
+    /// the rest.
     ///
     /// # Errors
-    /// [`StoreError`], also while another process does the same. What was written until
-    /// then stays so, and no key is taken out.
+    /// [`StoreError`], also while another process does the same. Tasks that were written
+    /// until then stay so, and no key is removed.
     pub async fn reseal(
         &self,
         with: SealWith,
@@ -96,7 +95,7 @@ impl PostgresStore {
     }
 }
 
-/// What is known of a task without locking it.
+/// The part of a task that is read without a lock.
 struct Head {
     id: Uuid,
     values: Values,

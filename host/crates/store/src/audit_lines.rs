@@ -32,7 +32,7 @@ impl Lines {
                 tracing::error!(error = &error as &dyn std::error::Error, "an audit entry cannot be written");
             }
         }
-        // So that nobody is forgotten if this line is dropped in its turn.
+        // The missing entries stay counted if this line is dropped in its turn.
         self.stands_for += count;
     }
 
@@ -60,8 +60,8 @@ pub(crate) fn bodies(wanted: bool, entries: &[Entry]) -> Result<Vec<String>, Cod
     if wanted { entries.iter().map(body).collect() } else { Ok(Vec::new()) }
 }
 
-/// What was written under this number of this store. The id of a line is the
-/// store's own name, the number, and the place in it.
+/// The batch that was written under this number. The id of a line is the store's own
+/// name, the number, and the place in the batch.
 pub(crate) fn batch(store: &str, number: u64, text: &str) -> Batch {
     Batch { number, lines: named(&format!("{store}-{number}"), text) }
 }

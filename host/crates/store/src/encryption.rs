@@ -1,7 +1,7 @@
-//! Values that nobody can read who has the file but not the key.
+//! Encryption of values, so that the file or a backup is of no use without the key.
 //!
-//! What is sealed, the stores say; here it is sealed and opened. A sealed value is
-//! one byte that no plain value begins with, the id of its key, a random nonce, and
+//! The stores choose the values; this module encrypts ("seals") and decrypts ("opens") them.
+//! A sealed value is one byte that no plain value begins with, the id of its key, a random nonce, and
 //! the text under AES-256-GCM with its tag. Nothing is sealed with a key of the
 //! operator's itself: each task has a key of its own, derived from it, so that the
 //! bound on random nonces under one key counts the changes of one task. The tag
@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 const LAYOUT: u8 = 1;
 const NONCE: usize = 12;
 const TAG: usize = 16;
-/// What stands before the sealed text.
+/// Bytes before the sealed text.
 pub(crate) const HEAD: usize = 1 + KeyId::LENGTH + NONCE;
 /// As many characters of a record as stand for whole groups of the head's bytes, and no
 /// fewer.
@@ -114,7 +114,7 @@ impl fmt::Debug for Keyring {
     }
 }
 
-/// Where a value stands.
+/// The column of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Record,
@@ -122,7 +122,7 @@ pub(crate) enum Column {
     Outcome,
 }
 
-/// What the tag covers beside the text.
+/// The data that the tag covers beside the text.
 fn associated(column: Column, of: TaskId) -> [u8; 17] {
     let mut data = [0; 17];
     data[0] = match column {
@@ -161,7 +161,7 @@ impl Sealing {
         self.record(task.id, codec::record(task)?)
     }
 
-    /// What a task came to, as it is written.
+    /// The outcome of a task, as it is written.
     pub(crate) fn outcome_of(&self, task: &Task) -> Result<Option<Vec<u8>>, CodecError> {
         let Some(outcome) = &task.outcome else { return Ok(None) };
         let plain = codec::outcome(outcome)?;
@@ -183,7 +183,7 @@ impl Sealing {
         if task.id == id { Ok(task) } else { Err(CodecError::OtherTask(task.id)) }
     }
 
-    /// What stands in the column of a record: text, sealed or not.
+    /// The content of a record's column: text, sealed or not.
     pub(crate) fn record(&self, of: TaskId, text: String) -> Result<String, CodecError> {
         match &self.0 {
             None => Ok(text),
@@ -191,7 +191,7 @@ impl Sealing {
         }
     }
 
-    /// What stands in another column.
+    /// The content of another column.
     pub(crate) fn bytes<'a>(
         &self,
         of: TaskId,

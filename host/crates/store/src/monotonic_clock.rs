@@ -1,0 +1,118 @@
+//! The time that a store gives: that of its clock, except that it never goes back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use toolyard_task::Clock;
+use toolyard_task::wire::Timestamp;
+
+/// A stored time further ahead of the clock than this came from a clock that was
+/// wrong. Following it would hold time still until the right clock catches up,
+/// and no ttl would pass meanwhile. `store_time` of PostgreSQL has the same bound.
+const BELIEVABLE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Clocks of two machines differ by less. A store whose time is further ahead than this
+/// is worth a line in the log.
+pub(crate) const SKEW_MS: u64 = 60 * 1000;
+
+/// Logs a warning if a time of the store is ahead of its clock.
+pub(crate) fn warn_if_ahead(stored: Timestamp, now: Timestamp) {
+    let ahead = stored.since(now);
+    if ahead > BELIEVABLE_MS {
+        tracing::warn!(%stored, %now, "the store holds times far in the future; they are not followed");
+    } else if ahead > SKEW_MS {
+        tracing::warn!(
+            %stored,
+            %now,
+            "the store is ahead of its clock: until the clock has caught up, its time stands still and no \
+             task expires; check the clock"
+        );
+    }
+}
+
+/// The latest time that a clock has given.
+#[derive(Default)]
+pub(crate) struct LatestTime(AtomicI64);
+
+impl LatestTime {
+    #[cfg(feature = "postgres")]
+    pub(crate) fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The clock gave this time. Returns it.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn saw(&self, now: i64) -> Timestamp {
+        self.note(now);
+        Timestamp(now)
+    }
+
+    /// The clock gave this time. Returns the latest one.
+    pub(crate) fn note(&self, now: i64) -> Timestamp {
+        let now = Timestamp(now);
+        let latest = Timestamp(self.0.fetch_max(now.0, Ordering::Relaxed)).max(now);
+        if latest.since(now) <= BELIEVABLE_MS {
+            return latest;
+        }
+        // The clock was wrong and has been set right. As after a restart, it is
+        // believed from here on.
+        if self.0.compare_exchange(latest.0, now.0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            tracing::warn!(ahead = %latest, %now, "the clock was far ahead; it is not followed");
+        }
+        now
+    }
+}
+
+/// A clock whose times never decrease, so that a step back of the wall clock does
+/// not put a new task before one that was listed already.
+pub(crate) struct MonotonicClock {
+    clock: Arc<dyn Clock>,
+    latest: LatestTime,
+}
+
+impl MonotonicClock {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, latest: LatestTime::default() }
+    }
+
+    /// Goes on from a time that was given in an earlier life of the store.
+    pub(crate) fn resume(&self, from: Timestamp) {
+        let now = self.clock.now();
+        warn_if_ahead(from, now);
+        if from.since(now) <= BELIEVABLE_MS {
+            self.latest.0.fetch_max(from.0, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.latest.note(self.clock.now().0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::ManualClock;
+
+    #[test]
+    fn time_does_not_go_back_and_a_wrong_future_is_not_followed() {
+        let clock = ManualClock::at(1_000);
+        let monotonic = MonotonicClock::new(clock.clone());
+        assert_eq!(monotonic.now(), Timestamp(1_000));
+        clock.set(400);
+        assert_eq!(monotonic.now(), Timestamp(1_000));
+        monotonic.resume(Timestamp(5_000));
+        assert_eq!(monotonic.now(), Timestamp(5_000));
+        monotonic.resume(Timestamp(5_000 + BELIEVABLE_MS as i64));
+        assert_eq!(monotonic.now(), Timestamp(5_000));
+        clock.set(6_000);
+        assert_eq!(monotonic.now(), Timestamp(6_000));
+        clock.set(7_000 + BELIEVABLE_MS as i64);
+        assert_eq!(monotonic.now(), Timestamp(7_000 + BELIEVABLE_MS as i64));
+        clock.set(7_000);
+        assert_eq!(monotonic.now(), Timestamp(7_000 + BELIEVABLE_MS as i64));
+        clock.set(6_999);
+        assert_eq!(monotonic.now(), Timestamp(6_999), "it was wrong by more than a day");
+        clock.set(6_000);
+        assert_eq!(monotonic.now(), Timestamp(6_999));
+    }
+}

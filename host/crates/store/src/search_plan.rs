@@ -1,0 +1,170 @@
+//! The plan of a search, for SQLite and for PostgreSQL: which index is read, how far, and
+//! where a page ends. The statements are in `sqlite/search.rs` and `postgres/search.rs`.
+//!
+//! Every criterion but one is a range of an index that has the order asked for: the owner,
+//! the states (an index range each, merged), a window on the time that is ordered by. The
+//! one is a window on the *other* time. It limits the time ordered by as well, since a task
+//! changes no earlier than it was created, and later by no more than the longest span there
+//! ever was. The tasks that are left are either few, and are sorted, or more, and then the
+//! walk in order soon meets enough of them. If it does not, the walk ends after [`BUDGET`]
+//! rows. Then the tasks in the window are sorted after all, unless they are more than
+//! [`MANY`]; in that case the page is short and says where the walk ended.
+
+use crate::codec;
+use std::collections::BTreeSet;
+use toolyard_task::TaskId;
+use toolyard_task::search::{Direction, OrderBy, Page, Position, Search, Window};
+use toolyard_task::task::Summary;
+use toolyard_task::wire::{TaskStatus, Timestamp};
+use uuid::Uuid;
+
+/// Rows of an index that are read for one page.
+pub(crate) const BUDGET: u32 = 20_000;
+/// A window of no more tasks than this is read whole and sorted.
+pub(crate) const FEW: u32 = 2_000;
+/// So is one of no more than this, if the walk in order ended too early.
+pub(crate) const MANY: u32 = 20_000;
+
+/// The key that tasks are ordered by.
+pub(crate) type SortKey = (Timestamp, TaskId);
+
+/// The plan for one page.
+pub(crate) struct SearchPlan<'a> {
+    pub(crate) search: &'a Search,
+    /// The window on the time that is not ordered by.
+    pub(crate) other: Window,
+    /// The milliseconds of the time ordered by that can be of interest: its own window, the
+    /// limits that the window on the other time sets, and the end of the first page's moment.
+    first: i64,
+    last: i64,
+}
+
+/// The rows that have to be read for a page.
+pub(crate) enum Access<'a> {
+    /// No task can match.
+    Nothing,
+    /// The tasks of these ids, sorted.
+    Ids(&'a BTreeSet<TaskId>),
+    /// The index of the order, in order.
+    Walk,
+    /// The window on the other time, sorted, if it has no more than [`FEW`] tasks. Else a
+    /// walk and, if that falls short and the window has no more than [`MANY`], the window.
+    WindowOrWalk,
+}
+
+/// The tasks that were found for a page, in order.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Up to [`SearchPlan::enough`] of them.
+    pub(crate) tasks: Vec<Summary>,
+    /// The last key that was read, if the budget ended before the range did.
+    pub(crate) short: Option<SortKey>,
+}
+
+impl<'a> SearchPlan<'a> {
+    /// `longest` is the longest span there ever was between a creation and a change.
+    pub(crate) fn new(search: &'a Search, longest: i64) -> Self {
+        let (created, updated) = (search.filter.created.bounds(), search.filter.updated.bounds());
+        let until = search.after.and_then(|after| after.until).map_or(i64::MAX, |until| until.0);
+        let (other, first, last) = match search.order.by {
+            OrderBy::Created => (
+                search.filter.updated,
+                created.0.max(updated.0.saturating_sub(longest)),
+                created.1.min(updated.1),
+            ),
+            OrderBy::Updated => (
+                search.filter.created,
+                updated.0.max(created.0),
+                updated.1.min(created.1.saturating_add(longest)).min(until),
+            ),
+        };
+        Self { search, other, first, last }
+    }
+
+    pub(crate) fn access(&self) -> Access<'a> {
+        match &self.search.filter.ids {
+            _ if self.first > self.last => Access::Nothing,
+            Some(ids) => Access::Ids(ids),
+            None if self.other.is_everything() => Access::Walk,
+            None => Access::WindowOrWalk,
+        }
+    }
+
+    /// One task more than fits on the page, which says that there is a next one.
+    pub(crate) fn enough(&self) -> usize {
+        self.search.limit.max(1) as usize + 1
+    }
+
+    /// Where the range begins, or goes on: after this time and id, in the direction of the
+    /// order.
+    pub(crate) fn start(&self) -> (i64, Uuid) {
+        let after = self.search.after.map(|after| (after.at.0, after.id.0));
+        match self.search.order.direction {
+            Direction::Ascending => {
+                // Before all ids of its first moment: behind the greatest of the moment before.
+                let first = (self.first.saturating_sub(1), Uuid::max());
+                after.map_or(first, |after| after.max(first))
+            }
+            Direction::Descending => {
+                let last = (self.last.saturating_add(1), Uuid::nil());
+                after.map_or(last, |after| after.min(last))
+            }
+        }
+    }
+
+    /// The last millisecond of the range, in the direction of the order.
+    pub(crate) const fn end(&self) -> i64 {
+        match self.search.order.direction {
+            Direction::Ascending => self.last,
+            Direction::Descending => self.first,
+        }
+    }
+
+    /// The states asked for, each once; `None` for all.
+    pub(crate) fn states(&self) -> Option<Vec<TaskStatus>> {
+        let mut states = self.search.filter.statuses.clone()?;
+        states.sort_unstable_by_key(|status| codec::status(*status));
+        states.dedup();
+        Some(states)
+    }
+
+    /// The time that is not ordered by.
+    pub(crate) const fn other_time(&self) -> OrderBy {
+        match self.search.order.by {
+            OrderBy::Created => OrderBy::Updated,
+            OrderBy::Updated => OrderBy::Created,
+        }
+    }
+
+    /// The page of what was found. If [`SearchPlan::ends_at_latest`], the store sets the end
+    /// of the next one.
+    pub(crate) fn page(&self, Found { mut tasks, short }: Found) -> Page {
+        let order = self.search.order;
+        let next = if tasks.len() >= self.enough() {
+            tasks.truncate(self.enough() - 1);
+            tasks.last().map(|task| (order.time(task.created_at, task.updated_at), task.id))
+        } else {
+            short
+        };
+        let until = match (order.by, order.direction) {
+            (OrderBy::Updated, Direction::Ascending) => self.search.after.and_then(|after| after.until),
+            _ => None,
+        };
+        Page { tasks, next: next.map(|(at, id)| Position { at, id, until }) }
+    }
+
+    /// Whether later pages end at the latest change that the owner's tasks have now: those
+    /// that change while they are listed would come again and again.
+    pub(crate) fn ends_at_latest(&self) -> bool {
+        let order = self.search.order;
+        self.search.after.is_none() && order.by == OrderBy::Updated && order.direction == Direction::Ascending
+    }
+}
+
+/// The column of a time.
+pub(crate) const fn column(by: OrderBy) -> &'static str {
+    match by {
+        OrderBy::Created => "created",
+        OrderBy::Updated => "updated",
+    }
+}
