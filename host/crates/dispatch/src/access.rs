@@ -93,12 +93,12 @@ impl Access {
     }
 
     /// On whose account a caller's runs compute.
-    pub fn share(&self, caller: &Caller) -> Share {
+    fn share(&self, caller: &Caller) -> Share {
         Share { account: caller.account(), weight: self.policy().weights.of(&caller.principal) }
     }
 
     /// On whose account the runs of this owner's tasks compute.
-    pub fn share_of(&self, owner: &Owner) -> Share {
+    fn share_of(&self, owner: &Owner) -> Share {
         let principal = match owner {
             Owner::Local => Principal::Local,
             Owner::Session(_) | Owner::Anyone => Principal::Anonymous,

@@ -1,6 +1,7 @@
 //! What clients call: tools, resources, prompts, sessions.
 
 pub(crate) mod argument_check;
+pub(crate) mod plugin_pages;
 pub(crate) mod reply;
 pub(crate) mod resources;
 pub(crate) mod resources_prompts;

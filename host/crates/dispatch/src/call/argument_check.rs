@@ -3,7 +3,6 @@
 use crate::access::caller::Caller;
 use crate::call::reply::CallReply;
 use crate::call::tools_call::{Origin, Permitted};
-use crate::observe::metrics::Measured;
 use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use toolyard_task::tool::{CheckOrder, Checked};
@@ -13,26 +12,27 @@ impl Dispatch {
     pub(crate) async fn call_as_task_once_checked(
         self: &Arc<Self>,
         caller: &Caller,
-        tool: Arc<Measured>,
         call: Permitted,
         checked: Checked,
         origin: Origin,
     ) -> Result<CallReply, Fault> {
         let checked = match checked {
             Checked::Unfinished => {
-                let stop = call.stop.clone();
+                let (stop, permit) = (call.stop.clone(), &call.permit);
                 let order =
-                    CheckOrder { share: self.access.share(caller), stopped: Arc::new(move || stop.is_set()) };
-                Box::pin(tool.tool().check_fully(call.params.arguments.clone(), order)).await
+                    CheckOrder { share: permit.share().clone(), stopped: Arc::new(move || stop.is_set()) };
+                let checked = permit.tool().tool().check_fully(permit.arguments().clone(), order);
+                let checked = Box::pin(checked).await;
+                if let Checked::Misfit(_) = &checked {
+                    permit.tool().misfit();
+                }
+                checked
             }
             checked => checked,
         };
         match checked {
-            Checked::Fits => self.call_as_task(caller, tool, call, origin).await,
-            Checked::Misfit(wrong) => {
-                tool.misfit();
-                Err(Fault::InvalidParams(wrong))
-            }
+            Checked::Fits => self.call_as_task(caller, call, origin).await,
+            Checked::Misfit(wrong) => Err(Fault::InvalidParams(wrong)),
             Checked::Unfinished => Err(Fault::Cancelled),
         }
     }

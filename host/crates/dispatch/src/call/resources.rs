@@ -6,8 +6,9 @@
 //! host offers a URI to all plugins, in the order of their names, only if it belongs to none of
 //! them.
 
-use crate::access::permit::Permit;
+use crate::access::permit::AskPermit;
 use crate::access::rules::{Kind, Object};
+use crate::call::plugin_pages::{PluginPage, PluginTurn};
 use crate::call::resources_prompts::{Bound, Fetched, Missed, Request, Served};
 use crate::catalog::resource_index::{Learnt, claimant, template_claimant};
 use crate::slots::admission::Full;
@@ -32,34 +33,6 @@ const MAX_PAGE_BYTES: usize = 16 << 20;
 /// The position of a listing: for each plugin that has more, its name, its own cursor, and how many
 /// of its pages were given.
 type Positions = Vec<(String, Option<String>, u32)>;
-
-/// A plugin in a listing.
-struct Turn {
-    provider: Arc<dyn Provider>,
-    /// Where its next page begins, if it has one.
-    next: Option<Option<String>>,
-    /// Pages that earlier answers and this one gave.
-    pages: u32,
-    /// Runs for this answer.
-    runs: u32,
-    /// How long its runs for this answer may still take.
-    time: Duration,
-    entries: Vec<RawJson>,
-    /// Entries that it may not list.
-    foreign: usize,
-}
-
-/// A plugin's page.
-struct Page {
-    entries: Vec<RawJson>,
-    next: Option<String>,
-}
-
-impl Page {
-    fn bytes(&self) -> usize {
-        self.entries.iter().map(|entry| entry.as_bytes().len()).sum()
-    }
-}
 
 impl Dispatch {
     /// The result of `resources/list`: a page of each plugin that has more.
@@ -101,8 +74,8 @@ impl Dispatch {
     }
 
     /// The plugins to ask: all, or those that had more and are still loaded.
-    fn turns(&self, providers: &[Arc<dyn Provider>], from: Option<Positions>) -> Vec<Turn> {
-        let turn = |provider: &Arc<dyn Provider>, next, pages| Turn {
+    fn turns(&self, providers: &[Arc<dyn Provider>], from: Option<Positions>) -> Vec<PluginTurn> {
+        let turn = |provider: &Arc<dyn Provider>, next, pages| PluginTurn {
             provider: provider.clone(),
             next: Some(next),
             pages,
@@ -124,10 +97,10 @@ impl Dispatch {
     /// Asks for pages, round by round, until there is enough.
     async fn list_pages(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         providers: &[Arc<dyn Provider>],
-        turns: &mut [Turn],
+        turns: &mut [PluginTurn],
     ) -> Result<(), Fault> {
         let until = Instant::now() + self.list_time() * 2;
         let enough = self.settings.page as usize;
@@ -143,7 +116,7 @@ impl Dispatch {
                 return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(&self.slots)));
             }
             // The shortest first, so that a plugin with large pages keeps no other out.
-            pages.sort_by_key(|(at, page)| (page.as_ref().map_or(0, Page::bytes), *at));
+            pages.sort_by_key(|(at, page)| (page.as_ref().map_or(0, PluginPage::bytes), *at));
             for (at, page) in pages {
                 let turn = &mut turns[at];
                 match page {
@@ -171,12 +144,12 @@ impl Dispatch {
     /// One page of each of these plugins, all asked at once.
     async fn ask_for_pages(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
-        turns: &mut [Turn],
+        turns: &mut [PluginTurn],
         open: &[usize],
-    ) -> Result<Vec<(usize, Result<Page, Missed>)>, Fault> {
-        let asked: &[Turn] = turns;
+    ) -> Result<Vec<(usize, Result<PluginPage, Missed>)>, Fault> {
+        let asked: &[PluginTurn] = turns;
         let here = open.len() == 1;
         let ask = |at: usize| async move {
             let turn = &asked[at];
@@ -186,8 +159,8 @@ impl Dispatch {
                 .ask_one(permit, request, &turn.provider, Retrieval::Resources { cursor }, (turn.time, here))
                 .await;
             given.map(|given| match given {
-                Retrieved::Resources { entries, next } => (Page { entries, next }, begun.elapsed()),
-                _ => (Page { entries: Vec::new(), next: None }, begun.elapsed()),
+                Retrieved::Resources { entries, next } => (PluginPage { entries, next }, begun.elapsed()),
+                _ => (PluginPage { entries: Vec::new(), next: None }, begun.elapsed()),
             })
         };
         let pages = self.all_that_fit(open.to_vec(), |at| ask(*at)).await?;
@@ -211,8 +184,8 @@ impl Dispatch {
         &self,
         request: &Request<'_>,
         providers: &[Arc<dyn Provider>],
-        turn: &mut Turn,
-        page: Page,
+        turn: &mut PluginTurn,
+        page: PluginPage,
     ) -> usize {
         let asked = turn.next.take().flatten();
         turn.pages += 1;
@@ -247,7 +220,7 @@ impl Dispatch {
 
     /// Removes the entries that belong to another plugin, now that all pages are here, and logs
     /// that.
-    fn leave_foreign_out(&self, providers: &[Arc<dyn Provider>], turns: &mut [Turn]) {
+    fn leave_foreign_out(&self, providers: &[Arc<dyn Provider>], turns: &mut [PluginTurn]) {
         for turn in turns {
             let mine = providers.iter().position(|provider| Arc::ptr_eq(provider, &turn.provider));
             let before = turn.entries.len();
@@ -316,7 +289,7 @@ impl Dispatch {
     /// The templates of these plugins, as far as each may list them; all asked at once.
     async fn all_templates(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         providers: &[Arc<dyn Provider>],
         busy_is_error: bool,
@@ -416,7 +389,7 @@ impl Dispatch {
     /// for all that they list of which it is not known.
     async fn route(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         providers: &[Arc<dyn Provider>],
         uri: &str,
@@ -449,7 +422,7 @@ impl Dispatch {
     /// All that a plugin lists, as far as it says so in its time.
     async fn learn(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
     ) -> Result<Learnt, Missed> {
@@ -491,7 +464,7 @@ impl Dispatch {
     /// The plugin that lists this template.
     pub(crate) async fn provider_of_template(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         template: &str,
     ) -> Result<Option<Arc<dyn Provider>>, Fault> {
@@ -508,7 +481,7 @@ impl Dispatch {
     /// asked with less time, or not at all for a while.
     async fn ask_one(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,

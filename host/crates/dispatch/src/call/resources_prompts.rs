@@ -3,8 +3,8 @@
 //! [`resources`](crate::call::resources).
 
 use crate::access::caller::Caller;
-use crate::access::permit::Permit;
-use crate::access::rules::Object;
+use crate::access::permit::AskPermit;
+use crate::access::rules::{Kind, Object};
 use crate::catalog::tools_list::page_of;
 use crate::client::client_channel::Outlet;
 use crate::run::client::Client;
@@ -14,7 +14,6 @@ use crate::run::setup::Setup;
 use crate::slots::Slots;
 use crate::slots::admission::{Claim, Full};
 use crate::slots::stop::Stop;
-use crate::slots::work::Work;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use std::sync::Arc;
@@ -224,7 +223,7 @@ impl Dispatch {
     /// One run of a plugin, as long as the limits of the plugin allow.
     pub(crate) async fn retrieve(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
@@ -237,7 +236,7 @@ impl Dispatch {
     /// client cancels or is gone, and when this future is dropped.
     pub(crate) async fn retrieve_within(
         self: &Arc<Self>,
-        permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
@@ -271,7 +270,7 @@ impl Dispatch {
 
     async fn run_provider(
         self: &Arc<Self>,
-        _permit: &Permit,
+        permit: &AskPermit,
         request: &Request<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
@@ -283,12 +282,16 @@ impl Dispatch {
             }
             _ => None,
         };
-        let work = Work::Provider(provider.clone());
-        let share = self.access.share(request.caller);
-        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        debug_assert_eq!(permit.kind(), kind_of(&retrieval), "a permit is for one kind of object");
+        let claim = Claim::of_asking(permit, provider);
+        let work = claim.work().clone();
         let mut slot = self.slots.admission.admit(claim).map_err(Missed::Full)?;
-        let mut client =
-            Client::of(request.caller, share, request.outlet.clone(), request.progress_token.clone());
+        let mut client = Client::of(
+            request.caller,
+            permit.share().clone(),
+            request.outlet.clone(),
+            request.progress_token.clone(),
+        );
         if request.retry.is_some() && rounds.is_none() {
             // 26M-1: with any other request a stateless client is asked nothing.
             client.capabilities = RawJson::empty_object();
@@ -332,5 +335,14 @@ fn about(caller: &Caller, retrieval: &Retrieval) -> Option<About> {
             Some(About::of(caller, "prompts/get", name.clone(), arguments.clone()))
         }
         Retrieval::Resources { .. } | Retrieval::Templates | Retrieval::Complete { .. } => None,
+    }
+}
+
+/// The kind of object that this asks for.
+const fn kind_of(retrieval: &Retrieval) -> Kind {
+    match retrieval {
+        Retrieval::Resources { .. } | Retrieval::Templates | Retrieval::Read { .. } => Kind::Resource,
+        Retrieval::Complete { reference: Reference::Template { .. }, .. } => Kind::Resource,
+        Retrieval::Prompt { .. } | Retrieval::Complete { .. } => Kind::Prompt,
     }
 }

@@ -4,7 +4,6 @@
 use crate::access::caller::Caller;
 use crate::call::reply::{CallReply, Created};
 use crate::call::tools_call::{Asking, Origin, Permitted, Plain};
-use crate::observe::metrics::Measured;
 use crate::run::promote::{Course, EndOrTask};
 use crate::run::round_trip::{About, Rounds};
 use crate::slots::stop::Stop;
@@ -13,7 +12,7 @@ use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::stateless::input::Retry;
-use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
+use toolyard_protocol::tools::{RequestedTtl, TaskSupport, text_result};
 use toolyard_task::task::Era;
 use toolyard_task::tool::Checked;
 use toolyard_task::{RunEnd, Task};
@@ -23,36 +22,32 @@ impl Dispatch {
     pub(crate) async fn call_statelessly(
         self: &Arc<Self>,
         caller: &Caller,
-        tool: Arc<Measured>,
         mut call: Permitted,
         (tasks, retry): (bool, Retry),
     ) -> Result<CallReply, Fault> {
-        let support = tool.spec().task_support;
+        let support = call.permit.tool().spec().task_support;
         if self.settings.tasks && !tasks && support == TaskSupport::Required {
             return Err(Fault::TaskExtensionRequired);
         }
-        match tool.check(&call.params.arguments) {
+        match call.check() {
             Checked::Fits => {}
-            Checked::Misfit(wrong) => {
-                tool.misfit();
-                return Ok(CallReply::Result(text_result(&wrong, true)));
-            }
+            Checked::Misfit(wrong) => return Ok(CallReply::Result(text_result(&wrong, true))),
             Checked::Unfinished => call.is_checked = false,
         }
-        let CallParams { name, arguments, .. } = &call.params;
-        let about = About::of(caller, "tools/call", name.clone(), arguments.clone());
+        let (name, arguments) = (call.permit.tool().spec().name(), call.permit.arguments());
+        let about = About::of(caller, "tools/call", name.to_owned(), arguments.clone());
         let rounds = Rounds::begin(&self.deps, about, retry).await?;
         let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
-        let inline_for = tool.spec().inline_for.unwrap_or(match support {
+        let inline_for = call.permit.tool().spec().inline_for.unwrap_or(match support {
             TaskSupport::Required => Duration::ZERO,
             _ => Duration::from_millis(self.settings.inline_for_ms),
         });
         if may_be_task && inline_for.is_zero() {
             let origin = Origin { era: Era::Stateless, ttl: RequestedTtl::Absent, rounds: Some(rounds) };
-            return Box::pin(self.call_as_task(caller, tool, call, origin)).await;
+            return Box::pin(self.call_as_task(caller, call, origin)).await;
         }
-        let plain = self.begin_run(caller, tool, call, Some(Asking { rounds, may_be_task }))?;
-        let Plain { run, slot, drive, became, cancelled, permit: _permit } = plain;
+        let plain = self.begin_run(caller, call, Some(Asking { rounds, may_be_task }))?;
+        let Plain { run, slot, drive, became, cancelled } = plain;
         let end = match became {
             None => run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped),
             Some(became) => {

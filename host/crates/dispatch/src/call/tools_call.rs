@@ -1,11 +1,10 @@
 //! `tools/call`: resolve, check, admit, run; in line or as a task.
 
 use crate::access::caller::Caller;
-use crate::access::permit::Permit;
+use crate::access::permit::CallPermit;
 use crate::access::rules::Object;
 use crate::call::reply::{CallReply, Created};
 use crate::client::client_channel::Outlet;
-use crate::observe::metrics::Measured;
 use crate::observe::observer::{CallOutcome, Observation};
 use crate::run::client::Client;
 use crate::run::prospect::Prospect;
@@ -15,7 +14,6 @@ use crate::run::setup::Setup;
 use crate::run::task_run::Turn;
 use crate::slots::admission::{Claim, Slot};
 use crate::slots::stop::Stop;
-use crate::slots::work::Work;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -23,6 +21,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::tools::{CallParams, RequestedTtl, TaskSupport, text_result};
+use toolyard_protocol::{RawJson, TraceContext};
 use toolyard_task::audit::name_of;
 use toolyard_task::task::Era;
 use toolyard_task::tool::Checked;
@@ -63,15 +62,27 @@ pub enum Terms {
 
 /// A call that its caller may make.
 pub(crate) struct Permitted {
-    pub params: CallParams,
+    pub permit: CallPermit,
+    pub progress_token: Option<RawJson>,
+    pub trace: Option<TraceContext>,
     pub stop: Arc<Stop>,
     pub outlet: Arc<dyn Outlet>,
     pub task_outlet: Arc<dyn Outlet>,
     pub observation: Option<Arc<Observation>>,
-    /// Held until it is answered.
-    pub permit: Permit,
     /// Whether its arguments are known to fit; else its run checks them first.
     pub is_checked: bool,
+}
+
+impl Permitted {
+    /// Checks its arguments, as far as may be done at once.
+    pub fn check(&self) -> Checked {
+        let tool = self.permit.tool();
+        let checked = tool.check(self.permit.arguments());
+        if let Checked::Misfit(_) = &checked {
+            tool.misfit();
+        }
+        checked
+    }
 }
 
 /// A call that has begun. What most calls do without is apart, so that it is not part of
@@ -97,8 +108,6 @@ pub(crate) struct Plain {
     pub became: Option<oneshot::Receiver<Task>>,
     /// Set when the request is cancelled.
     pub cancelled: Arc<Stop>,
-    /// Held until it is answered.
-    pub permit: Permit,
 }
 
 /// How a call is a task from its beginning.
@@ -119,7 +128,7 @@ impl Dispatch {
             self.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
         let reply = match self.begin_call(caller, call, observation.clone()) {
             Ok(Begun::Replied(reply)) => Ok(reply),
-            Ok(Begun::Plain(Plain { run, slot, drive, cancelled, permit: _permit, .. })) => {
+            Ok(Begun::Plain(Plain { run, slot, drive, cancelled, .. })) => {
                 let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
                 self.reply_to(&run, end, &cancelled).await
             }
@@ -148,54 +157,54 @@ impl Dispatch {
         let name = &call.params.name;
         let unknown = || Fault::UnknownTool(toolyard_protocol::error::clip(name, 128));
         // Before the name is looked up, so that nothing shows whether it exists.
-        self.access.permit(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
+        self.access.check(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
         let offer = self.catalog.offer();
         let tool = offer.tool(name).ok_or_else(unknown)?;
-        let permit = self.access.permit_call(caller, &**tool, &call.params.arguments)?;
+        let permit = self.access.permit_call(caller, tool, call.params.arguments.clone())?;
         offer.pace(name)?;
         drop(offer);
         let ToolCall { params, terms, stop, outlet, task_outlet } = call;
-        let call = Permitted { params, stop, outlet, task_outlet, observation, permit, is_checked: true };
+        let CallParams { name, task, progress_token, trace, .. } = params;
+        let is_checked = true;
+        let call =
+            Permitted { permit, progress_token, trace, stop, outlet, task_outlet, observation, is_checked };
         let has_tasks = match terms {
             Terms::Sessions { has_tasks } => has_tasks,
             Terms::Stateless { tasks, retry } => {
-                return Ok(Begun::Apart(self.call_statelessly(caller, tool, call, (tasks, retry)).boxed()));
+                return Ok(Begun::Apart(self.call_statelessly(caller, call, (tasks, retry)).boxed()));
             }
         };
-        let name = || call.params.name.clone();
         let tasks = self.settings.tasks && has_tasks;
         // T-2: who was not offered tasks has the augmentation ignored.
-        let augmented = if tasks { call.params.task.clone() } else { None };
-        match (augmented, tool.spec().task_support) {
-            (Some(_), TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name())),
-            (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name())),
+        let augmented = if tasks { task } else { None };
+        match (augmented, call.permit.tool().spec().task_support) {
+            (Some(_), TaskSupport::Forbidden) => Err(Fault::TaskForbidden(name)),
+            (None, TaskSupport::Required) if tasks => Err(Fault::TaskRequired(name)),
             (Some(ttl), _) => {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
                 // T-14: what is wrong with the call is said before a task exists.
-                let checked = tool.check(&call.params.arguments);
+                let checked = call.check();
                 let origin = Origin { era: Era::Sessions, ttl, rounds: None };
-                Ok(Begun::Apart(self.call_as_task_once_checked(caller, tool, call, checked, origin).boxed()))
+                Ok(Begun::Apart(self.call_as_task_once_checked(caller, call, checked, origin).boxed()))
             }
-            (None, _) => self.begin_plainly(caller, tool, call),
+            (None, _) => self.begin_plainly(caller, call),
         }
     }
 
     fn begin_plainly(
         self: &Arc<Self>,
         caller: &Caller,
-        tool: Arc<Measured>,
         mut call: Permitted,
     ) -> Result<Begun<'static>, Fault> {
-        match tool.check(&call.params.arguments) {
+        match call.check() {
             Checked::Fits => {}
+            // The model can mend this, so it is a result (TL-9).
             Checked::Misfit(wrong) => {
-                tool.misfit();
-                // The model can mend this, so it is a result (TL-9).
                 return Ok(Begun::Replied(CallReply::Result(text_result(&wrong, true))));
             }
             Checked::Unfinished => call.is_checked = false,
         }
-        Ok(Begun::Plain(self.begin_run(caller, tool, call, None)?))
+        Ok(Begun::Plain(self.begin_run(caller, call, None)?))
     }
 
     /// Sets up the run of a plain call; with what was asked and answered before where the
@@ -203,28 +212,28 @@ impl Dispatch {
     pub(crate) fn begin_run(
         self: &Arc<Self>,
         caller: &Caller,
-        tool: Arc<Measured>,
         call: Permitted,
         asking: Option<Asking>,
     ) -> Result<Plain, Fault> {
-        let Permitted { params, stop: cancelled, outlet, observation, permit, is_checked, .. } = call;
-        let work = Work::Tool(tool.clone());
-        let share = self.access.share(caller);
-        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let Permitted {
+            permit, progress_token, trace, stop: cancelled, outlet, observation, is_checked, ..
+        } = call;
+        let claim = Claim::of_call(&permit);
+        let work = claim.work().clone();
         let mut slot = self.slots.admission.admit(claim).map_err(|full| self.slots.busy(full))?;
         let may_be_task = asking.as_ref().is_some_and(|asking| asking.may_be_task);
         // What cancels the request must not stop the task that it may become (26H-13).
         let stop = if may_be_task { Arc::default() } else { cancelled.clone() };
-        let client = Client::of(caller, share, outlet, params.progress_token.clone());
+        let client = Client::of(caller, permit.share().clone(), outlet, progress_token.clone());
         let (prospect, became) = match may_be_task {
             true => {
-                let (prospect, became) = Prospect::new(caller, &tool, &params);
+                let (prospect, became) = Prospect::new(caller, &permit, progress_token);
                 (Some(Box::new(prospect)), Some(became))
             }
             false => (None, None),
         };
         let setup = Setup {
-            trace: params.trace.clone(),
+            trace,
             observation,
             is_checked,
             rounds: asking.map(|asking| asking.rounds),
@@ -232,8 +241,9 @@ impl Dispatch {
             ..Setup::new(work, stop, client)
         };
         let run = Run::new(self.deps.clone(), setup);
-        let drive = run.clone().drive_tool(tool, params.arguments, slot.room()).boxed();
-        Ok(Plain { run, slot, drive, became, cancelled, permit })
+        let (tool, arguments) = permit.into_call();
+        let drive = run.clone().drive_tool(tool, arguments, slot.room()).boxed();
+        Ok(Plain { run, slot, drive, became, cancelled })
     }
 
     /// What a plain call came to, for its caller.
@@ -266,7 +276,6 @@ impl Dispatch {
     pub(crate) async fn call_as_task(
         self: &Arc<Self>,
         caller: &Caller,
-        tool: Arc<Measured>,
         call: Permitted,
         origin: Origin,
     ) -> Result<CallReply, Fault> {
@@ -282,9 +291,8 @@ impl Dispatch {
         let Origin { era, ttl, rounds } = origin;
         self.cluster.recover_once().await?;
         let incarnation = self.node.registered().await?;
-        let work = Work::Tool(tool.clone());
-        let share = self.access.share(caller);
-        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let claim = Claim::of_call(&call.permit);
+        let work = claim.work().clone();
         let admission = &self.slots.admission;
         let turn = match admission.admit(claim.clone()) {
             Ok(slot) => Turn::Now(slot),
@@ -292,18 +300,20 @@ impl Dispatch {
         };
         let waiting = matches!(turn, Turn::InLine(_));
         let fence = Fence { incarnation, attempt: 1 };
-        let mut task = self.deps.new_task(caller, &**tool, &call.params, fence, (era, ttl));
+        let progress_token = call.progress_token.clone();
+        let mut task = self.deps.new_task(caller, &call.permit, progress_token, fence, (era, ttl));
         if waiting {
             task.started_at = None;
             task.status_message = Some("Waiting for its turn; other calls are running.".to_owned());
         }
-        let mut client = Client::of(caller, share, call.task_outlet, call.params.progress_token);
+        let share = call.permit.share().clone();
+        let mut client = Client::of(caller, share, call.task_outlet, call.progress_token);
         if era == Era::Stateless {
             // Those of a session are the session's.
             client.capabilities = client.capabilities.detached();
         }
         let setup = Setup {
-            trace: call.params.trace,
+            trace: call.trace,
             observation: call.observation,
             is_checked: call.is_checked,
             rounds,
@@ -312,6 +322,7 @@ impl Dispatch {
         };
         let run = Run::new(self.deps.clone(), setup);
         let (task, guard) = self.deps.create_task(&run, task, caller, waiting).await?;
+        let (tool, _) = call.permit.into_call();
         tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");
         let reply = match era {
             Era::Sessions => Ok(CallReply::Created(Created {

@@ -10,7 +10,6 @@ use crate::run::run::Run;
 use crate::run::setup::Setup;
 use crate::run::task_run::Turn;
 use crate::slots::admission::Claim;
-use crate::slots::work::Work;
 use crate::task::commit::Changed;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::sync::Arc;
@@ -180,13 +179,13 @@ impl Cluster {
         taking: Event,
         by: Incarnation,
     ) -> Result<Seen, StoreError> {
-        let work = Work::Tool(tool.clone());
-        let share = self.access.share_of(&task.owner);
-        let claim = Claim { owner: share.account.clone(), work: work.clone() };
+        let permit = self.access.permit_accepted(&task, tool.clone());
+        let claim = Claim::of_call(&permit);
+        let work = claim.work().clone();
         let name = name_of(&task.owner);
         let client = Client {
             outlet: Arc::new(Reached { clients: self.clients.clone(), session: task.session.clone() }),
-            share,
+            share: permit.share().clone(),
             session: task.session.clone(),
             owner: Some(task.owner.clone()).filter(|owner| *owner != Owner::Anyone),
             by: By::client(),

@@ -3,27 +3,29 @@
 
 use crate::Fault;
 use crate::access::caller::Caller;
+use crate::access::permit::CallPermit;
 use crate::run::deps::RunDeps;
 use crate::run::run::Run;
 use crate::slots::registry::RunGuard;
 use std::sync::Arc;
-use toolyard_protocol::tools::{CallParams, RequestedTtl};
+use toolyard_protocol::RawJson;
+use toolyard_protocol::tools::RequestedTtl;
 use toolyard_task::audit::Entry;
 use toolyard_task::task::Era;
-use toolyard_task::{Durability, Fence, Task, TaskId, Tool};
+use toolyard_task::{Durability, Fence, Task, TaskId};
 
 impl RunDeps {
     /// A task that begins now, or is about to.
     pub fn new_task(
         &self,
         caller: &Caller,
-        tool: &dyn Tool,
-        params: &CallParams,
+        permit: &CallPermit,
+        progress_token: Option<RawJson>,
         fence: Fence,
         (era, requested_ttl): (Era, RequestedTtl),
     ) -> Task {
         let settings = &self.settings;
-        let spec = tool.spec();
+        let spec = permit.tool().spec();
         let ttl_ms = match requested_ttl {
             RequestedTtl::Absent => settings.ttl_default_ms,
             RequestedTtl::Unlimited => settings.ttl_cap_ms,
@@ -38,8 +40,8 @@ impl RunDeps {
             client_capabilities: caller.capabilities.clone(),
             tool: spec.name().to_owned(),
             digest: spec.digest.clone(),
-            arguments: params.arguments.clone(),
-            progress_token: params.progress_token.clone(),
+            arguments: permit.arguments().clone(),
+            progress_token,
             requested_ttl,
             ttl_ms: ttl_ms.min(settings.ttl_cap_ms),
             poll_interval_ms: spec.poll_interval_ms.unwrap_or(settings.poll_interval_ms),

@@ -53,10 +53,11 @@ impl Run {
     }
 
     async fn make_task(&self, prospect: &Prospect) -> Result<Task, Fault> {
-        let Prospect { caller, tool, params, .. } = prospect;
+        let Prospect { caller, permit, progress_token, .. } = prospect;
         let incarnation = self.deps.node.registered().await?;
         let fence = Fence { incarnation, attempt: 1 };
-        let new = self.deps.new_task(caller, &***tool, params, fence, (Era::Stateless, RequestedTtl::Absent));
+        let terms = (Era::Stateless, RequestedTtl::Absent);
+        let new = self.deps.new_task(caller, permit, progress_token.clone(), fence, terms);
         let new = Task {
             status_message: self.said(),
             effects: self.has_effects(),

@@ -2,18 +2,18 @@
 
 use crate::Fault;
 use crate::access::caller::Caller;
-use crate::observe::metrics::Measured;
+use crate::access::permit::CallPermit;
 use crate::slots::registry::RunGuard;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
-use toolyard_protocol::tools::CallParams;
+use toolyard_protocol::RawJson;
 use toolyard_task::Task;
 
 /// What it takes to make a task of a running call.
 pub(crate) struct Prospect {
     pub(crate) caller: Caller,
-    pub(crate) tool: Arc<Measured>,
-    pub(crate) params: CallParams,
+    pub(crate) permit: CallPermit,
+    pub(crate) progress_token: Option<RawJson>,
     /// The run, the guest and the clock may all want to decide; one at a time does.
     turn: Semaphore,
     /// The run is over: there is nothing to make a task of.
@@ -44,14 +44,14 @@ impl Prospect {
     /// The prospect of a call, and the news that it has become a task.
     pub fn new(
         caller: &Caller,
-        tool: &Arc<Measured>,
-        params: &CallParams,
+        permit: &CallPermit,
+        progress_token: Option<RawJson>,
     ) -> (Self, oneshot::Receiver<Task>) {
         let (tell, told) = oneshot::channel();
         let prospect = Self {
             caller: caller.clone(),
-            tool: tool.clone(),
-            params: params.clone(),
+            permit: permit.clone(),
+            progress_token,
             turn: Semaphore::new(1),
             over: OnceLock::new(),
             guard: Mutex::default(),

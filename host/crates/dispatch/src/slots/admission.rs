@@ -5,24 +5,42 @@
 //! waits, and by the plugins' own bounds.
 
 use crate::Bounds;
+use crate::access::permit::{AskPermit, CallPermit};
 use crate::slots::work::Work;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use toolyard_task::{Room, SessionId, Shortage};
+use toolyard_task::{Provider, Room, SessionId, Shortage};
 
 /// What a host told counts for so long, if nothing else is heard of it.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Who wants a slot, and for what.
+/// Who wants a slot, and for what. There is none without a permit.
 #[derive(Clone)]
 pub(crate) struct Claim {
     /// The key of the owner.
-    pub owner: Arc<str>,
+    owner: Arc<str>,
     /// What shall run.
-    pub work: Work,
+    work: Work,
+}
+
+impl Claim {
+    /// For the call that this permits.
+    pub fn of_call(permit: &CallPermit) -> Self {
+        Self { owner: permit.share().account.clone(), work: Work::Tool(permit.tool().clone()) }
+    }
+
+    /// For a plugin that is asked for what this permits.
+    pub fn of_asking(permit: &AskPermit, provider: &Arc<dyn Provider>) -> Self {
+        Self { owner: permit.share().account.clone(), work: Work::Provider(provider.clone()) }
+    }
+
+    /// What shall run.
+    pub const fn work(&self) -> &Work {
+        &self.work
+    }
 }
 
 /// Which bound was met.

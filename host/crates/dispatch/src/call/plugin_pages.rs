@@ -1,0 +1,34 @@
+//! What the plugins give for one list of resources.
+
+use std::sync::Arc;
+use std::time::Duration;
+use toolyard_protocol::RawJson;
+use toolyard_task::Provider;
+
+/// A plugin in a listing.
+pub(crate) struct PluginTurn {
+    pub provider: Arc<dyn Provider>,
+    /// Where its next page begins, if it has one.
+    pub next: Option<Option<String>>,
+    /// Pages that earlier answers and this one gave.
+    pub pages: u32,
+    /// Runs for this answer.
+    pub runs: u32,
+    /// How long its runs for this answer may still take.
+    pub time: Duration,
+    pub entries: Vec<RawJson>,
+    /// Entries that it may not list.
+    pub foreign: usize,
+}
+
+/// A plugin's page.
+pub(crate) struct PluginPage {
+    pub entries: Vec<RawJson>,
+    pub next: Option<String>,
+}
+
+impl PluginPage {
+    pub fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.as_bytes().len()).sum()
+    }
+}
