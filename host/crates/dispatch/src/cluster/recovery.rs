@@ -194,6 +194,7 @@ impl Cluster {
             name: name.clone(),
         };
         let setup = Setup {
+            observation: self.observers.observe(&name, tool.spec().name(), &task.arguments),
             is_checked: checked(&task, &tool) == Checked::Fits,
             ..Setup::new(work, Arc::default(), client)
         };
