@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 use toolyard_dispatch::{
-    Caller, Catalog, Clock, Departure, Dispatch, Drained, NoOutlet, Parting, RawJson, Task, Timestamp,
+    CallEvent, CallOutcome, Caller, Catalog, Clock, Departure, Dispatch, Drained, NoOutlet, ObservedCall,
+    Observer, Parting, RawJson, Task, Timestamp,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{AskedQuestion, RunContext, RunEnd};
@@ -100,6 +101,32 @@ async fn a5_what_may_be_run_again_is_run_again_and_told_its_attempt() {
         second.task_result(&caller(), &id, Arc::new(NoOutlet)).await.expect("a task").expect("a result");
     assert!(result.as_str().contains("attempt 2"), "{}", result.as_str());
     eventually("the slot to be given back", || second.running() == 0).await;
+}
+
+/// What was observed of calls, in a word each.
+#[derive(Default)]
+struct Seen(Mutex<Vec<String>>);
+
+impl Observer for Seen {
+    fn observed(&self, call: &ObservedCall<'_>, event: CallEvent<'_>) {
+        let event = match event {
+            CallEvent::Began { caller, .. } => format!("{} by {caller}", call.tool),
+            CallEvent::IsTask => "task".to_owned(),
+            CallEvent::Ended(CallOutcome::Result { .. }) => "result".to_owned(),
+            _ => return,
+        };
+        self.0.lock().expect("no panic").push(event);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_was_taken_over_is_observed_like_any_other() {
+    let (second, _, id) = after_a_death(rerun(second_time)).await;
+    let seen = Arc::new(Seen::default());
+    second.observe_by(seen.clone());
+    until(&second, &id, "the second attempt", |task| !task.is_live()).await;
+    let seen = seen.0.lock().expect("no panic");
+    assert_eq!(*seen, ["tool by local", "task", "result"]);
 }
 
 #[tokio::test]
