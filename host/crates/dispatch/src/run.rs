@@ -12,6 +12,7 @@ pub(crate) mod promote;
 pub(crate) mod prospect;
 pub(crate) mod question_history;
 pub(crate) mod round_trip;
+#[expect(clippy::module_inception, reason = "it holds `Run`")]
 pub(crate) mod run;
 pub(crate) mod setup;
 pub(crate) mod task_run;

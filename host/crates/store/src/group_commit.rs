@@ -360,13 +360,16 @@ fn fail<W: QueuedWrite + ?Sized>(mut writes: Vec<Box<W>>, error: StoreError) {
     {
         return write.settle(Err(error));
     }
-    let (kind, source): (fn(Box<dyn Error + Send + Sync>) -> StoreError, _) = match error {
-        StoreError::Undecided(source) => (StoreError::Undecided, source),
-        // None of them is known to be the one that is damaged.
-        StoreError::Unavailable(source) | StoreError::Corrupt(source) => (StoreError::Unavailable, source),
-    };
+    let is_undecided = matches!(error, StoreError::Undecided(_));
+    let (StoreError::Undecided(source) | StoreError::Unavailable(source) | StoreError::Corrupt(source)) =
+        error;
     let source: Arc<dyn Error + Send + Sync> = source.into();
     for write in writes {
-        write.settle(Err(kind(Box::new(source.clone()))));
+        let source = Box::new(source.clone());
+        write.settle(Err(match is_undecided {
+            true => StoreError::Undecided(source),
+            // None of them is known to be the one that is damaged.
+            false => StoreError::Unavailable(source),
+        }));
     }
 }
