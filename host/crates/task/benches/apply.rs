@@ -53,7 +53,7 @@ fn transitions(criterion: &mut Criterion) {
             );
         });
     }
-    let over = apply(&task, finished, NOW).expect("it applies");
+    let over = apply(&task, finished, NOW).expect("it applies").task;
     criterion.bench_function("task/apply/refused", |bencher| {
         bencher.iter(|| apply(black_box(&over), Event::Expired, NOW));
     });
