@@ -238,7 +238,7 @@ impl Batch {
     /// The same up to the first task with a time that has not come yet by the store's clock.
     fn without_those_ahead(mut self, now: Timestamp) -> Self {
         for (place, (task, number)) in self.tasks.iter().zip(&self.numbers).enumerate() {
-            match lines::ahead(task, now) {
+            match jsonl::ahead(task, now) {
                 Ok(ahead) => self.ahead = self.ahead.max(ahead),
                 Err(error) => {
                     self.end = Err(error).with_context(|| format!("line {number}"));
