@@ -195,7 +195,8 @@ const DISPATCH_FLOORS: [&str; 10] =
 fn uses_a_higher_floor(floor: &str, text: &str, root: &str) -> Option<&'static str> {
     let rank = |name: &str| DISPATCH_FLOORS.iter().position(|floor| *floor == name);
     let own = rank(floor)?;
-    let from_root = text.split("crate::").skip(1).flat_map(|rest| {
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let from_root = code.split("crate::").skip(1).flat_map(|rest| {
         let group = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(group, _)| group);
         let name = |text: &str| {
             text.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_owned()

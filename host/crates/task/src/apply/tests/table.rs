@@ -1,0 +1,78 @@
+//! The transitions as the documentation shows them.
+
+use super::*;
+
+/// The table of `host/docs/task-states.md`. `UPDATE_DOCS=1` writes it.
+#[test]
+fn the_documented_transitions_and_effects_are_those_of_the_state_machine() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/task-states.md");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    let (head, rest) = page.split_once("<!-- transitions -->\n").expect("where the table begins");
+    let (written, tail) = rest.split_once("<!-- end -->").expect("where it ends");
+    let table = transitions();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, format!("{head}<!-- transitions -->\n{table}<!-- end -->{tail}"))
+            .expect("writes");
+    } else {
+        assert_eq!(written, table, "run this test with UPDATE_DOCS=1");
+    }
+}
+
+fn transitions() -> String {
+    let states = [
+        ("waiting", after([], IN_TIME)),
+        ("running", after([started()], IN_TIME)),
+        ("asking", after([started(), asked(&["q"])], IN_TIME)),
+        ("ended", after([cancelled()], IN_TIME)),
+    ];
+    let sent = || Sent { id: "r".into(), session: None };
+    let entrusted = Event::Entrusted { key: "q".into(), client_task: "c".into() };
+    let again = Event::AskedAgain { fence: None, key: "q".into() };
+    let taken = Event::Taken { from: FENCE.incarnation, by: NEXT };
+    let events = [
+        ("Started", started(), IN_TIME),
+        ("Said", said(), IN_TIME),
+        ("Effects", Event::Effects { fence: FENCE }, IN_TIME),
+        ("Asked", asked(&["p"]), IN_TIME),
+        ("Sent", Event::Sent { key: "q".into(), sent: sent() }, IN_TIME),
+        ("Entrusted", entrusted, IN_TIME),
+        ("Answered", answered("q"), IN_TIME),
+        ("AskedAgain", again, IN_TIME),
+        ("Finished", finished(result(false)), IN_TIME),
+        ("Cancelled", cancelled(), IN_TIME),
+        ("Expired", Event::Expired, TOO_LATE),
+        ("Orphaned", orphaned(), IN_TIME),
+        ("Claimed", claimed(FENCE.incarnation), IN_TIME),
+        ("Taken", taken, IN_TIME),
+        ("Released", released(), IN_TIME),
+        ("any event of an earlier run", Event::Started { fence: OTHERS[0] }, IN_TIME),
+    ];
+    let mut table = "| event |".to_owned();
+    states.iter().for_each(|(name, _)| table += &format!(" {name} |"));
+    table += "\n|---|---|---|---|---|\n";
+    for (name, event, now) in events {
+        let name = if name.contains(' ') { name.to_owned() } else { format!("`{name}`") };
+        table += &format!("| {name} |");
+        for (_, state) in &states {
+            table += &match transition(state, event.clone(), Timestamp(now)) {
+                Ok(Transition { task, effects }) => {
+                    let effects: Vec<_> = effects.iter().map(|effect| format!("{effect:?}")).collect();
+                    format!(" {}: {} |", name_of(&task), effects.join(", "))
+                }
+                Err(refusal) => format!(" refused: {refusal} |"),
+            };
+        }
+        table += "\n";
+    }
+    table
+}
+
+/// The name of a state, as the table has it.
+fn name_of(task: &Task) -> &'static str {
+    match task.status() {
+        Working if task.waits() => "waiting",
+        Working => "running",
+        InputRequired => "asking",
+        Completed | Failed | Cancelled => "ended",
+    }
+}
