@@ -4,6 +4,7 @@ use super::operator;
 use crate::config::Config;
 use crate::output::{self, say, tell};
 use anyhow::{Context as _, bail};
+use bytesize::ByteSize;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -19,9 +20,6 @@ use toolyard_store::{Backend, jsonl};
 /// which there are enough of them.
 const ROWS: usize = 256;
 const ENOUGH: usize = 4 << 20;
-
-/// No task has a line as long as this.
-const LONGEST: u64 = 512 << 20;
 
 /// Write all tasks, with everything that belongs to them, as JSON lines.
 ///
@@ -49,6 +47,9 @@ pub struct Import {
     /// The file to read; `-` is stdin.
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
+    /// The longest line that is read, such as 64MiB; each is held in memory.
+    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
+    max_line: ByteSize,
 }
 
 /// Writes all tasks.
@@ -122,7 +123,7 @@ pub fn import(config: &Config, options: &Import, json: bool) -> anyhow::Result<E
     };
     operator::with_bare_store(config, async |store| {
         let mut counts = Counts::default();
-        let done = read(store, input, &mut counts).await;
+        let done = read(store, input, options.max_line, &mut counts).await;
         if counts.imported > 0 {
             noted(store, Action::ArchiveImported, counts.imported);
         }
@@ -152,13 +153,18 @@ impl Counts {
     }
 }
 
-async fn read(store: &dyn Backend, mut input: Input, counts: &mut Counts) -> anyhow::Result<()> {
+async fn read(
+    store: &dyn Backend,
+    mut input: Input,
+    max_line: ByteSize,
+    counts: &mut Counts,
+) -> anyhow::Result<()> {
     let bar = progress("importing");
     let mut number = 0;
     loop {
         // Reading may wait for somebody at a terminal, who may press Ctrl-C instead.
         let read = tokio::task::spawn_blocking(move || {
-            let batch = Batch::read(&mut input, &mut number);
+            let batch = Batch::read(&mut input, max_line, &mut number);
             (input, number, batch)
         });
         let batch;
@@ -209,14 +215,14 @@ struct Batch {
 
 impl Batch {
     /// Reads on after so many lines.
-    fn read(input: &mut Input, number: &mut u64) -> Self {
+    fn read(input: &mut Input, max_line: ByteSize, number: &mut u64) -> Self {
         let mut batch = Self { tasks: Vec::new(), numbers: Vec::new(), end: Ok(false), ahead: 0 };
         let (mut bytes, mut line) = (0, String::new());
         while batch.tasks.len() < ROWS && bytes < ENOUGH {
             *number += 1;
             line.clear();
             let at = || format!("line {number}");
-            match next(input, &mut line).with_context(at) {
+            match next(input, max_line, &mut line).with_context(at) {
                 Ok(true) => {}
                 end => return Self { end: end.map(|_| true), ..batch },
             }
@@ -252,10 +258,10 @@ impl Batch {
 }
 
 /// Reads the next line. Says whether there was one.
-fn next(input: &mut Input, line: &mut String) -> anyhow::Result<bool> {
-    let length = input.take(LONGEST).read_line(line)?;
-    if length as u64 == LONGEST {
-        bail!("longer than {LONGEST} bytes");
+fn next(input: &mut Input, max_line: ByteSize, line: &mut String) -> anyhow::Result<bool> {
+    let length = input.take(max_line.as_u64().saturating_add(1)).read_line(line)?;
+    if length as u64 > max_line.as_u64() {
+        bail!("longer than {max_line} (`--max-line`)");
     }
     Ok(length > 0)
 }
