@@ -16,7 +16,6 @@ use caller::Caller;
 use fair_share::Weights;
 use principal::{Principal, Subject};
 use rate_limit::{Operation, Paces, RateKey, Rates, Used};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::GrantStore;
@@ -102,14 +101,9 @@ impl Access {
         let principal = match owner {
             Owner::Local => Principal::Local,
             Owner::Session(_) | Owner::Anyone => Principal::Anonymous,
-            Owner::Subject { issuer, subject } => Principal::Subject(Subject {
-                issuer: issuer.clone(),
-                subject: subject.clone(),
-                client: None,
-                scopes: BTreeSet::new(),
-                claims: serde_json::Value::Null,
-                expires_at: None,
-            }),
+            Owner::Subject { issuer, subject } => {
+                Principal::Subject(Subject::named(issuer.clone(), subject.clone()))
+            }
         };
         Share { account: owner.key().into(), weight: self.policy().weights.of(&principal) }
     }

@@ -6,14 +6,7 @@ pub(crate) mod maintenance;
 pub(crate) mod recovery;
 pub(crate) mod work_stealing;
 
-use crate::access::Access;
-use crate::catalog::LiveCatalog;
-use crate::client::Clients;
-use crate::node::Node;
-use crate::observe::Observers;
 use crate::run::deps::RunDeps;
-use crate::slots::Slots;
-use crate::task::Tasks;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tokio::sync::{OnceCell, watch};
@@ -29,31 +22,16 @@ pub(crate) struct Cluster {
     unadopted: watch::Sender<bool>,
     sessions: Arc<dyn SessionStore>,
     deps: Arc<RunDeps>,
-    access: Arc<Access>,
-    observers: Arc<Observers>,
-    clients: Arc<Clients>,
-    slots: Arc<Slots>,
-    node: Arc<Node>,
-    tasks: Arc<Tasks>,
-    catalog: Arc<LiveCatalog>,
 }
 
 impl Cluster {
-    pub fn new(deps: &Arc<RunDeps>, sessions: Arc<dyn SessionStore>) -> Self {
-        let RunDeps { access, observers, clients, slots, node, tasks, catalog, .. } = &**deps;
+    pub fn new(deps: Arc<RunDeps>, sessions: Arc<dyn SessionStore>) -> Self {
         Self {
             recovered: OnceCell::new(),
             announced: AtomicU64::new(0),
             unadopted: watch::Sender::new(false),
             sessions,
-            deps: deps.clone(),
-            access: access.clone(),
-            observers: observers.clone(),
-            clients: clients.clone(),
-            slots: slots.clone(),
-            node: node.clone(),
-            tasks: tasks.clone(),
-            catalog: catalog.clone(),
+            deps,
         }
     }
 }

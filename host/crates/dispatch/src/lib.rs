@@ -161,7 +161,7 @@ impl Dispatch {
             tasks: tasks.clone(),
             catalog: catalog.clone(),
         });
-        let cluster = Arc::new(Cluster::new(&deps, sessions.clone()));
+        let cluster = Arc::new(Cluster::new(deps.clone(), sessions.clone()));
         Arc::new(Self {
             settings,
             access,

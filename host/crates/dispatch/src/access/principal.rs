@@ -42,6 +42,11 @@ impl Subject {
     /// The issuer of the tokens in the configuration. Other issuers are URLs, so
     /// none can have this name.
     pub const TOKENS: &'static str = toolyard_task::audit::TOKENS;
+
+    /// The subject of this name, where nothing else is known of its token.
+    pub(crate) const fn named(issuer: String, subject: String) -> Self {
+        Self { issuer, subject, client: None, scopes: BTreeSet::new(), claims: Value::Null, expires_at: None }
+    }
 }
 
 impl Principal {

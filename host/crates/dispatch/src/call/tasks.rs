@@ -115,7 +115,9 @@ impl Dispatch {
     }
 
     async fn see_to_the_dead(&self) -> Result<(), Fault> {
-        self.tasks.tasks_on()?;
+        if !self.settings.tasks {
+            return Err(Fault::TasksOff);
+        }
         Ok(self.cluster.recover_once().await?)
     }
 }

@@ -12,7 +12,7 @@ impl Cluster {
     pub(crate) async fn on_word(&self, word: &str) {
         match serde_json::from_str(word) {
             Ok(Word::Notice { session, task, notice }) => self.deliver(&session, task, notice).await,
-            Ok(Word::Changed { what }) => self.catalog.announce_here(match what {
+            Ok(Word::Changed { what }) => self.deps.catalog.announce_here(match what {
                 Said::Tools => Change::Tools,
                 Said::Prompts => Change::Prompts,
                 Said::Resources => Change::Resources,
@@ -20,10 +20,12 @@ impl Cluster {
             }),
             Ok(Word::Used { by }) => {
                 for (who, operation, count) in by {
-                    self.access.spend(&who.into(), operation, count);
+                    self.deps.access.spend(&who.into(), operation, count);
                 }
             }
-            Ok(Word::Running { host, round, of }) => self.slots.admission.runs_elsewhere(host, round, of),
+            Ok(Word::Running { host, round, of }) => {
+                self.deps.slots.admission.runs_elsewhere(host, round, of)
+            }
             // Of another release, most likely.
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "a word is not understood")
@@ -32,7 +34,7 @@ impl Cluster {
     }
 
     async fn deliver(&self, session: &SessionDigest, task: Option<TaskId>, notice: Passed) {
-        let Some(reach) = self.clients.lookup() else { return };
+        let Some(reach) = self.deps.clients.lookup() else { return };
         let Some(session) = reach.listening(session, task) else { return };
         let notice = match notice {
             Passed::Progress { token, progress, total, message } => {
@@ -44,7 +46,7 @@ impl Cluster {
             }
             Passed::Status => {
                 let Some(id) = task else { return };
-                let Ok(Some(read)) = self.tasks.store.read(id, None).await else { return };
+                let Ok(Some(read)) = self.deps.tasks.store.read(id, None).await else { return };
                 // A word names the session; the record says whose it is.
                 if read.task.session.as_ref() != Some(&session) {
                     return;

@@ -55,8 +55,8 @@ impl Cluster {
     /// that did not end are failed with a message that says why, or handed over; tasks
     /// that wait for a slot are seen to at once.
     pub async fn drain(&self, grace: Duration, parting: Parting) -> Drained {
-        self.slots.closing.set();
-        self.slots.tracker.close();
+        self.deps.slots.closing.set();
+        self.deps.slots.tracker.close();
         let until = Instant::now() + grace;
         // The longest line keeps nobody beyond the grace.
         let by = (parting == Parting::HandOver).then_some(until);
@@ -64,10 +64,10 @@ impl Cluster {
         loop {
             // Again and again: a call that was taken in before the end began may still
             // become a task that waits.
-            drained += self.part_with(self.slots.runs.unstopped(true), parting, by).await;
+            drained += self.part_with(self.deps.slots.runs.unstopped(true), parting, by).await;
             tokio::select! {
                 biased;
-                () = self.slots.tracker.wait() => break,
+                () = self.deps.slots.tracker.wait() => break,
                 () = tokio::time::sleep_until(until) => break,
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
@@ -75,21 +75,21 @@ impl Cluster {
         if parting == Parting::HandOver {
             // Of these nothing is written: they have not begun, and are found by the next
             // host like those of one that died.
-            for key in self.slots.runs.unstopped(true) {
-                self.slots.runs.stop_key(key);
+            for key in self.deps.slots.runs.unstopped(true) {
+                self.deps.slots.runs.stop_key(key);
                 drained.handed_over += 1;
             }
         }
-        drained += self.part_with(self.slots.runs.unstopped(false), parting, None).await;
-        if tokio::time::timeout(LET_GO, self.slots.tracker.wait()).await.is_err() {
-            tracing::error!(runs = self.slots.runs.all().len(), "guests did not let go in time");
-        } else if let (Parting::HandOver, Some(incarnation)) = (parting, self.node.current())
-            && let Err(error) = self.node.store.resign(incarnation).await
+        drained += self.part_with(self.deps.slots.runs.unstopped(false), parting, None).await;
+        if tokio::time::timeout(LET_GO, self.deps.slots.tracker.wait()).await.is_err() {
+            tracing::error!(runs = self.deps.slots.runs.all().len(), "guests did not let go in time");
+        } else if let (Parting::HandOver, Some(incarnation)) = (parting, self.deps.node.current())
+            && let Err(error) = self.deps.node.store.resign(incarnation).await
         {
             tracing::warn!(error = &error as &dyn std::error::Error, "this host could not say that it ends");
         }
         // Who still waits for a task waits for another host.
-        self.slots.parted.set();
+        self.deps.slots.parted.set();
         drained
     }
 
@@ -118,24 +118,25 @@ impl Cluster {
                 Drained { cut: 1, handed_over: 0 }
             }),
         };
-        self.slots.runs.stop_key(key);
+        self.deps.slots.runs.stop_key(key);
         parted
     }
 
     async fn part_with_task(&self, id: TaskId, parting: Parting) -> Result<Drained, StoreError> {
         let none = Drained::default();
-        let Some(read) = self.tasks.store.read(id, None).await? else { return Ok(none) };
+        let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(none) };
         let task = read.task;
-        let declared = self.catalog.tool(&task.tool).map(|tool| tool.spec().durability);
+        let declared = self.deps.catalog.tool(&task.tool).map(|tool| tool.spec().durability);
         let incarnation = task.fence.incarnation;
         // Another host has claimed it, and this one's run of it just has not been told.
-        if self.node.current() != Some(incarnation) {
+        if self.deps.node.current() != Some(incarnation) {
             return Ok(none);
         }
         let (departure, why) = match (parting, recovery(&task, declared, self.deps.settings.attempts)) {
             (Parting::HandOver, Recovery::Run) => {
                 let released = Event::Released { incarnation };
-                let released = self.tasks.change(id, &released, &By::host().because("host_stops")).await?;
+                let released =
+                    self.deps.tasks.change(id, &released, &By::host().because("host_stops")).await?;
                 if let Changed::Done(task) = &released {
                     tracing::info!(task = %id, tool = task.tool, "task left to the next host");
                 }
@@ -147,7 +148,7 @@ impl Cluster {
             (Parting::End(departure), Recovery::End(why)) => (departure, why),
         };
         let orphaned = Event::Orphaned { incarnation, departure, why };
-        match self.tasks.change(id, &orphaned, &By::host().because("host_stops")).await? {
+        match self.deps.tasks.change(id, &orphaned, &By::host().because("host_stops")).await? {
             Changed::Done(task) => {
                 tracing::info!(task = %id, tool = task.tool, "task ended because the host stops");
                 Ok(Drained { cut: 1, handed_over: 0 })

@@ -40,7 +40,7 @@ impl Cluster {
     }
 
     async fn beat(&self, mut stop: watch::Receiver<bool>) {
-        let shared = self.node.is_shared;
+        let shared = self.deps.node.is_shared;
         let mut seen = HashMap::new();
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -54,7 +54,7 @@ impl Cluster {
             }
             count = count.wrapping_add(1);
             if count.is_multiple_of(TIDY_TICKS) {
-                self.access.tidy_rates();
+                self.deps.access.tidy_rates();
             }
             // By the clock, as ticks are left out where one takes long; at the tick that is nearest.
             let now = Instant::now();
@@ -68,7 +68,7 @@ impl Cluster {
     }
 
     async fn hear_hints(&self, mut stop: watch::Receiver<bool>) {
-        let mut hints = self.tasks.store.hints();
+        let mut hints = self.deps.tasks.store.hints();
         loop {
             let hint = tokio::select! {
                 biased;
@@ -81,10 +81,10 @@ impl Cluster {
     }
 
     async fn hear_words(&self, mut stop: watch::Receiver<bool>) {
-        if !self.node.is_shared {
+        if !self.deps.node.is_shared {
             return;
         }
-        let mut words = self.node.gossip.hear();
+        let mut words = self.deps.node.gossip.hear();
         loop {
             let word = tokio::select! {
                 biased;
@@ -98,33 +98,33 @@ impl Cluster {
 
     async fn tick(&self, beat: &Beat, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
         let Beat { slow, shared, look } = *beat;
-        self.access.settle_refusals();
+        self.deps.access.settle_refusals();
         if look {
-            self.node.tell_use();
-            self.slots.admission.forget_silent();
+            self.deps.node.tell_use();
+            self.deps.slots.admission.forget_silent();
             self.wake_what_changed(seen).await?;
         }
         if self.recovered.get().is_none() {
             // Others count on this host, whether anybody asks it for anything or not; and a call
             // that became a task while it ran has waited for nothing.
-            if !look && self.node.current().is_none() {
+            if !look && self.deps.node.current().is_none() {
                 return Ok(());
             }
             self.recover_once().await?;
         }
-        let due = self.tasks.store.due(DUE_AT_ONCE).await?;
+        let due = self.deps.tasks.store.due(DUE_AT_ONCE).await?;
         let mut over = Vec::new();
         for id in due {
-            match self.tasks.expire(id).await? {
+            match self.deps.tasks.expire(id).await? {
                 Changed::Done(_) => {}
                 Changed::Refused(..) | Changed::Gone => over.push(id),
             }
         }
         if !over.is_empty() {
-            self.tasks.store.remove(&over).await?;
+            self.deps.tasks.store.remove(&over).await?;
         }
-        self.tasks.tidy_kept().await?;
-        let published = self.catalog.take_published();
+        self.deps.tasks.tidy_kept().await?;
+        let published = self.deps.catalog.take_published();
         if shared {
             self.tell_components(published).await?;
         }
@@ -145,22 +145,22 @@ impl Cluster {
 
     /// Another process, or another host, changed something.
     async fn on_hint(&self, hint: Hint) -> Result<(), StoreError> {
-        let Some(me) = self.node.current() else {
-            self.tasks.waiters.wake_all();
+        let Some(me) = self.deps.node.current() else {
+            self.deps.tasks.waiters.wake_all();
             return Ok(());
         };
         match hint {
             Hint::Task(id) => {
-                self.tasks.waiters.wake(id);
+                self.deps.tasks.waiters.wake(id);
                 // A run whose record is only being written is not to be found under this host.
-                let running = if self.slots.runs.is_stored(id) { vec![id] } else { Vec::new() };
+                let running = if self.deps.slots.runs.is_stored(id) { vec![id] } else { Vec::new() };
                 self.stop_unless_held(&running, me).await
             }
             Hint::Anything => {
-                self.tasks.waiters.wake_all();
+                self.deps.tasks.waiters.wake_all();
                 // Taken before the store is asked: what is stored later is not
                 // among the answers and must not be stopped for it.
-                let running = self.slots.runs.stored_tasks();
+                let running = self.deps.slots.runs.stored_tasks();
                 self.stop_unless_held(&running, me).await
             }
         }
@@ -168,16 +168,17 @@ impl Cluster {
 
     /// Wakes those who wait for tasks that are not as they were at the last look.
     async fn wake_what_changed(&self, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
-        let waited = self.tasks.waiters.ids();
+        let waited = self.deps.tasks.waiters.ids();
         if waited.is_empty() {
             seen.clear();
             return Ok(());
         }
-        let found: HashMap<TaskId, u64> = self.tasks.store.versions(&waited).await?.into_iter().collect();
+        let found: HashMap<TaskId, u64> =
+            self.deps.tasks.store.versions(&waited).await?.into_iter().collect();
         for id in
             waited.into_iter().filter(|id| found.get(id).is_none_or(|version| seen.get(id) != Some(version)))
         {
-            self.tasks.waiters.wake(id);
+            self.deps.tasks.waiters.wake(id);
         }
         *seen = found;
         Ok(())
@@ -189,7 +190,7 @@ impl Cluster {
         if running.is_empty() {
             return Ok(());
         }
-        let held = self.tasks.store.held_by(me).await?;
+        let held = self.deps.tasks.store.held_by(me).await?;
         self.stop_others(running, &held).await
     }
 
@@ -197,11 +198,11 @@ impl Cluster {
     pub(crate) async fn stop_others(&self, running: &[TaskId], held: &[TaskId]) -> Result<(), StoreError> {
         let held: HashSet<&TaskId> = held.iter().collect();
         for id in running.iter().filter(|id| !held.contains(id)) {
-            if let Some(read) = self.tasks.store.read(*id, None).await? {
-                self.tasks.desk.settle(&read.task);
-                self.slots.runs.tell_status(&read.task);
+            if let Some(read) = self.deps.tasks.store.read(*id, None).await? {
+                self.deps.tasks.desk.settle(&read.task);
+                self.deps.slots.runs.tell_status(&read.task);
             }
-            self.slots.runs.stop(*id);
+            self.deps.slots.runs.stop(*id);
         }
         Ok(())
     }

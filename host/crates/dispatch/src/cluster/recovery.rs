@@ -69,13 +69,13 @@ impl Cluster {
 
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
         let mut unadopted = false;
-        for dead in self.node.store.dead().await? {
-            if self.node.current() == Some(dead) {
+        for dead in self.deps.node.store.dead().await? {
+            if self.deps.node.current() == Some(dead) {
                 // The others know it before this host does. What it takes over from itself,
                 // it takes over as another one, or two of its runs would have one fence.
-                self.node.fence_off(dead);
+                self.deps.node.fence_off(dead);
             }
-            let orphans = self.tasks.store.held_by(dead).await?;
+            let orphans = self.deps.tasks.store.held_by(dead).await?;
             let seeing = futures_util::stream::iter(orphans).map(|id| self.see_to(id, dead, Departure::Died));
             let (mut ended, mut claimed, mut left) = (0_usize, 0_usize, 0_usize);
             let mut seen = seeing.buffered(AT_ONCE);
@@ -88,7 +88,7 @@ impl Cluster {
                 }
             }
             if left == 0 {
-                self.node.store.forget(dead).await?;
+                self.deps.node.store.forget(dead).await?;
             }
             if left == 0 || ended + claimed > 0 {
                 tracing::info!(incarnation = %dead, claimed, ended, left, "tasks of a host that stopped were seen to");
@@ -102,14 +102,14 @@ impl Cluster {
     /// that it had failed, and had written all the same, a task may be run by nobody, and
     /// a run may have no task any more.
     pub(crate) async fn see_to_strays(&self) -> Result<(), StoreError> {
-        let Some(me) = self.node.current() else { return Ok(()) };
+        let Some(me) = self.deps.node.current() else { return Ok(()) };
         // Taken before the store is asked: what is stored later is not among the answers.
-        let running = self.slots.runs.stored_tasks();
-        let held = self.tasks.store.held_by(me).await?;
+        let running = self.deps.slots.runs.stored_tasks();
+        let held = self.deps.tasks.store.held_by(me).await?;
         self.stop_others(&running, &held).await?;
         // Looked at after the store was asked: a run is registered before its record is
         // written, and forgotten after its end is.
-        for id in held.into_iter().filter(|id| !self.slots.runs.has(*id)) {
+        for id in held.into_iter().filter(|id| !self.deps.slots.runs.has(*id)) {
             // A task that ended since the store was asked is left as it is.
             if let Seen::Ended | Seen::Claimed = self.see_to(id, me, Departure::LostSight).await? {
                 tracing::warn!(task = %id, "a task was on record as this host's and did not run; this host has seen to it");
@@ -120,18 +120,18 @@ impl Cluster {
 
     /// Sees to one task of a host that does not run it.
     async fn see_to(&self, id: TaskId, dead: Incarnation, departure: Departure) -> Result<Seen, StoreError> {
-        let Some(read) = self.tasks.store.read(id, None).await? else { return Ok(Seen::Left) };
+        let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(Seen::Left) };
         let task = read.task;
         if !task.is_live() || task.fence.incarnation != dead {
             return Ok(Seen::Left);
         }
-        let tool = self.catalog.tool(&task.tool);
+        let tool = self.deps.catalog.tool(&task.tool);
         let declared = tool.as_ref().map(|tool| tool.spec().durability);
         let why = match recovery(&task, declared, self.deps.settings.attempts) {
             Recovery::End(why) => why,
             // What is on record stays as it was; a host takes it over.
             Recovery::Run if !self.deps.settings.adopts && tool.is_some() => return Ok(Seen::Unadopted),
-            Recovery::Run if !self.deps.settings.adopts || self.slots.closing.is_set() => {
+            Recovery::Run if !self.deps.settings.adopts || self.deps.slots.closing.is_set() => {
                 return Ok(Seen::Left);
             }
             Recovery::Run => match tool {
@@ -139,7 +139,7 @@ impl Cluster {
                 Some(tool) => match misfit(&task, &tool) {
                     Some(what) => NotRerun::Misfit(what),
                     None => {
-                        let by = self.node.registered().await?;
+                        let by = self.deps.node.registered().await?;
                         let (from, digest) = (task.fence.incarnation, tool.spec().digest.clone());
                         return self.adopt(task, tool, Event::Claimed { from, by, digest }, by).await;
                     }
@@ -147,7 +147,7 @@ impl Cluster {
             },
         };
         let orphaned = Event::Orphaned { incarnation: dead, departure, why };
-        match self.tasks.change(id, &orphaned, &By::host().because("host_died")).await? {
+        match self.deps.tasks.change(id, &orphaned, &By::host().because("host_died")).await? {
             Changed::Done(task) => {
                 tracing::info!(task = %id, tool = task.tool, "task ended because its host is gone");
                 Ok(Seen::Ended)
@@ -159,14 +159,14 @@ impl Cluster {
     /// Its tool may come back, here or elsewhere, until its ttl. Where another host has it,
     /// that one takes the task over.
     async fn wait_for_tool(&self, task: &Task) -> Result<Seen, StoreError> {
-        let hosts = self.node.store.living().await?;
+        let hosts = self.deps.node.store.living().await?;
         if hosts.iter().any(|host| host.components.contains(&task.digest)) {
             return Ok(Seen::Left);
         }
         let message = format!("Waiting for the tool `{}`, which is not loaded now.", task.tool);
         if task.status_message.as_ref() != Some(&message) {
             let said = Event::Said { fence: task.fence, message };
-            self.tasks.change(task.id, &said, &By::host()).await?;
+            self.deps.tasks.change(task.id, &said, &By::host()).await?;
         }
         Ok(Seen::Left)
     }
@@ -179,12 +179,12 @@ impl Cluster {
         taking: Event,
         by: Incarnation,
     ) -> Result<Seen, StoreError> {
-        let permit = self.access.permit_accepted(&task, tool.clone());
+        let permit = self.deps.access.permit_accepted(&task, tool.clone());
         let claim = Claim::of_call(&permit);
         let work = claim.work().clone();
         let name = name_of(&task.owner);
         let client = Client {
-            outlet: Arc::new(Reached { clients: self.clients.clone(), session: task.session.clone() }),
+            outlet: Arc::new(Reached { clients: self.deps.clients.clone(), session: task.session.clone() }),
             share: permit.share().clone(),
             session: task.session.clone(),
             owner: Some(task.owner.clone()).filter(|owner| *owner != Owner::Anyone),
@@ -194,19 +194,19 @@ impl Cluster {
             name: name.clone(),
         };
         let setup = Setup {
-            observation: self.observers.observe(&name, tool.spec().name(), &task.arguments),
+            observation: self.deps.observers.observe(&name, tool.spec().name(), &task.arguments),
             is_checked: checked(&task, &tool) == Checked::Fits,
             ..Setup::new(work, Arc::default(), client)
         };
         let run = Run::new(self.deps.clone(), setup);
         // Registered before it is claimed, so that a cancel which finds the record finds
         // the run as well.
-        let guard = self.slots.register(Some(task.id), run.registration(), true);
-        let taken = self.tasks.change(task.id, &taking, &By::host().because("host_died")).await?;
+        let guard = self.deps.slots.register(Some(task.id), run.registration(), true);
+        let taken = self.deps.tasks.change(task.id, &taking, &By::host().because("host_died")).await?;
         let Changed::Done(task) = taken else { return Ok(Seen::Left) };
         run.set_task(&task);
-        guard.stored(|| self.node.current() == Some(by));
-        self.observers.metrics.task_claimed();
+        guard.stored(|| self.deps.node.current() == Some(by));
+        self.deps.observers.metrics.task_claimed();
         let pause = self.back_off(task.fence.attempt);
         tracing::info!(task = %task.id, tool = task.tool, attempt = task.fence.attempt, ?pause, "task taken over from another host");
         self.deps.spawn_task(task, tool, run, Turn::After(pause, claim), guard);

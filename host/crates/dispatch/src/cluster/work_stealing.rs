@@ -15,34 +15,35 @@ impl Cluster {
     /// Tells the others which components this host has, if that is news. Where they are on
     /// other machines, they know it from then on, though it may have taken no task yet.
     pub(crate) async fn tell_components(&self, to_all: bool) -> Result<(), StoreError> {
-        let stays = self.deps.settings.adopts && !self.slots.closing.is_set();
-        let me = match self.node.current() {
+        let stays = self.deps.settings.adopts && !self.deps.slots.closing.is_set();
+        let me = match self.deps.node.current() {
             Some(me) => me,
-            None if self.node.is_shared && stays => self.node.registered().await?,
+            None if self.deps.node.is_shared && stays => self.deps.node.registered().await?,
             None => return Ok(()),
         };
         let announced = self.announced.load(Ordering::Relaxed);
         if announced == me.0 && !to_all {
             return Ok(());
         }
-        self.node.store.announce(me, &self.catalog.components()).await?;
+        self.deps.node.store.announce(me, &self.deps.catalog.components()).await?;
         self.announced.store(me.0, Ordering::Relaxed);
         Ok(())
     }
 
     /// Takes tasks over that wait on other hosts, as far as there is room for them here.
     pub(crate) async fn help_others(&self) -> Result<(), StoreError> {
-        if !self.deps.settings.shares || !self.deps.settings.adopts || self.slots.closing.is_set() {
+        if !self.deps.settings.shares || !self.deps.settings.adopts || self.deps.slots.closing.is_set() {
             return Ok(());
         }
-        let spare = self.slots.admission.spare().min(AT_ONCE);
+        let spare = self.deps.slots.admission.spare().min(AT_ONCE);
         if spare == 0 {
             return Ok(());
         }
-        let me = self.node.registered().await?;
-        let waiting = self.tasks.store.waiting_elsewhere(me, &self.catalog.components(), spare).await?;
+        let me = self.deps.node.registered().await?;
+        let waiting =
+            self.deps.tasks.store.waiting_elsewhere(me, &self.deps.catalog.components(), spare).await?;
         for id in waiting {
-            if self.slots.admission.spare() == 0 {
+            if self.deps.slots.admission.spare() == 0 {
                 break;
             }
             self.take_waiting(id, me).await?;
@@ -51,9 +52,9 @@ impl Cluster {
     }
 
     async fn take_waiting(&self, id: TaskId, me: Incarnation) -> Result<(), StoreError> {
-        let Some(read) = self.tasks.store.read(id, None).await? else { return Ok(()) };
+        let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(()) };
         let task = read.task;
-        let Some(tool) = self.catalog.tool(&task.tool) else { return Ok(()) };
+        let Some(tool) = self.deps.catalog.tool(&task.tool) else { return Ok(()) };
         // Another host has another plugin of the same component, perhaps, but not this tool.
         if !task.waits() || task.fence.incarnation == me || tool.spec().digest != task.digest {
             return Ok(());

@@ -10,7 +10,6 @@ use crate::access::rate_limit::{Operation, RateKey};
 use crate::client::client_channel::Notice;
 use crate::node::Node;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use toolyard_task::gossip::LONGEST;
@@ -172,14 +171,9 @@ impl From<Who> for RateKey {
         match who {
             Who::Local => Self::Local,
             Who::Peer(address) => Self::Peer(address),
-            Who::Subject(issuer, subject) => Self::Subject(Arc::new(Principal::Subject(Subject {
-                issuer,
-                subject,
-                client: None,
-                scopes: BTreeSet::new(),
-                claims: serde_json::Value::Null,
-                expires_at: None,
-            }))),
+            Who::Subject(issuer, subject) => {
+                Self::Subject(Arc::new(Principal::Subject(Subject::named(issuer, subject))))
+            }
         }
     }
 }

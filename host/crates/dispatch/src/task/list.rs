@@ -23,7 +23,6 @@ impl Tasks {
     /// [`Fault::InvalidParams`], [`Fault::InvalidCursor`], [`Fault::TasksOff`],
     /// [`Fault::Store`].
     pub async fn list_tasks(&self, caller: &Caller, params: Option<&RawJson>) -> Result<RawJson, Fault> {
-        self.tasks_on()?;
         let invalid = |error: RpcError| Fault::InvalidParams(error.message);
         let filter = TaskFilter::decode(params).map_err(invalid)?;
         let cursor = cursor(params).map_err(invalid)?;

@@ -35,7 +35,6 @@ impl Tasks {
     /// # Errors
     /// [`Fault::UnknownTask`], [`Fault::TasksOff`], [`Fault::Store`].
     pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
-        self.tasks_on()?;
         let id = self.known(caller, id)?;
         self.visible(caller, id).await
     }
@@ -53,7 +52,6 @@ impl Tasks {
         id: &str,
         outlet: Arc<dyn Outlet>,
     ) -> Result<Result<RawJson, RpcError>, Fault> {
-        self.tasks_on()?;
         let id = self.known(caller, id)?;
         let watch = self.waiters.watch(id);
         loop {
@@ -99,7 +97,6 @@ impl Tasks {
         after: Option<After>,
         limit: u32,
     ) -> Result<Vec<Summary>, Fault> {
-        self.tasks_on()?;
         let Ok(owner) = caller.reads() else { return Ok(Vec::new()) };
         Ok(self.store.list(&ListQuery { owner: owner.cloned(), after, limit }).await?)
     }
@@ -238,10 +235,6 @@ impl Tasks {
             };
         }
         Ok(task)
-    }
-
-    pub(crate) fn tasks_on(&self) -> Result<(), Fault> {
-        if self.settings.tasks { Ok(()) } else { Err(Fault::TasksOff) }
     }
 }
 
