@@ -9,7 +9,7 @@ use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
 use crate::task::{Fence, Outcome, Question, Sent, Task};
 use crate::tool::AskError;
-use crate::wire::{RawJson, RpcError, TaskStatus, Timestamp};
+use crate::wire::{RawJson, RpcError, Timestamp};
 
 /// How many of the requests that a question went out in are remembered: the
 /// latest. A client that reconnects without end must not make a record grow
@@ -174,8 +174,8 @@ pub enum Effect {
 pub struct Transition {
     /// The task as it is then.
     pub task: Task,
-    /// What is to be done, in this order.
-    pub effects: Vec<Effect>,
+    /// What is to be done, in this order; each effect at most once.
+    pub effects: [Option<Effect>; 5],
 }
 
 /// Applies `event` to `task` at the store's time `now`.
@@ -183,19 +183,23 @@ pub struct Transition {
 /// # Errors
 /// [`Refusal`], and the task stays as it is.
 pub fn apply(task: &Task, event: Event, now: Timestamp) -> Result<Transition, Refusal> {
+    if !task.is_live() {
+        return Err(Refusal::Terminal);
+    }
     let stops = matches!(
         event,
         Event::Cancelled { .. } | Event::Expired | Event::Orphaned { .. } | Event::Released { .. }
     );
-    let next = changed(task, event, now)?;
+    let mut next = task.clone();
+    change(task, &mut next, event, now)?;
+    let is_shown = task.status_message != next.status_message || task.status() != next.status();
     let effects = [
-        (Effect::RecordEnd, next.outcome.is_some()),
-        (Effect::WithdrawQuestions, closes_questions(task, &next)),
-        (Effect::NotifyStatus, shown(task) != shown(&next)),
-        (Effect::WakeWaiters, true),
-        (Effect::StopRun, stops),
+        next.outcome.is_some().then_some(Effect::RecordEnd),
+        closes_questions(task, &next).then_some(Effect::WithdrawQuestions),
+        is_shown.then_some(Effect::NotifyStatus),
+        Some(Effect::WakeWaiters),
+        stops.then_some(Effect::StopRun),
     ];
-    let effects = effects.into_iter().filter_map(|(effect, wanted)| wanted.then_some(effect)).collect();
     Ok(Transition { task: next, effects })
 }
 
@@ -205,16 +209,8 @@ fn closes_questions(task: &Task, next: &Task) -> bool {
     task.open_questions().any(|question| !is_open(&question.key))
 }
 
-/// What a client sees of a task, but for the times.
-fn shown(task: &Task) -> (TaskStatus, Option<&str>) {
-    (task.status(), task.status_message.as_deref())
-}
-
-fn changed(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal> {
-    if !task.is_live() {
-        return Err(Refusal::Terminal);
-    }
-    let mut next = task.clone();
+/// Makes `next`, which equals `task`, what it is after the event.
+fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<(), Refusal> {
     // What clients are shown tells nothing of these, so neither does the time of
     // the last change (T-20).
     let visible = !matches!(
@@ -249,20 +245,20 @@ fn changed(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal> {
             }
         }
         Event::Sent { key, sent } => {
-            let requests = &mut open(&mut next, &key)?.sent;
+            let requests = &mut open(next, &key)?.sent;
             if requests.len() == MOST_SENT {
                 requests.remove(0);
             }
             requests.push(sent);
         }
         Event::Entrusted { key, client_task } => {
-            let question = open(&mut next, &key)?;
+            let question = open(next, &key)?;
             if question.client_task.is_some() {
                 return Err(Refusal::NotAsked);
             }
             question.client_task = Some(client_task);
         }
-        Event::Answered { key, answer } => open(&mut next, &key)?.answer = Some(answer),
+        Event::Answered { key, answer } => open(next, &key)?.answer = Some(answer),
         Event::AskedAgain { fence, key } => {
             fence.map_or(Ok(()), |fence| check_fence(task, fence))?;
             let meant = |question: &&mut Question| {
@@ -334,7 +330,7 @@ fn changed(task: &Task, event: Event, now: Timestamp) -> Result<Task, Refusal> {
     if visible {
         next.updated_at = Timestamp(now.0.max(task.updated_at.0 + 1));
     }
-    Ok(next)
+    Ok(())
 }
 
 /// The question of this key, if it waits for an answer.

@@ -48,7 +48,7 @@ impl Tasks {
 
     /// Carries out the effects of a transition that is durable. Gives the task.
     fn carry_out(&self, Transition { task, effects }: Transition) -> Task {
-        for effect in effects {
+        for effect in effects.into_iter().flatten() {
             match effect {
                 Effect::RecordEnd => {
                     if let Some(outcome) = &task.outcome {
