@@ -177,7 +177,7 @@ pub fn template(headers: &Headers, method: &str, params: &Value) -> Template {
 }
 
 /// A `tools/call` of 2026-07-28, whose client declares the tasks extension.
-fn stateless(params: Value) -> Template {
+pub fn stateless(params: Value) -> Template {
     let params = enveloped(params, &tasks());
     // The port is not in it.
     let request = StatelessClient::with_tasks(0).request("tools/call", params.clone());

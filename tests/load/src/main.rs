@@ -7,6 +7,7 @@ mod calls;
 mod cancel;
 mod clock;
 mod cluster;
+mod compare;
 mod crowd;
 mod disk;
 mod inside;
@@ -51,6 +52,17 @@ struct Arguments {
 enum Command {
     /// Measures and reports.
     Run(Options),
+    /// Measures the host beside another build of it, in turns.
+    Compare {
+        /// The binary of the other one.
+        base: PathBuf,
+        /// How many pairs of turns, each of them a second.
+        #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u16).range(2..))]
+        pairs: u16,
+        /// Where the report goes; the servers' folders are made there too.
+        #[arg(long, default_value = "target/bench")]
+        out: PathBuf,
+    },
     /// Serves the comparison: hyper without wasm, until stdin ends.
     Baseline,
     /// Does one thing so many times, for whoever counts its instructions.
@@ -185,17 +197,31 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Baseline => baseline::serve(),
         Command::Work { what, times } => instructions::run(what, times),
-        Command::Run(options) => {
-            // The host is measured here, not checked.
-            toolyard_tests::tap::stand_aside();
-            // One thread: what it does not use of the two cores is the servers'.
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let done = runtime.block_on(until_stopped(run(&options)));
-            // A blocking scenario that was interrupted ends with the process.
-            runtime.shutdown_background();
-            done
-        }
+        Command::Run(options) => block_on(run(&options)),
+        Command::Compare { base, pairs, out } => block_on(compare(&base, pairs.into(), &out)),
     }
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    // The host is measured here, not checked.
+    toolyard_tests::tap::stand_aside();
+    // One thread: what it does not use of the two cores is the servers'.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(until_stopped(work));
+    // A blocking scenario that was interrupted ends with the process.
+    runtime.shutdown_background();
+    done
+}
+
+async fn compare(base: &Path, pairs: usize, out: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    let work = tempfile::Builder::new().prefix("run-").tempdir_in(out)?;
+    let mut report = Report::new(machine::describe());
+    say(&report.head())?;
+    let section = compare::measure(base, pairs, work.path()).await?;
+    say(&section.table())?;
+    report.sections.push(section);
+    report.write(out)
 }
 
 /// Ends with an error on a signal, so that what was started is stopped by the

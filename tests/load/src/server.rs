@@ -65,12 +65,17 @@ impl Server {
 
     /// The same with these settings, each `KEY=VALUE`.
     pub async fn toolyard_with(folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
-        Self::start(serve(settings), folder).await
+        Self::start(serve(&guests::binary(), settings), folder).await
+    }
+
+    /// The same of another build, whose binary this is.
+    pub async fn toolyard_of(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
+        Self::start(serve(&std::path::absolute(binary)?, &[]), folder).await
     }
 
     /// The same, with its tasks in the database of this address.
     pub async fn toolyard_on(database: &str, folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
-        let mut command = serve(settings);
+        let mut command = serve(&guests::binary(), settings);
         command.env("TOOLYARD_STORE", database);
         Self::start(command, folder).await
     }
@@ -192,8 +197,8 @@ impl Drop for Server {
     }
 }
 
-fn serve(settings: &[&str]) -> Command {
-    let mut command = Command::new(guests::binary());
+fn serve(binary: &Path, settings: &[&str]) -> Command {
+    let mut command = Command::new(binary);
     command.arg("serve").args(["--listen", "127.0.0.1:0", "--plugins", "plugins", "--data", "data"]);
     for setting in settings {
         command.args(["--set", setting]);

@@ -1,0 +1,136 @@
+//! This host beside another build of it: each takes turns of a second, so that whatever else
+//! the machine does hits both, and the figure is the median of the ratios of neighbouring turns.
+
+use crate::Effort;
+use crate::calls::{self, Caller};
+use crate::load::{Measured, drive};
+use crate::peers::{self, Mode};
+use crate::report::Section;
+use crate::server::{Server, folder};
+use crate::stats::{median, shown};
+use crate::tasks;
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+use toolyard_tests::guests;
+use toolyard_tests::session::Session;
+
+/// How long each turn is.
+const TURN: Effort = Effort {
+    measure: Duration::from_secs(1),
+    warm_up: Duration::from_millis(200),
+    rounds: 1,
+    cancels: 0,
+    wakes: (0, 0),
+    starts: (0, 0),
+};
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `tools/call` of 2025-11-25.
+    Session,
+    /// `tools/call` of 2026-07-28.
+    Stateless,
+    /// A task, from its creation to its result.
+    Task,
+}
+
+const ROWS: [(Kind, usize, &str); 5] = [
+    (Kind::Session, 2, "a call, a session"),
+    (Kind::Stateless, 2, "a call, no session"),
+    (Kind::Session, 64, "a call, a session"),
+    (Kind::Stateless, 64, "a call, no session"),
+    (Kind::Task, 16, "a task"),
+];
+
+/// Measures so many pairs of turns of the host and of `base`.
+pub async fn measure(base: &Path, pairs: usize, work: &Path) -> anyhow::Result<Section> {
+    let add = || [guests::fixture("add")];
+    let before = Server::toolyard_of(base, &folder(work, "before", &add())?).await?;
+    let after = Server::toolyard(&folder(work, "after", &add())?).await?;
+    let mut section = Section::new(
+        "This host beside another",
+        "Turns of a second, one after the other; the order changes with each pair. Medians; a ratio is the median of the \
+         ratios of the pairs, and below 1 where this host takes less. Beside it the range that holds the true median in 19 \
+         of 20 cases.",
+        &["what", "connections", "CPU µs before", "now", "ratio", "range", "per s before", "now", "ratio"],
+    );
+    let mut data = Vec::new();
+    for (kind, connections, name) in ROWS {
+        let mut measured = Vec::new();
+        for pair in 0..pairs {
+            let pair = if pair % 2 == 0 {
+                let first = turn(&before, kind, connections).await?;
+                (first, turn(&after, kind, connections).await?)
+            } else {
+                let first = turn(&after, kind, connections).await?;
+                (turn(&before, kind, connections).await?, first)
+            };
+            measured.push(pair);
+        }
+        let of = |figure: fn(&Measured) -> f64| {
+            let figures = measured.iter().map(|(before, after)| (figure(before), figure(after)));
+            let (before, after): (Vec<_>, Vec<_>) = figures.unzip();
+            let mut ratios: Vec<_> =
+                before.iter().zip(&after).map(|(before, after)| after / before).collect();
+            ratios.sort_by(f64::total_cmp);
+            (median(before), median(after), ratios)
+        };
+        let (cpu_before, cpu_after, cpu) = of(Measured::cpu_us);
+        let (rate_before, rate_after, rates) = of(|measured| measured.per_second);
+        let (from, to) = interval(pairs);
+        section.row(vec![
+            name.to_owned(),
+            connections.to_string(),
+            shown(cpu_before),
+            shown(cpu_after),
+            format!("{:.3}", median(cpu.clone())),
+            format!("{:.3} to {:.3}", cpu[from], cpu[to]),
+            shown(rate_before),
+            shown(rate_after),
+            format!("{:.3}", median(rates.clone())),
+        ]);
+        data.push(json!({ "what": name, "connections": connections, "cpu": cpu, "rates": rates }));
+    }
+    section.data = json!({ "pairs": data });
+    before.stop().await?;
+    after.stop().await?;
+    Ok(section)
+}
+
+async fn turn(server: &Server, kind: Kind, connections: usize) -> anyhow::Result<Measured> {
+    let port = server.port();
+    if kind == Kind::Task {
+        let session = Session::open(port).await;
+        let creators = tasks::creators(&[(port, None)], &session, connections).await?;
+        return drive(server, creators, TURN).await;
+    }
+    let arguments = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
+    let template = match kind {
+        Kind::Stateless => calls::stateless(arguments),
+        Kind::Session | Kind::Task => {
+            calls::template(&peers::headers(port, Mode::Session).await?, "tools/call", &arguments)
+        }
+    };
+    drive(server, Caller::some(port, &template, b"\"text\":\"42\"", connections).await?, TURN).await
+}
+
+/// Which of so many sorted figures hold the median between them, with 95 % confidence: by the
+/// normal approximation of the binomial distribution.
+fn interval(count: usize) -> (usize, usize) {
+    let half = (count as f64).sqrt() * 0.98;
+    let from = (count as f64 / 2.0 - half).floor().max(0.0) as usize;
+    (from, count - 1 - from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_forty_lies_between_the_fourteenth_and_the_twenty_seventh() {
+        assert_eq!(interval(40), (13, 26));
+        assert_eq!(interval(2), (0, 1));
+    }
+}
