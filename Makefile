@@ -8,7 +8,7 @@ BIN := target/release/toolyard
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host profile plugins fixtures examples serve test lint audit clients published conformance bench bench-full soak chaos failpoints fuzz simulate mutants fmt clean
+.PHONY: help build host profile plugins fixtures examples serve test lint audit clients published conformance bench bench-full compare soak chaos failpoints fuzz simulate mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -84,6 +84,10 @@ mutants: build fixtures ## Show that tests fail when what they test is broken; l
 
 bench: build fixtures examples ## The benchmarks, in minutes
 	./tests/load/bench.sh
+
+compare: build fixtures ## Calls and tasks of the host beside those of another build of it (BASE=path/to/toolyard)
+	$(CARGO) build --release --locked --workspace
+	target/release/toolyard-load compare $(BASE)
 
 soak: build fixtures ## Hostile and honest calls for 20 minutes (SOAK_MINUTES), then both revisions at once for 5 (MIXED_MINUTES)
 	$(CARGO) build --release --locked --workspace

@@ -133,7 +133,7 @@ fn full(server: &Server) -> Fault {
 }
 
 async fn connection(
-    stream: TcpStream,
+    mut stream: TcpStream,
     peer: IpAddr,
     endpoint: Arc<Endpoint>,
     mut stop: watch::Receiver<bool>,
@@ -142,6 +142,18 @@ async fn connection(
     let _open = Open::one(&endpoint.server.metrics.connections);
     let Settings { head_time, write_time, .. } = endpoint.server.settings;
     prepare(&stream, write_time);
+    match first_byte(&stream, head_time, &mut stop, &slot).await {
+        FirstByte::Read => {}
+        FirstByte::Never => return,
+        // Told why: its request may be on its way.
+        FirstByte::Leaves => {
+            drop(slot);
+            let fault = full(&endpoint.server);
+            endpoint.server.metrics.faulted(&fault);
+            overflow::refuse(&mut stream, false, &fault).await;
+            return;
+        }
+    }
     let slot = Arc::new(slot);
     let service = service_fn(|request| {
         let endpoint = endpoint.clone();
@@ -188,6 +200,34 @@ async fn connection(
     };
     if let Err(error) = done {
         tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+    }
+}
+
+/// How the wait for the first byte of a connection ended.
+enum FirstByte {
+    /// It is there, unread.
+    Read,
+    /// It does not come in time, or at all.
+    Never,
+    /// The connection has to make room.
+    Leaves,
+}
+
+async fn first_byte(
+    stream: &TcpStream,
+    head_time: Duration,
+    stop: &mut watch::Receiver<bool>,
+    slot: &ConnectionSlot,
+) -> FirstByte {
+    let mut byte = [0];
+    tokio::select! {
+        biased;
+        read = tokio::time::timeout(head_time, stream.peek(&mut byte)) => match read {
+            Ok(Ok(1..)) => FirstByte::Read,
+            Ok(Ok(0) | Err(_)) | Err(_) => FirstByte::Never,
+        },
+        () = slot.leave() => FirstByte::Leaves,
+        _ = stop.wait_for(|stop| *stop) => FirstByte::Never,
     }
 }
 

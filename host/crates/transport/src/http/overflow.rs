@@ -39,13 +39,17 @@ pub(super) async fn wait(
         return Some((stream, slot));
     }
     drop(standing);
-    // Who breaks off meanwhile is not answered.
-    drop(refuse(&mut stream, has_spoken, fault).await);
+    refuse(&mut stream, has_spoken, fault).await;
     None
 }
 
-/// The `503` of one who found no slot. Nothing of the request is looked at but its end.
-async fn refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) -> std::io::Result<()> {
+/// Answers `503` to one who has no slot. Whoever breaks off meanwhile is not answered.
+pub(super) async fn refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) {
+    drop(try_refuse(stream, has_spoken, fault).await);
+}
+
+/// Nothing of the request is looked at but its end.
+async fn try_refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) -> std::io::Result<()> {
     if has_spoken {
         let mut heard = Vec::new();
         let head = async {

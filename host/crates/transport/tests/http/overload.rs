@@ -176,6 +176,22 @@ async fn who_says_nothing_gets_no_seat_while_others_wait() {
     served.stopped().await;
 }
 
+/// A client that has connected and is slow to send its first request is not left to guess.
+#[tokio::test]
+async fn who_loses_a_seat_before_the_first_request_is_told_to_come_back() {
+    let served = serve(set(vec![quick()], |wire| wire.connections = 1)).await;
+    let mut slow = connect(served.address).await;
+    // Longer than a connection may be idle when others wait.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let mut other = connect(served.address).await;
+    other.write_all(call("quick").as_bytes()).await.expect("the server reads");
+    assert!(answer(&mut other).await.starts_with("HTTP/1.1 200"));
+    slow.write_all(call("quick").as_bytes()).await.expect("the server still reads");
+    let told = heard(&mut slow).await;
+    assert!(told.starts_with("HTTP/1.1 503 "), "{told}");
+    served.stopped().await;
+}
+
 /// Sends byte after byte until the server has had enough; says how it took that.
 async fn drip(to: SocketAddr, first: &str, rest: &str) -> String {
     let stream = connect(to).await;
