@@ -8,7 +8,7 @@ pub(crate) mod prompt;
 pub(crate) mod resource;
 
 use crate::bindings::toolyard::plugin::types::{Content, Media, TextBlock, ToolResult};
-use crate::failure::Failure;
+use crate::limits::failure::Failure;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserializer, MapAccess, Visitor};

@@ -2,13 +2,13 @@
 
 use crate::cache::Cache;
 use crate::checker::Checker;
-use crate::epoch::Ticker;
+use crate::limits::epoch::Ticker;
 use crate::error::StartError;
-use crate::gate::Gate;
+use crate::limits::cpu_scheduler::Gate;
 use crate::host::{self, Run};
-use crate::limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
+use crate::limits::memory_limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
 use crate::outgoing::Network;
-use crate::rooms::{Rooms, Share};
+use crate::limits::run_budget::{Rooms, Share};
 use crate::settings::Settings;
 use std::sync::Arc;
 use wasmtime::component::Linker;

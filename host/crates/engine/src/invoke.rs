@@ -8,11 +8,11 @@ use crate::backtrace;
 use crate::engine::Engine;
 use crate::error::Refusal;
 use crate::exports::{Exports, ListedPrompts, ListedTools};
-use crate::failure::Failure;
+use crate::limits::failure::Failure;
 use crate::host::{About, Run};
-use crate::limiter::{Denied, Limiter};
-use crate::meter::{self, Meter};
-use crate::pace::Pace;
+use crate::limits::memory_limiter::{Denied, Limiter};
+use crate::limits::cpu_meter::{self, Meter};
+use crate::limits::first_poll::Pace;
 use crate::plugin::Base;
 use crate::typed::Function;
 use async_trait::async_trait;
@@ -367,7 +367,7 @@ fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: Run) -> St
     store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
     // Those of the host's table, and those that a component hands to itself.
     store.set_max_component_handles(limits.handles as usize);
-    meter::arm(&mut store, &engine.gate, meter, &context);
+    cpu_meter::arm(&mut store, &engine.gate, meter, &context);
     store
 }
 

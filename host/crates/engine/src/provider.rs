@@ -4,10 +4,10 @@
 use crate::bindings::exports::toolyard::plugin::completion::Reference as GuestReference;
 use crate::encode::{prompt, resource};
 use crate::exports::{CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates};
-use crate::failure::Failure;
+use crate::limits::failure::Failure;
 use crate::guest_error::{call_error, rpc_error};
 use crate::invoke::{self, Contract, Ended, Order, Subject};
-use crate::pace::Pace;
+use crate::limits::first_poll::Pace;
 use crate::plugin::Base;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! to the operator's log once for each reason, and kept for the result, because most
 //! error codes of WASI carry no words.
 
-use crate::failure;
+use crate::limits::failure;
 use crate::folder::manifest_name;
 use crate::grant::Grants;
 use crate::host::About;

@@ -36,7 +36,7 @@ pub(crate) use export::Functions;
 
 use crate::bindings::toolyard::plugin::types::ToolResult;
 use crate::encode;
-use crate::failure::Failure;
+use crate::limits::failure::Failure;
 use shape::{Field, Shape};
 use toolyard_task::ArgumentValue;
 use toolyard_task::wire::RawJson;

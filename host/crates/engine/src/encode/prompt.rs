@@ -3,7 +3,7 @@
 use super::{Bounded, write_content};
 use crate::bindings::exports::toolyard::plugin::completion::Completions;
 use crate::bindings::exports::toolyard::plugin::prompts::{Message, PromptResult, Role};
-use crate::failure::Failure;
+use crate::limits::failure::Failure;
 use toolyard_task::provider::Retrieved;
 use toolyard_task::wire::{MOST_VALUES, RawJson};
 

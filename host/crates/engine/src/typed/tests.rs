@@ -275,7 +275,7 @@ fn results_become_structured_content_and_errors_failures() {
     assert_eq!(object.structured_content.as_deref(), Some(r#"{"n":1}"#));
     let long = Val::String("x".repeat(100));
     let over = returning(Some(Shape::String)).result(Some(&long), 50);
-    assert_eq!(over.err(), Some(crate::failure::Failure::Output));
+    assert_eq!(over.err(), Some(crate::limits::failure::Failure::Output));
 }
 
 proptest! {

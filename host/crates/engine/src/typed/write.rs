@@ -3,7 +3,7 @@
 use super::MAX_EXACT;
 use super::shape::{Case, Shape};
 use crate::encode::Bounded;
-use crate::failure::Failure;
+use crate::limits::failure::Failure;
 use wasmtime::component::Val;
 
 /// The JSON form of a value, which may have so many bytes.

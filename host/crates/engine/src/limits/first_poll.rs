@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A first poll of this length is quick: what follows is looked at each tick.
-const QUICK: Duration = crate::epoch::TICK;
+const QUICK: Duration = crate::limits::epoch::TICK;
 /// Nothing is known yet.
 const UNKNOWN: u32 = u32::MAX;
 /// What a slow first poll counts, against one for a quick one.

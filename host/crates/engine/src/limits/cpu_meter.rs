@@ -1,6 +1,6 @@
 //! The processor time of one run, and the decision at each epoch tick.
 
-use crate::gate::{Gate, Runner};
+use crate::limits::cpu_scheduler::{Gate, Runner};
 use crate::host::Run;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use toolyard_task::RunContext;
 use toolyard_task::tool::Spent;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
-use crate::epoch::TICK;
+use crate::limits::epoch::TICK;
 
 /// How long a run has been polled, readable from inside the poll.
 pub(crate) struct Meter {

@@ -1,7 +1,7 @@
 //! The thread that advances wasmtime's epoch while guests compute.
 //!
 //! Guests look at the epoch at every loop head and call; a change makes them
-//! call back into [`crate::meter`], which stops them or lets others run. While no
+//! call back into [`crate::limits::cpu_meter`], which stops them or lets others run. While no
 //! guest is being polled the thread sleeps, so an idle host uses no processor.
 
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! value and its key in the manifest, or how the guest crashed. Paths of the
 //! host and addresses are never part of it.
 
-use crate::limiter::Denied;
+use crate::limits::memory_limiter::Denied;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! which most guests answer with a trap; so the refusal is remembered, and a trap
 //! that follows is reported as the limit that caused it.
 
-use crate::rooms::Rooms;
+use crate::limits::run_budget::Rooms;
 use std::sync::Arc;
 use toolyard_manifest::Limits;
 use wasmtime::ResourceLimiter;
@@ -155,7 +155,7 @@ impl ResourceLimiter for Limiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rooms::Share;
+    use crate::limits::run_budget::Share;
 
     fn grow(limiter: &mut Limiter, from: usize, to: usize) -> bool {
         limiter.memory_growing(from, to, Some(90)).expect("never fails")
