@@ -15,8 +15,8 @@ pub(crate) use overlap::faults;
 
 use crate::folder::manifest_name;
 use crate::outgoing::{HttpGrant, Injection, filled};
-use crate::redact::Redactor;
-use crate::secret::{self, Secret};
+use crate::grant::redact::Redactor;
+use crate::grant::secret::{self, Secret};
 use crate::settings::Settings;
 use mounts::Mounts;
 use overlap::SecretFile;

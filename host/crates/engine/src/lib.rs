@@ -43,8 +43,6 @@ mod plugins;
 mod prompt;
 mod provider;
 mod reach;
-mod redact;
-mod secret;
 mod settings;
 mod snapshot;
 mod sockets;

@@ -2,7 +2,7 @@
 //! log, line by line, bounded for each run. Beyond the bound it is swallowed,
 //! because writing must never fail a guest.
 
-use crate::redact::Redactor;
+use crate::grant::redact::Redactor;
 use async_trait::async_trait;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -191,7 +191,7 @@ impl AsyncWrite for GuestOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Secret;
+    use crate::grant::secret::Secret;
 
     fn output(budget: &Budget, secret: Option<&str>) -> GuestOutput {
         let secrets = secret.map(|value| Secret::new("KEY", value).expect("long enough"));

@@ -7,7 +7,7 @@
 //! recognises; one that shall not have it gets it injected (`outgoing/inject.rs`).
 
 use crate::bindings::toolyard::plugin::types::{Content, RpcError as GuestError, ToolResult};
-use crate::secret::Secret;
+use crate::grant::secret::Secret;
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};

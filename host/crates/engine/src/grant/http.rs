@@ -1,7 +1,7 @@
 //! Headers with secrets, which the host adds to requests for one named host. The guest
 //! neither sees nor chooses them.
 
-use crate::secret::Secret;
+use crate::grant::secret::Secret;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use toolyard_manifest::{Host, Hosts, Scheme, Target, Template, Written};
 
