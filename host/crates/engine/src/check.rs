@@ -1,12 +1,12 @@
 //! A report on one component, for `toolyard check`.
 
-use crate::describe;
+use crate::component::describe;
 use crate::engine::Engine;
 use crate::error::{LoadError, Refusal};
 use crate::file::File;
 use crate::folder;
 use crate::grant::FolderGrant;
-use crate::reach::{self, Reach};
+use crate::component::imports_used::{self, Reach};
 use crate::typed::Skipped;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -167,7 +167,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
         exports: code.surface.exports.clone(),
-        reaches: reach::of(code.pre.component()),
+        reaches: imports_used::of(code.pre.component()),
         granted: Reach::ALL.into_iter().filter(is_granted).collect(),
         folders,
         hosts: grants.http.rules.iter().map(ToString::to_string).collect(),

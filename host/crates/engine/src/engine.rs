@@ -1,6 +1,6 @@
 //! One wasmtime engine for the process: its configuration and its pool.
 
-use crate::cache::Cache;
+use crate::component::cache::Cache;
 use crate::checker::Checker;
 use crate::limits::epoch::Ticker;
 use crate::error::StartError;
@@ -166,7 +166,7 @@ mod tests {
         let engine = Engine::start(&Settings { max_runs: 4, ..Settings::default() }).expect("starts");
         assert!(engine.is_pooled());
         let plain = wasmtime::Engine::new(&config()).expect("starts");
-        let hash = crate::cache::compatibility;
+        let hash = crate::component::cache::compatibility;
         assert_eq!(hash(&engine.wasm), hash(&plain));
     }
 }

@@ -6,7 +6,7 @@ use crate::error::Refusal;
 use crate::folder::{self, Seen, manifest_name};
 use crate::grant::Pins;
 use crate::plugin::{self, Code, Plugin};
-use crate::turn::Turn;
+use crate::component::compile_turn::Turn;
 use cap_std::fs::Dir;
 use std::path::PathBuf;
 use std::sync::Arc;

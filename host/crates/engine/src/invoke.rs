@@ -7,7 +7,7 @@
 use crate::backtrace;
 use crate::engine::Engine;
 use crate::error::Refusal;
-use crate::exports::{Exports, ListedPrompts, ListedTools};
+use crate::component::exports::{Exports, ListedPrompts, ListedTools};
 use crate::limits::failure::Failure;
 use crate::host::{About, Run};
 use crate::limits::memory_limiter::{Denied, Limiter};

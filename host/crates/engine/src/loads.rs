@@ -3,7 +3,7 @@
 use crate::codes::Codes;
 use crate::file::{File, Held, Step};
 use crate::folder::Seen;
-use crate::turn::{Lane, Lanes};
+use crate::component::compile_turn::{Lane, Lanes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;

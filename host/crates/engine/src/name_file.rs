@@ -51,7 +51,7 @@ impl NameFile {
         let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder));
         let folder = folder.unwrap_or_default();
         let digest = Sha256::digest(folder.as_os_str().as_bytes());
-        let name = format!("{}.json", &crate::cache::hex(&digest)[..16]);
+        let name = format!("{}.json", &crate::component::cache::hex(&digest)[..16]);
         Self { path: dir.join(name), folder, writes }
     }
 

@@ -1,13 +1,13 @@
 //! A component that is ready to run, and a plugin: the component under its
 //! manifest.
 
-use crate::cache::Offer;
-use crate::compile::{self, Source};
-use crate::component::{self, Kind, Surface};
-use crate::describe::{self, Declared};
+use crate::component::cache::Offer;
+use crate::component::compile::{self, Source};
+use crate::component::inspect::{self, Kind, Surface};
+use crate::component::describe::{self, Declared};
 use crate::engine::Engine;
 use crate::error::Refusal;
-use crate::exports::Exports;
+use crate::component::exports::Exports;
 use crate::folder::manifest_name;
 use crate::grant::{Grants, Pins};
 use crate::host::Run;
@@ -15,11 +15,11 @@ use crate::invoke;
 use crate::limits::memory_limiter::{MAX_MEMORIES, MAX_TABLES};
 use crate::names::{Kind as NameKind, Name, Offer as Offered};
 use crate::limits::first_poll::Pace;
-use crate::prompt;
+use crate::component::prompts;
 use crate::provider::GuestProvider;
 use crate::limits::run_budget::Share;
 use crate::tool::{Callee, GuestTool};
-use crate::turn::Turn;
+use crate::component::compile_turn::Turn;
 use crate::typed::Functions;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ pub(crate) struct Plugin {
 
 /// The digest of a component's bytes.
 pub(crate) fn digest(bytes: &[u8]) -> Digest {
-    Digest(crate::cache::hex(&Sha256::digest(bytes)))
+    Digest(crate::component::cache::hex(&Sha256::digest(bytes)))
 }
 
 impl Code {
@@ -85,14 +85,14 @@ impl Code {
         bytes: &[u8],
         digest: Digest,
     ) -> Result<Self, Refusal> {
-        let kind = component::kind(file, bytes)?;
+        let kind = inspect::kind(file, bytes)?;
         let key = engine.cache.key(&engine.wasm, &digest.0);
         let made = match kind {
             Kind::Component => None,
             Kind::TypedModule => Some(compile::component(engine, turn, bytes, &key)?),
         };
         let binary = made.as_deref().unwrap_or(bytes);
-        let surface = component::inspect(binary)?;
+        let surface = inspect::inspect(binary)?;
         let (kept, source) = compile::code(engine, turn, binary, &key)?;
         let component = kept.component;
         let needs = resources(&component)?;
@@ -112,7 +112,7 @@ impl Code {
                     }
                 })?;
                 let tools = describe::describe(listed.tools.0)?;
-                (Offer { tools, prompts: prompt::describe(listed.prompts.0)? }, true)
+                (Offer { tools, prompts: prompts::describe(listed.prompts.0)? }, true)
             }
         };
         let (functions, declared) = if surface.is_plain {
@@ -122,7 +122,7 @@ impl Code {
         } else {
             (Functions::default(), describe::declare(offer.tools.clone(), &engine.settings)?)
         };
-        let prompts = prompt::declare(offer.prompts.clone())?;
+        let prompts = prompts::declare(offer.prompts.clone())?;
         if is_new {
             engine.cache.keep_offer(&key, &offer);
         }

@@ -3,7 +3,7 @@
 
 use crate::bindings::exports::toolyard::plugin::completion::Reference as GuestReference;
 use crate::encode::{prompt, resource};
-use crate::exports::{CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates};
+use crate::component::exports::{CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates};
 use crate::limits::failure::Failure;
 use crate::guest_error::{call_error, rpc_error};
 use crate::invoke::{self, Contract, Ended, Order, Subject};

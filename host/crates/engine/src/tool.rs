@@ -2,9 +2,9 @@
 
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
 use crate::checker;
-use crate::describe::Declared;
+use crate::component::describe::Declared;
 use crate::encode;
-use crate::exports::{CallParams, Called};
+use crate::component::exports::{CallParams, Called};
 use crate::limits::failure::Failure;
 use crate::guest_error::{self, Missing};
 use crate::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};

@@ -3,7 +3,7 @@
 
 use super::{Bounded, Members, members};
 use crate::bindings::exports::toolyard::plugin::resources::{Body, Contents, Entry, Page, Template};
-use crate::describe::check_icons;
+use crate::component::describe::check_icons;
 use crate::limits::failure::Failure;
 use bytes::Bytes;
 use serde_json::Value;

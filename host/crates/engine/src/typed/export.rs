@@ -3,7 +3,7 @@
 use super::docs::{Docs, Said};
 use super::shape::{Field, Reading, Shape, write_fields};
 use super::{Function, Skipped, schema};
-use crate::describe::{self, Declared};
+use crate::component::describe::{self, Declared};
 use crate::error::Refusal;
 use crate::settings::Settings;
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 use super::super::Functions;
 use super::super::shape::{Case, Shape};
 use super::arbitrary;
-use crate::componentize::componentize;
+use crate::component::componentize::componentize;
 use crate::settings::Settings;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;

@@ -3,7 +3,7 @@
 
 use crate::bindings::exports::toolyard::plugin::{completion, prompts, resources};
 use crate::bindings::toolyard::plugin::types as wit;
-use crate::component::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
+use crate::component::inspect::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
 use crate::error::Refusal;
 use crate::host::Run;
 use wasmtime::Store;

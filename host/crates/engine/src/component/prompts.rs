@@ -2,7 +2,7 @@
 //! checks hold for an answer from the cache.
 
 use crate::bindings::exports::toolyard::plugin::prompts as wit;
-use crate::describe::{self, DESCRIPTION_BYTES, EXTRA_BYTES, TITLE_BYTES};
+use crate::component::describe::{self, DESCRIPTION_BYTES, EXTRA_BYTES, TITLE_BYTES};
 use crate::error::Refusal;
 use std::collections::HashSet;
 use toolyard_task::wire::error::clip;

@@ -6,13 +6,13 @@
 //! priority, with limits that the kernel keeps; the parent kills it when its time
 //! is up.
 
-use crate::cache::{Kept, Scratch};
-use crate::component::Kind;
-use crate::componentize::componentize;
+use crate::component::cache::{Kept, Scratch};
+use crate::component::inspect::Kind;
+use crate::component::componentize::componentize;
 use crate::engine::{Engine, config};
 use crate::error::Refusal;
 use crate::settings::Compiler;
-use crate::turn::Turn;
+use crate::component::compile_turn::Turn;
 use rustix::process::{Resource, Rlimit, Signal};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -206,7 +206,7 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 
     let bytes = std::fs::read(input).map_err(|error| format!("the component cannot be read: {error}"))?;
-    let made = match crate::component::magic(&bytes) {
+    let made = match crate::component::inspect::magic(&bytes) {
         Ok(Kind::TypedModule) => componentize(&bytes, None)?,
         // What is neither is for wasmtime to name.
         Ok(Kind::Component) | Err(_) => {
