@@ -7,7 +7,7 @@ use crate::file::File;
 use crate::folder;
 use crate::grant::FolderGrant;
 use crate::component::imports_used::{self, Reach};
-use crate::typed::Skipped;
+use crate::convert::typed::Skipped;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! loaded. The sentences are for whoever looks after the folder: they name the
 //! file, what is wrong with it and, where it is known, what to do.
 
-use crate::typed::Skipped;
+use crate::convert::typed::Skipped;
 use std::time::Duration;
 use toolyard_manifest::ManifestError;
 use toolyard_task::wire::error::clip;

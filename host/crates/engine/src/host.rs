@@ -7,9 +7,9 @@ use crate::bindings::toolyard::plugin::{host, types};
 use crate::clocks;
 use crate::limits::failure::Failure;
 use crate::files;
-use crate::form::Forms;
+use crate::convert::form::Forms;
 use crate::grant::Grants;
-use crate::inputs;
+use crate::convert::guest_input;
 use crate::limits::memory_limiter::Limiter;
 use crate::logging;
 use crate::outgoing::{Network, Outgoing};
@@ -116,7 +116,7 @@ impl Run {
 
     /// Reports a log message of the guest's.
     pub fn report_log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
-        let logger = logger.map(|logger| inputs::cut(self.clean(logger), inputs::NAME_BYTES));
+        let logger = logger.map(|logger| guest_input::cut(self.clean(logger), guest_input::NAME_BYTES));
         self.context.report(Report::Log { level, logger, data: self.clean_json(data) });
     }
 
@@ -184,19 +184,19 @@ impl host::Host for Run {
         // JSON has no word for these.
         if progress.is_finite() {
             let total = total.filter(|total| total.is_finite());
-            let message = message.map(|message| inputs::cut(self.clean(message), inputs::MESSAGE_BYTES));
+            let message = message.map(|message| guest_input::cut(self.clean(message), guest_input::MESSAGE_BYTES));
             self.context.report(Report::Progress(Progress { progress, total, message }));
         }
         Ok(())
     }
 
     fn status(&mut self, message: String) -> wasmtime::Result<()> {
-        self.context.report(Report::Status(inputs::cut(self.clean(message), inputs::MESSAGE_BYTES)));
+        self.context.report(Report::Status(guest_input::cut(self.clean(message), guest_input::MESSAGE_BYTES)));
         Ok(())
     }
 
     fn log(&mut self, level: wit::LogLevel, logger: Option<String>, data: String) -> wasmtime::Result<()> {
-        self.report_log(inputs::level(level), logger, inputs::log_data(data));
+        self.report_log(guest_input::level(level), logger, guest_input::log_data(data));
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl host::Host for Run {
         &mut self,
         questions: Vec<wit::Question>,
     ) -> wasmtime::Result<Result<Vec<wit::Answer>, wit::AskError>> {
-        let mut questions = match inputs::questions(questions) {
+        let mut questions = match guest_input::questions(questions) {
             Ok(questions) => questions,
             Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
         };
@@ -240,7 +240,7 @@ impl host::Host for Run {
     }
 
     fn elicitation_complete(&mut self, key: String) -> wasmtime::Result<()> {
-        if inputs::is_key(&key) && !self.holds_secret(&key) {
+        if guest_input::is_key(&key) && !self.holds_secret(&key) {
             self.context.report(Report::ElicitationComplete { key });
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::limits::memory_limiter::{Denied, Limiter};
 use crate::limits::cpu_meter::{self, Meter};
 use crate::limits::first_poll::Pace;
 use crate::plugin::Base;
-use crate::typed::Function;
+use crate::convert::typed::Function;
 use async_trait::async_trait;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;

@@ -5,7 +5,7 @@
 //! What may not live here: what becomes of a log message.
 
 use crate::host::Run;
-use crate::inputs;
+use crate::convert::guest_input;
 use toolyard_task::wire::LogLevel;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, Linker};
@@ -52,7 +52,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
             "log",
             |store: StoreContextMut<'_, Run>, (level, context, message): (Level, String, String)| {
                 let logger = (!context.is_empty()).then_some(context);
-                store.data().report_log(level.into(), logger, inputs::log_text(&message));
+                store.data().report_log(level.into(), logger, guest_input::log_text(&message));
                 Ok(())
             },
         )?;

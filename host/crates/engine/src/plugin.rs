@@ -20,7 +20,7 @@ use crate::provider::GuestProvider;
 use crate::limits::run_budget::Share;
 use crate::tool::{Callee, GuestTool};
 use crate::component::compile_turn::Turn;
-use crate::typed::Functions;
+use crate::convert::typed::Functions;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,10 +2,10 @@
 //! prompts, completion.
 
 use crate::bindings::exports::toolyard::plugin::completion::Reference as GuestReference;
-use crate::encode::{prompt, resource};
+use crate::convert::encode::{prompt, resource};
 use crate::component::exports::{CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates};
 use crate::limits::failure::Failure;
-use crate::guest_error::{call_error, rpc_error};
+use crate::convert::guest_error::{call_error, rpc_error};
 use crate::invoke::{self, Contract, Ended, Order, Subject};
 use crate::limits::first_poll::Pace;
 use crate::plugin::Base;

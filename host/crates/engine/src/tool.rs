@@ -3,14 +3,14 @@
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
 use crate::checker;
 use crate::component::describe::Declared;
-use crate::encode;
+use crate::convert::encode;
 use crate::component::exports::{CallParams, Called};
 use crate::limits::failure::Failure;
-use crate::guest_error::{self, Missing};
+use crate::convert::guest_error::{self, Missing};
 use crate::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};
 use crate::limits::first_poll::Pace;
 use crate::plugin::Base;
-use crate::typed::Function;
+use crate::convert::typed::Function;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_manifest::Limits;

@@ -2,7 +2,7 @@
 //! want of a capability.
 
 use crate::bindings::toolyard::plugin::types::{CallError, RpcError as GuestError};
-use crate::inputs::cut;
+use crate::convert::guest_input::cut;
 use serde_json::{Map, Value};
 use toolyard_task::wire::error::{INTERNAL_ERROR, URL_ELICITATION_REQUIRED};
 use toolyard_task::wire::{MISSING_CAPABILITY, RawJson, RpcError, check_page};

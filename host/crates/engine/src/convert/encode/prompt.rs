@@ -58,7 +58,7 @@ pub(crate) fn completed(given: Completions, limit: u64) -> Result<Retrieved, Fai
 mod tests {
     use super::*;
     use crate::bindings::toolyard::plugin::types::Content;
-    use crate::encode;
+    use crate::convert::encode;
 
     const LIMIT: u64 = 1 << 10;
 

@@ -35,7 +35,7 @@ mod write;
 pub(crate) use export::Functions;
 
 use crate::bindings::toolyard::plugin::types::ToolResult;
-use crate::encode;
+use crate::convert::encode;
 use crate::limits::failure::Failure;
 use shape::{Field, Shape};
 use toolyard_task::ArgumentValue;

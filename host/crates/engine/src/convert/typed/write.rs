@@ -2,7 +2,7 @@
 
 use super::MAX_EXACT;
 use super::shape::{Case, Shape};
-use crate::encode::Bounded;
+use crate::convert::encode::Bounded;
 use crate::limits::failure::Failure;
 use wasmtime::component::Val;
 
