@@ -7,7 +7,7 @@ use crate::error::StartError;
 use crate::limits::cpu_scheduler::Gate;
 use crate::host::{self, Run};
 use crate::limits::memory_limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
-use crate::outgoing::Network;
+use crate::network::http::Network;
 use crate::limits::run_budget::{Rooms, Share};
 use crate::settings::Settings;
 use std::sync::Arc;

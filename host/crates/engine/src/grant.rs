@@ -14,7 +14,7 @@ pub(crate) use folders::{OpenFolder, Pins, find};
 pub(crate) use overlap::faults;
 
 use crate::folder::manifest_name;
-use crate::outgoing::{HttpGrant, Injection, filled};
+use crate::network::http::{HttpGrant, Injection, filled};
 use crate::grant::redact::Redactor;
 use crate::grant::secret::{self, Secret};
 use crate::settings::Settings;

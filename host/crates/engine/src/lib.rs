@@ -28,17 +28,15 @@ mod logging;
 mod metrics;
 mod name_file;
 mod names;
-mod outgoing;
+mod network;
 mod outsiders;
 mod plugin;
 mod plugins;
 mod provider;
 mod settings;
 mod snapshot;
-mod sockets;
 mod stdio;
 mod tool;
-mod traffic;
 mod watch;
 
 pub use check::{CheckReport, CheckedPrompt, CheckedTool};

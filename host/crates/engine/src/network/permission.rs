@@ -1,7 +1,7 @@
 //! The decision on one request.
 
 use super::address::{self, Kind};
-use crate::traffic::Traffic;
+use crate::network::policy::Traffic;
 use http::Method;
 use std::net::IpAddr;
 use toolyard_manifest::{GrantedBy, Rule, Target};

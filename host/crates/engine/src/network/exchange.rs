@@ -4,7 +4,7 @@
 use super::body::{Received, Sent};
 use super::permission::{self, Permit};
 use super::{Exchanged, Rest, connect};
-use crate::traffic::Traffic;
+use crate::network::policy::Traffic;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http::uri::PathAndQuery;

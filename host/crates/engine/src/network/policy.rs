@@ -7,9 +7,9 @@ use crate::folder::manifest_name;
 use crate::grant::Grants;
 use crate::host::About;
 #[cfg(test)]
-use crate::outgoing::HttpGrant;
-use crate::outgoing::Network;
-use crate::sockets::Given;
+use crate::network::http::HttpGrant;
+use crate::network::http::Network;
+use crate::network::sockets::Given;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use toolyard_manifest::Limits;

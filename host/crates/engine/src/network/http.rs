@@ -24,7 +24,7 @@ mod send;
 pub(crate) use connect::Roots;
 pub(crate) use inject::{Injection, filled};
 
-use crate::traffic::Traffic;
+use crate::network::policy::Traffic;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::invoke::Nobody;
-use crate::outgoing::name_lookup::{NameLookups, Resolver};
-use crate::outgoing::{HttpGrant, Network, Outgoing, Roots};
+use crate::network::name_lookup::{NameLookups, Resolver};
+use crate::network::http::{HttpGrant, Network, Outgoing, Roots};
 use async_trait::async_trait;
 use http_body_util::{Empty, Full};
 use std::io;

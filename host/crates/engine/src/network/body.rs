@@ -1,7 +1,7 @@
 //! Bodies that are counted while they pass. Nothing is held back: what is over the
 //! limit ends the exchange.
 
-use crate::traffic::Traffic;
+use crate::network::policy::Traffic;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, Incoming, SizeHint};

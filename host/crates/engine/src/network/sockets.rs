@@ -2,8 +2,8 @@
 //! names, which remembers for its run what it gave. Nobody listens.
 
 use crate::host::Run;
-use crate::outgoing::address::{self, Kind};
-use crate::traffic::Traffic;
+use crate::network::address::{self, Kind};
+use crate::network::policy::Traffic;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use ipnet::IpNet;
