@@ -4,7 +4,7 @@
 //! It goes to the log, beside what the guest wrote to its standard error, and never to
 //! a client.
 
-use crate::stdio::printable;
+use crate::wasi::stdio::printable;
 use rustc_demangle::demangle;
 use toolyard_task::wire::error::clip;
 use wasmtime::WasmBacktrace;

@@ -3,7 +3,7 @@
 
 use crate::component::componentize;
 use crate::error::Refusal;
-use crate::logging;
+use crate::wasi::logging;
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentType, ComponentTypeRef,
     InstanceTypeDeclaration, Parser, Payload, TypeBounds,
