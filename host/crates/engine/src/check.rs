@@ -1,7 +1,7 @@
 //! A report on one component, for `toolyard check`.
 
 use crate::component::describe;
-use crate::engine::Engine;
+use crate::run::engine::Engine;
 use crate::error::{LoadError, Refusal};
 use crate::file::File;
 use crate::folder;

@@ -1,7 +1,7 @@
 //! One file of the plugin folder: reading it and its manifest, and making a plugin of the two.
 
 use crate::codes::{Claim, Codes, Found};
-use crate::engine::Engine;
+use crate::run::engine::Engine;
 use crate::error::Refusal;
 use crate::folder::{self, Seen, manifest_name};
 use crate::grant::Pins;

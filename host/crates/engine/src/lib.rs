@@ -6,20 +6,15 @@
 //! [`toolyard_task::RunContext`]; it hands out an immutable
 //! [`toolyard_task::Catalog`], built completely and then swapped whole.
 
-mod backtrace;
 mod bindings;
 mod check;
-mod checker;
 mod codes;
 mod component;
 mod convert;
-mod engine;
 mod error;
 mod file;
 mod folder;
 mod grant;
-mod host;
-mod invoke;
 mod limits;
 mod loads;
 mod metrics;
@@ -29,17 +24,16 @@ mod network;
 mod outsiders;
 mod plugin;
 mod plugins;
-mod provider;
+mod run;
 mod settings;
 mod snapshot;
-mod tool;
 mod wasi;
 mod watch;
 
 pub use check::{CheckReport, CheckedPrompt, CheckedTool};
 pub use component::compile::compile_child;
 pub use component::componentize::componentize;
-pub use engine::Engine;
+pub use run::engine::Engine;
 pub use error::{LoadError, Refusal, StartError};
 pub use grant::FolderGrant;
 pub use outsiders::{Outsiders, outsiders};

@@ -1,7 +1,7 @@
 //! The plugins of a folder: loading what changed, settling who serves which
 //! name, and building the catalog.
 
-use crate::engine::Engine;
+use crate::run::engine::Engine;
 use crate::error::{LoadError, Refusal};
 use crate::file::{File, Held};
 use crate::folder::{Excess, Folder, Precedence, Scan, ScanError};
@@ -12,9 +12,9 @@ use crate::name_file::{NameFile, Turn};
 use crate::names::{self, Candidate, Kind, Name, Owners};
 use crate::outsiders::Outsiders;
 use crate::plugin::Plugin;
-use crate::provider::GuestProvider;
+use crate::run::provider::GuestProvider;
 use crate::snapshot::{PluginReport, PluginState, Snapshot};
-use crate::tool::GuestTool;
+use crate::run::tool::GuestTool;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

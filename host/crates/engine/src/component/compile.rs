@@ -9,7 +9,7 @@
 use crate::component::cache::{Kept, Scratch};
 use crate::component::inspect::Kind;
 use crate::component::componentize::componentize;
-use crate::engine::{Engine, config};
+use crate::run::engine::{Engine, config};
 use crate::error::Refusal;
 use crate::settings::Compiler;
 use crate::component::compile_turn::Turn;

@@ -5,7 +5,7 @@ use crate::bindings::exports::toolyard::plugin::{completion, prompts, resources}
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::component::inspect::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
 use crate::error::Refusal;
-use crate::host::Run;
+use crate::run::host_functions::Run;
 use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Instance};
 

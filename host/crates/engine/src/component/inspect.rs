@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn every_offered_interface_is_linked() {
-        let engine = wasmtime::Engine::new(&crate::engine::config()).expect("starts");
-        let linker = crate::host::linker(&engine).expect("links");
+        let engine = wasmtime::Engine::new(&crate::run::engine::config()).expect("starts");
+        let linker = crate::run::host_functions::linker(&engine).expect("links");
         let import = |name: &str| {
             wat::parse_str(format!("(component (import \"{name}\" (instance)))")).expect("parses")
         };
@@ -332,8 +332,8 @@ mod tests {
             (import "a:b/more" (instance (alias outer 1 $r (type $r)) (export "r" (type (eq $r)))))"#;
         let alone = component(&types.replace(r#"(import "c" (type $c (eq $r)))"#, ""));
         assert_eq!(inspect(&alone).expect("is fine").imports, [""; 0]);
-        let engine = wasmtime::Engine::new(&crate::engine::config()).expect("starts");
-        let linker = crate::host::linker(&engine).expect("links");
+        let engine = wasmtime::Engine::new(&crate::run::engine::config()).expect("starts");
+        let linker = crate::run::host_functions::linker(&engine).expect("links");
         let compiled = wasmtime::component::Component::new(&engine, &alone).expect("compiles");
         linker.instantiate_pre(&compiled).expect("links");
         for provided in [

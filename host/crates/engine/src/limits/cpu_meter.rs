@@ -1,7 +1,7 @@
 //! The processor time of one run, and the decision at each epoch tick.
 
 use crate::limits::cpu_scheduler::{Gate, Runner};
-use crate::host::Run;
+use crate::run::host_functions::Run;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};

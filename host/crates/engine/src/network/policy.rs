@@ -5,7 +5,7 @@
 use crate::limits::failure;
 use crate::folder::manifest_name;
 use crate::grant::Grants;
-use crate::host::About;
+use crate::run::host_functions::About;
 #[cfg(test)]
 use crate::network::http::HttpGrant;
 use crate::network::http::Network;

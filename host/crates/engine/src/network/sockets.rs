@@ -1,7 +1,7 @@
 //! Raw sockets: which places a manifest lets a guest connect to, and the look-up of
 //! names, which remembers for its run what it gave. Nobody listens.
 
-use crate::host::Run;
+use crate::run::host_functions::Run;
 use crate::network::address::{self, Kind};
 use crate::network::policy::Traffic;
 use async_trait::async_trait;

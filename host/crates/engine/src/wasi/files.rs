@@ -18,7 +18,7 @@ mod beneath;
 mod paths;
 
 use crate::grant::{Checked, OpenFolder};
-use crate::host::Run;
+use crate::run::host_functions::Run;
 use cap_std::fs::ReadDir;
 use rustix::fs::OFlags;
 use rustix::process::{Resource as Limited, getrlimit};

@@ -4,7 +4,7 @@
 //!
 //! What may not live here: what becomes of a log message.
 
-use crate::host::Run;
+use crate::run::host_functions::Run;
 use crate::convert::guest_input;
 use toolyard_task::wire::LogLevel;
 use wasmtime::StoreContextMut;

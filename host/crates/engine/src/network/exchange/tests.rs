@@ -1,5 +1,5 @@
 use super::*;
-use crate::invoke::Nobody;
+use crate::run::invoke::Nobody;
 use crate::network::name_lookup::{NameLookups, Resolver};
 use crate::network::http::{HttpGrant, Network, Outgoing, Roots};
 use async_trait::async_trait;

@@ -5,7 +5,7 @@
 use super::beneath;
 use super::{Handle, TYPES, folder_of, given};
 use crate::grant::Checked;
-use crate::host::Run;
+use crate::run::host_functions::Run;
 use futures_util::FutureExt as _;
 use rustix::fs::OFlags;
 use std::fs::File;

@@ -1,13 +1,13 @@
 //! A tool of a plugin, as the dispatcher sees it.
 
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
-use crate::checker;
+use crate::run::schema_checker;
 use crate::component::describe::Declared;
 use crate::convert::encode;
 use crate::component::exports::{CallParams, Called};
 use crate::limits::failure::Failure;
 use crate::convert::guest_error::{self, Missing};
-use crate::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};
+use crate::run::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};
 use crate::limits::first_poll::Pace;
 use crate::plugin::Base;
 use crate::convert::typed::Function;
@@ -59,11 +59,11 @@ impl Tool for GuestTool {
             let checker = &base.engine.checker;
             let subject = || format!("check of the arguments of `{}`", self.spec.name());
             match checker.check(declared.input.clone(), arguments, order, limits.cpu).await {
-                checker::Checked::Verdict(Verdict::Fits) => Checked::Fits,
-                checker::Checked::Verdict(Verdict::Misfit(what)) => Checked::Misfit(self.misfit(&what)),
-                checker::Checked::Stopped => Checked::Unfinished,
-                checker::Checked::Spent => Checked::Misfit(Failure::Cpu.sentence(&subject(), limits)),
-                checker::Checked::NoMemory => Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits)),
+                schema_checker::Checked::Verdict(Verdict::Fits) => Checked::Fits,
+                schema_checker::Checked::Verdict(Verdict::Misfit(what)) => Checked::Misfit(self.misfit(&what)),
+                schema_checker::Checked::Stopped => Checked::Unfinished,
+                schema_checker::Checked::Spent => Checked::Misfit(Failure::Cpu.sentence(&subject(), limits)),
+                schema_checker::Checked::NoMemory => Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits)),
             }
         })
     }
@@ -187,10 +187,10 @@ impl GuestTool {
         let checking = self.base.engine.checker.check(schema.clone(), structured, order, left.cpu);
         match tokio::time::timeout(left.wall, checking).await {
             Err(_) => Err(Failure::Wall),
-            Ok(checker::Checked::Verdict(verdict)) => Ok(Some(verdict)),
-            Ok(checker::Checked::Stopped) => Ok(None),
-            Ok(checker::Checked::Spent) => Err(Failure::Cpu),
-            Ok(checker::Checked::NoMemory) => Err(Failure::NoMemory),
+            Ok(schema_checker::Checked::Verdict(verdict)) => Ok(Some(verdict)),
+            Ok(schema_checker::Checked::Stopped) => Ok(None),
+            Ok(schema_checker::Checked::Spent) => Err(Failure::Cpu),
+            Ok(schema_checker::Checked::NoMemory) => Err(Failure::NoMemory),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::convert::encode::{prompt, resource};
 use crate::component::exports::{CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates};
 use crate::limits::failure::Failure;
 use crate::convert::guest_error::{call_error, rpc_error};
-use crate::invoke::{self, Contract, Ended, Order, Subject};
+use crate::run::invoke::{self, Contract, Ended, Order, Subject};
 use crate::limits::first_poll::Pace;
 use crate::plugin::Base;
 use futures_util::future::BoxFuture;

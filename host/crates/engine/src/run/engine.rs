@@ -1,11 +1,11 @@
 //! One wasmtime engine for the process: its configuration and its pool.
 
 use crate::component::cache::Cache;
-use crate::checker::Checker;
+use crate::run::schema_checker::Checker;
 use crate::limits::epoch::Ticker;
 use crate::error::StartError;
 use crate::limits::cpu_scheduler::Gate;
-use crate::host::{self, Run};
+use crate::run::host_functions::{self, Run};
 use crate::limits::memory_limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
 use crate::network::http::Network;
 use crate::limits::run_budget::{Rooms, Share};
@@ -54,7 +54,7 @@ impl Engine {
                 (wasmtime::Engine::new(&self::config()).map_err(wasmtime_error)?, false)
             }
         };
-        let linker = host::linker(&wasm).map_err(wasmtime_error)?;
+        let linker = host_functions::linker(&wasm).map_err(wasmtime_error)?;
         let ticker = Ticker::start(wasm.clone()).map_err(StartError::Thread)?;
         let (rooms, gate) = (Rooms::new(most), Gate::new(settings.turns));
         Ok(Arc::new(Self {

@@ -4,12 +4,12 @@
 //! thread of its own. The limit on the time by the clock stands outside the
 //! guest's future, because a busy guest would stop it there.
 
-use crate::backtrace;
-use crate::engine::Engine;
+use crate::run::backtrace;
+use crate::run::engine::Engine;
 use crate::error::Refusal;
 use crate::component::exports::{Exports, ListedPrompts, ListedTools};
 use crate::limits::failure::Failure;
-use crate::host::{About, Run};
+use crate::run::host_functions::{About, Run};
 use crate::limits::memory_limiter::{Denied, Limiter};
 use crate::limits::cpu_meter::{self, Meter};
 use crate::limits::first_poll::Pace;
