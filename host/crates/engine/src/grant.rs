@@ -13,7 +13,7 @@ pub use folders::FolderGrant;
 pub(crate) use folders::{OpenFolder, Pins, find};
 pub(crate) use overlap::faults;
 
-use crate::folder::manifest_name;
+use crate::folder::scan::manifest_name;
 use crate::network::http::{HttpGrant, Injection, filled};
 use crate::grant::redact::Redactor;
 use crate::grant::secret::{self, Secret};

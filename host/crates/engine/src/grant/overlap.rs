@@ -8,7 +8,7 @@
 use super::Grants;
 use super::folders::{OpenFolder, fault};
 use super::mounts::{Mounts, Way};
-use crate::folder::manifest_name;
+use crate::folder::scan::manifest_name;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toolyard_manifest::{FolderMode, ManifestError, NamedSecret, Source};

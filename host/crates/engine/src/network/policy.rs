@@ -3,7 +3,7 @@
 //! error codes of WASI carry no words.
 
 use crate::limits::failure;
-use crate::folder::manifest_name;
+use crate::folder::scan::manifest_name;
 use crate::grant::Grants;
 use crate::run::host_functions::About;
 #[cfg(test)]

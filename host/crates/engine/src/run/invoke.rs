@@ -13,7 +13,7 @@ use crate::run::host_functions::{About, Run};
 use crate::limits::memory_limiter::{Denied, Limiter};
 use crate::limits::cpu_meter::{self, Meter};
 use crate::limits::first_poll::Pace;
-use crate::plugin::Base;
+use crate::folder::plugin::Base;
 use crate::convert::typed::Function;
 use async_trait::async_trait;
 use std::future::{Future, poll_fn};

@@ -8,7 +8,7 @@ use crate::limits::failure::Failure;
 use crate::convert::guest_error::{call_error, rpc_error};
 use crate::run::invoke::{self, Contract, Ended, Order, Subject};
 use crate::limits::first_poll::Pace;
-use crate::plugin::Base;
+use crate::folder::plugin::Base;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

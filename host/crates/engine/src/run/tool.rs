@@ -9,7 +9,7 @@ use crate::limits::failure::Failure;
 use crate::convert::guest_error::{self, Missing};
 use crate::run::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};
 use crate::limits::first_poll::Pace;
-use crate::plugin::Base;
+use crate::folder::plugin::Base;
 use crate::convert::typed::Function;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;

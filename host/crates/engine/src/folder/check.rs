@@ -3,8 +3,8 @@
 use crate::component::describe;
 use crate::run::engine::Engine;
 use crate::error::{LoadError, Refusal};
-use crate::file::File;
-use crate::folder;
+use crate::folder::loader::File;
+use crate::folder::scan;
 use crate::grant::FolderGrant;
 use crate::component::imports_used::{self, Reach};
 use crate::convert::typed::Skipped;
@@ -116,7 +116,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(unreadable)?;
-    let seen = folder::look(&dir, &name)
+    let seen = scan::look(&dir, &name)
         .map_err(unreadable)?
         .ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
     let file = File {

@@ -3,7 +3,7 @@
 //!
 //! No label has a value from a client or a guest: the values are the constants here.
 
-use crate::snapshot::{PluginReport, PluginState};
+use crate::folder::snapshot::{PluginReport, PluginState};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

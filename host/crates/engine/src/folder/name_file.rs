@@ -3,7 +3,7 @@
 //! One file for each plugin folder, in the data folder. It is local to this machine: hosts
 //! that share a database have plugin folders of their own, and each decides for itself.
 
-use crate::names::{Name, Owner, Owners};
+use crate::folder::names::{Name, Owner, Owners};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -127,7 +127,7 @@ const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Kind;
+    use crate::folder::names::Kind;
 
     #[test]
     fn owners_are_read_as_they_were_written_and_each_folder_has_its_own() {

@@ -1,8 +1,8 @@
 //! The loads under way: one at most for each file, all owned here, and ended with their owner.
 
-use crate::codes::Codes;
-use crate::file::{File, Held, Step};
-use crate::folder::Seen;
+use crate::folder::component_registry::Codes;
+use crate::folder::loader::{File, Held, Step};
+use crate::folder::scan::Seen;
 use crate::component::compile_turn::{Lane, Lanes};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! One file of the plugin folder: reading it and its manifest, and making a plugin of the two.
 
-use crate::codes::{Claim, Codes, Found};
+use crate::folder::component_registry::{Claim, Codes, Found};
 use crate::run::engine::Engine;
 use crate::error::Refusal;
-use crate::folder::{self, Seen, manifest_name};
+use crate::folder::scan::{self, Seen, manifest_name};
 use crate::grant::Pins;
-use crate::plugin::{self, Code, Plugin};
+use crate::folder::plugin::{self, Code, Plugin};
 use crate::component::compile_turn::Turn;
 use cap_std::fs::Dir;
 use std::path::PathBuf;
@@ -206,7 +206,7 @@ impl File {
         };
         let name = manifest_name(&self.name);
         let error = |what: String| ManifestError { file: name.clone(), line: None, what };
-        let bytes = folder::read(
+        let bytes = scan::read(
             &self.dir,
             &name,
             seen,
@@ -221,7 +221,7 @@ impl File {
         let settings = &self.engine.settings;
         let bounds = (settings.max_component_bytes, settings.others_may_write);
         let bytes =
-            folder::read(&self.dir, &self.name, self.seen.component, bounds).map_err(NoCode::Refused)?;
+            scan::read(&self.dir, &self.name, self.seen.component, bounds).map_err(NoCode::Refused)?;
         let digest = plugin::digest(&bytes);
         if settings.require_digest.as_ref().is_some_and(|listed| !listed.contains(&digest.0)) {
             return Err(NoCode::Refused(Refusal::Unlisted(digest.0)));

@@ -3,17 +3,17 @@
 
 use crate::run::engine::Engine;
 use crate::error::{LoadError, Refusal};
-use crate::file::{File, Held};
-use crate::folder::{Excess, Folder, Precedence, Scan, ScanError};
+use crate::folder::loader::{File, Held};
+use crate::folder::scan::{Excess, Folder, Precedence, Scan, ScanError};
 use crate::grant;
-use crate::loads::Loads;
-use crate::metrics::Metrics;
-use crate::name_file::{NameFile, Turn};
-use crate::names::{self, Candidate, Kind, Name, Owners};
-use crate::outsiders::Outsiders;
-use crate::plugin::Plugin;
+use crate::folder::loads::Loads;
+use crate::folder::metrics::Metrics;
+use crate::folder::name_file::{NameFile, Turn};
+use crate::folder::names::{self, Candidate, Kind, Name, Owners};
+use crate::folder::outsiders::Outsiders;
+use crate::folder::plugin::Plugin;
 use crate::run::provider::GuestProvider;
-use crate::snapshot::{PluginReport, PluginState, Snapshot};
+use crate::folder::snapshot::{PluginReport, PluginState, Snapshot};
 use crate::run::tool::GuestTool;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
