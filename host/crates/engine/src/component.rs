@@ -8,4 +8,6 @@ pub(crate) mod describe;
 pub(crate) mod exports;
 pub(crate) mod imports_used;
 pub(crate) mod inspect;
+pub(crate) mod magic;
 pub(crate) mod prompts;
+pub(crate) mod toolchain;

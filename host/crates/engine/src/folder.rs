@@ -1,6 +1,7 @@
 //! The plugin folder: its files, their plugins, and the catalog that they make.
 
 pub(crate) mod check;
+mod component_loader;
 pub(crate) mod component_registry;
 pub(crate) mod loader;
 pub(crate) mod loads;

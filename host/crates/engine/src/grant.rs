@@ -3,9 +3,12 @@
 
 mod checked;
 mod folders;
+pub(crate) mod http;
 mod kernel;
 mod mounts;
 mod overlap;
+pub(crate) mod redact;
+pub(crate) mod secret;
 mod unlinked;
 
 pub(crate) use checked::{Checked, number};
@@ -13,8 +16,7 @@ pub use folders::FolderGrant;
 pub(crate) use folders::{OpenFolder, Pins, find};
 pub(crate) use overlap::faults;
 
-use crate::folder::scan::manifest_name;
-use crate::network::http::{HttpGrant, Injection, filled};
+use crate::grant::http::{HttpGrant, Injection, filled};
 use crate::grant::redact::Redactor;
 use crate::grant::secret::{self, Secret};
 use crate::settings::Settings;
@@ -62,7 +64,7 @@ impl Grants {
         settings: &Settings,
         pins: &Pins,
     ) -> Result<Self, ManifestError> {
-        let name = &manifest_name(file);
+        let name = &toolyard_manifest::file_name(file);
         let refuse = |line, what: String| ManifestError { file: name.to_owned(), line, what };
         let needs_mounts = !manifest.folders.is_empty() || !manifest.secrets.is_empty();
         let mounts = needs_mounts.then(Mounts::read).flatten();

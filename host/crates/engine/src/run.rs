@@ -1,9 +1,11 @@
 //! One execution of a guest: the engine, the linker, the call, and what came of it.
 
-pub(crate) mod backtrace;
+mod backtrace;
 pub(crate) mod engine;
-pub(crate) mod host_functions;
+mod host_functions;
 pub(crate) mod invoke;
+pub(crate) mod linker;
+pub(crate) mod loaded;
 pub(crate) mod provider;
 pub(crate) mod schema_checker;
 pub(crate) mod tool;

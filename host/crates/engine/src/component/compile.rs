@@ -7,12 +7,12 @@
 //! is up.
 
 use crate::component::cache::{Kept, Scratch};
-use crate::component::inspect::Kind;
+use crate::component::compile_turn::Turn;
 use crate::component::componentize::componentize;
-use crate::run::engine::{Engine, config};
+use crate::component::magic::{WasmKind, magic};
+use crate::component::toolchain::{Toolchain, config};
 use crate::error::Refusal;
 use crate::settings::Compiler;
-use crate::component::compile_turn::Turn;
 use rustix::process::{Resource, Rlimit, Signal};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -41,49 +41,49 @@ pub(crate) enum Source {
 /// The code of a component, from the cache or compiled. Blocks for as long as
 /// that takes.
 pub(crate) fn code(
-    engine: &Engine,
+    tools: Toolchain<'_>,
     turn: &mut Turn,
     bytes: &[u8],
     key: &str,
 ) -> Result<(Kept, Source), Refusal> {
-    if let Some(kept) = engine.cache.load(&engine.wasm, key) {
+    if let Some(kept) = tools.cache.load(tools.wasm, key) {
         return Ok((kept, Source::Cache));
     }
     let began = Instant::now();
-    let output = engine.cache.scratch("cwasm");
-    match &engine.settings.compiler {
+    let output = tools.cache.scratch("cwasm");
+    match &tools.settings.compiler {
         Compiler::InProcess => {
-            let code = engine.wasm.precompile_component(bytes).map_err(|error| invalid(&error))?;
+            let code = tools.wasm.precompile_component(bytes).map_err(|error| invalid(&error))?;
             output.write(&code).map_err(|error| Refusal::NoCompiler(error.to_string()))?;
         }
         Compiler::Child { program, args } => {
-            in_child(engine, turn, (program, args), bytes, &output)?.map_err(Refusal::Compile)?
+            in_child(tools, turn, (program, args), bytes, &output)?.map_err(Refusal::Compile)?
         }
     }
-    let component = engine.cache.keep(&engine.wasm, key, &output).map_err(Refusal::NoCompiler)?;
+    let component = tools.cache.keep(tools.wasm, key, &output).map_err(Refusal::NoCompiler)?;
     Ok((Kept { component, offer: None }, Source::Compiled(began.elapsed())))
 }
 
 /// The component that a core module becomes, from the cache or made now. Blocks for
 /// as long as that takes.
 pub(crate) fn component(
-    engine: &Engine,
+    tools: Toolchain<'_>,
     turn: &mut Turn,
     module: &[u8],
     key: &str,
 ) -> Result<Vec<u8>, Refusal> {
-    if let Some(component) = engine.cache.load_component(key) {
+    if let Some(component) = tools.cache.load_component(key) {
         return Ok(component);
     }
-    let component = match &engine.settings.compiler {
+    let component = match &tools.settings.compiler {
         Compiler::InProcess => componentize(module, None).map_err(Refusal::Componentize)?,
         Compiler::Child { program, args } => {
-            let output = engine.cache.scratch("wasm");
-            in_child(engine, turn, (program, args), module, &output)?.map_err(Refusal::Componentize)?;
+            let output = tools.cache.scratch("wasm");
+            in_child(tools, turn, (program, args), module, &output)?.map_err(Refusal::Componentize)?;
             output.read().map_err(Refusal::NoCompiler)?
         }
     };
-    engine.cache.keep_component(key, &component);
+    tools.cache.keep_component(key, &component);
     Ok(component)
 }
 
@@ -93,18 +93,18 @@ fn invalid(error: &wasmtime::Error) -> Refusal {
 
 /// The inner error is the child's complaint. The child is killed when the turn is over.
 fn in_child(
-    engine: &Engine,
+    tools: Toolchain<'_>,
     turn: &mut Turn,
     (program, args): (&Path, &[String]),
     bytes: &[u8],
     output: &Scratch<'_>,
 ) -> Result<Result<(), String>, Refusal> {
     let failed = |error: std::io::Error| Refusal::NoCompiler(format!("the compiler does not start: {error}"));
-    let settings = &engine.settings;
-    let input = engine.cache.scratch("wasm");
+    let settings = tools.settings;
+    let input = tools.cache.scratch("wasm");
     input.write(bytes).map_err(failed)?;
     let mut command = Command::new(program);
-    let folder = engine.cache.handle();
+    let folder = tools.cache.handle();
     // SAFETY: a call of the system and nothing else happens between `fork` and `exec`.
     unsafe {
         // By the handle: another folder may be at its path by now.
@@ -206,10 +206,10 @@ fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
 
     let bytes = std::fs::read(input).map_err(|error| format!("the component cannot be read: {error}"))?;
-    let made = match crate::component::inspect::magic(&bytes) {
-        Ok(Kind::TypedModule) => componentize(&bytes, None)?,
+    let made = match magic(&bytes) {
+        Ok(WasmKind::TypedModule) => componentize(&bytes, None)?,
         // What is neither is for wasmtime to name.
-        Ok(Kind::Component) | Err(_) => {
+        Ok(WasmKind::Component) | Err(_) => {
             let engine = wasmtime::Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
             engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?
         }

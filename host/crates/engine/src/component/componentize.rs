@@ -5,7 +5,7 @@
 //! What they import of WASI preview 1 is given by the adapter of wasmtime. What may
 //! not live here: the decision which files of a folder are taken.
 
-use crate::component::inspect::{self, Kind};
+use crate::component::magic::{WasmKind, magic};
 use std::path::Path;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
@@ -34,9 +34,9 @@ pub(crate) fn has_type(module: &[u8]) -> bool {
 /// # Errors
 /// Why it cannot be done, in a sentence.
 pub fn componentize(module: &[u8], world: Option<(&Path, Option<&str>)>) -> Result<Vec<u8>, String> {
-    match inspect::magic(module) {
-        Ok(Kind::TypedModule) => {}
-        Ok(Kind::Component) => return Err("it is a component already".to_owned()),
+    match magic(module) {
+        Ok(WasmKind::TypedModule) => {}
+        Ok(WasmKind::Component) => return Err("it is a component already".to_owned()),
         Err(refusal) => return Err(refusal.to_string()),
     }
     let mut module = module.to_vec();

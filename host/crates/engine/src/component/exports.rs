@@ -5,7 +5,6 @@ use crate::bindings::exports::toolyard::plugin::{completion, prompts, resources}
 use crate::bindings::toolyard::plugin::types as wit;
 use crate::component::inspect::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
 use crate::error::Refusal;
-use crate::run::host_functions::Run;
 use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, Instance};
 
@@ -101,7 +100,7 @@ impl Exports {
 
     /// Checks that the functions have the types of the contract. That can only be
     /// asked of an instance.
-    pub fn check(&self, store: &mut Store<Run>, instance: Instance) -> wasmtime::Result<()> {
+    pub fn check<T: 'static>(&self, store: &mut Store<T>, instance: Instance) -> wasmtime::Result<()> {
         if let Some(tools) = &self.tools {
             instance.get_typed_func::<(), ListedTools>(&mut *store, &tools.list)?;
             instance.get_typed_func::<CallParams<'_>, Called>(&mut *store, &tools.call)?;

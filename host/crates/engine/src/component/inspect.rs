@@ -2,8 +2,8 @@
 //! compiling, so that most refusals cost nothing.
 
 use crate::component::componentize;
+use crate::component::magic::{WasmKind, magic};
 use crate::error::Refusal;
-use crate::wasi::logging;
 use wasmparser::{
     ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind, ComponentType, ComponentTypeRef,
     InstanceTypeDeclaration, Parser, Payload, TypeBounds,
@@ -14,6 +14,10 @@ pub(crate) const TOOLS: &str = "toolyard:plugin/tools@0.1.0";
 pub(crate) const RESOURCES: &str = "toolyard:plugin/resources@0.1.0";
 pub(crate) const PROMPTS: &str = "toolyard:plugin/prompts@0.1.0";
 pub(crate) const COMPLETION: &str = "toolyard:plugin/completion@0.1.0";
+
+/// The names under which components import the draft of `wasi:logging`: it was built against with
+/// and without a version.
+pub(crate) const LOGGING: [&str; 2] = ["wasi:logging/logging", "wasi:logging/logging@0.1.0-draft"];
 
 /// Names at the surface of a component.
 #[derive(Debug, Default, Clone)]
@@ -27,20 +31,12 @@ pub(crate) struct Surface {
     pub is_plain: bool,
 }
 
-/// What is in a file that may be a plugin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Component,
-    /// A core module that says of what world it is: it can be made a component.
-    TypedModule,
-}
-
 /// Looks at the first bytes of `file`, and whether it is whole; refuses what
 /// cannot be a plugin.
-pub(crate) fn kind(file: &str, bytes: &[u8]) -> Result<Kind, Refusal> {
+pub(crate) fn kind(file: &str, bytes: &[u8]) -> Result<WasmKind, Refusal> {
     let kind = magic(bytes)?;
     whole(bytes)?;
-    if kind == Kind::TypedModule && !componentize::has_type(bytes) {
+    if kind == WasmKind::TypedModule && !componentize::has_type(bytes) {
         let stem = file.strip_suffix(".wasm").unwrap_or(file).to_owned();
         return Err(Refusal::CoreModule { file: file.to_owned(), stem });
     }
@@ -72,30 +68,6 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Surface, Refusal> {
     }
     let names: Vec<String> = surface.imports.iter().filter(|name| !is_offered(name)).cloned().collect();
     if names.is_empty() { Ok(surface) } else { Err(Refusal::Imports { names }) }
-}
-
-/// By the first eight bytes.
-pub(crate) fn magic(bytes: &[u8]) -> Result<Kind, Refusal> {
-    const MAGIC: &[u8] = b"\0asm";
-    if bytes.is_empty() {
-        return Err(Refusal::Empty);
-    }
-    if !bytes.starts_with(&MAGIC[..MAGIC.len().min(bytes.len())]) {
-        let text = std::str::from_utf8(&bytes[..bytes.len().min(1024)]).ok().map(str::trim_start);
-        return Err(Refusal::NotWasm(match text {
-            Some(text) if text.starts_with("(component") || text.starts_with("(module") => {
-                "it is WebAssembly's text format; turn it into bytes with `wasm-tools parse`"
-            }
-            Some(_) => "it is text",
-            None => "it does not begin with the bytes 00 61 73 6d",
-        }));
-    }
-    match bytes.get(4..8) {
-        None => Err(Refusal::Truncated { at: bytes.len() as u64 }),
-        Some([0x0d, 0, 1, 0]) => Ok(Kind::Component),
-        Some([1, 0, 0, 0]) => Ok(Kind::TypedModule),
-        Some(_) => Err(Refusal::NotWasm("it is of a version or kind that this host does not know")),
-    }
 }
 
 /// Follows the sections to the end of the file; a file that is cut off ends
@@ -202,7 +174,7 @@ fn is_types_alone(declared: &ComponentType) -> bool {
 
 /// Whether the linker has an interface of this name. Whether its functions fit is
 /// found when the component is linked.
-fn is_offered(name: &str) -> bool {
+pub(crate) fn is_offered(name: &str) -> bool {
     const WASI: [(&str, &[&str]); 7] = [
         (
             "cli",
@@ -237,7 +209,7 @@ fn is_offered(name: &str) -> bool {
             ],
         ),
     ];
-    if logging::NAMES.contains(&name) {
+    if LOGGING.contains(&name) {
         return true;
     }
     let Some((path, version)) = name.split_once('@') else {
@@ -276,77 +248,6 @@ mod tests {
         refused(b"\0asm\x77\0\0\0", "version or kind");
         refused(b"\0asm\x0d\0\x01\0\x00\x7f", "ends in the middle");
         refused(b"\0asm\x0d\0\x01\0", "exports nothing");
-    }
-
-    #[test]
-    fn every_offered_interface_is_linked() {
-        let engine = wasmtime::Engine::new(&crate::run::engine::config()).expect("starts");
-        let linker = crate::run::host_functions::linker(&engine).expect("links");
-        let import = |name: &str| {
-            wat::parse_str(format!("(component (import \"{name}\" (instance)))")).expect("parses")
-        };
-        for name in [
-            "wasi:cli/environment@0.2.0",
-            "wasi:cli/terminal-stderr@0.2.3",
-            "wasi:io/poll@0.2.6",
-            "wasi:sockets/ip-name-lookup@0.2.0",
-            "wasi:random/insecure-seed@0.2.0",
-            "wasi:clocks/wall-clock@0.2.0",
-            "wasi:filesystem/preopens@0.2.0",
-            "wasi:http/types@0.2.0",
-            "wasi:http/outgoing-handler@0.2.4",
-            "toolyard:plugin/host@0.1.0",
-            "toolyard:plugin/types@0.1.0",
-            "wasi:logging/logging",
-            "wasi:logging/logging@0.1.0-draft",
-        ] {
-            assert!(is_offered(name), "{name}");
-            let component = wasmtime::component::Component::new(&engine, import(name)).expect(name);
-            linker.instantiate_pre(&component).expect(name);
-        }
-        for name in [
-            "wasi:http/incoming-handler@0.2.0",
-            "wasi:http/types@0.3.0",
-            "wasi:cli/stdin@0.3.0",
-            "toolyard:plugin/host@0.2.0",
-            "a:b/c",
-            "wasi:cli/x@0.2.0",
-        ] {
-            assert!(!is_offered(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn interfaces_of_types_alone_need_no_provider() {
-        let component = |imports: &str| {
-            let text = format!("(component {imports} (instance $i) (export \"x:own/y\" (instance $i)))");
-            wat::parse_str(text).expect("parses")
-        };
-        // Types of the component's own, imported, exported and aliased, stand between.
-        let types = r#"
-            (type $a u32)
-            (import "a:b/types" (instance $t (type $r (record (field "n" u32))) (export "r" (type (eq $r)))))
-            (alias export $t "r" (type $r))
-            (import "c" (type $c (eq $r)))
-            (export $e "e" (type $a))
-            (import "a:b/more" (instance (alias outer 1 $r (type $r)) (export "r" (type (eq $r)))))"#;
-        let alone = component(&types.replace(r#"(import "c" (type $c (eq $r)))"#, ""));
-        assert_eq!(inspect(&alone).expect("is fine").imports, [""; 0]);
-        let engine = wasmtime::Engine::new(&crate::run::engine::config()).expect("starts");
-        let linker = crate::run::host_functions::linker(&engine).expect("links");
-        let compiled = wasmtime::component::Component::new(&engine, &alone).expect("compiles");
-        linker.instantiate_pre(&compiled).expect("links");
-        for provided in [
-            r#"(export "f" (func))"#,
-            r#"(export "r" (type (sub resource)))"#,
-            r#"(type $t u8) (export "t" (type (eq $t))) (export "i" (instance (export "f" (func))))"#,
-        ] {
-            let import = format!("{types} (import \"a:b/provided\" (instance {provided}))");
-            let Err(Refusal::Imports { names }) = inspect(&component(&import)) else {
-                panic!("{provided} is not refused");
-            };
-            assert_eq!(names, ["c", "a:b/provided"]);
-        }
     }
 
     proptest::proptest! {

@@ -55,15 +55,6 @@ pub(crate) struct Function {
     pub result: Option<Shape>,
 }
 
-/// A function that is no tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
-    /// The function, such as `a:b/math@1.0.0#add`.
-    pub function: String,
-    /// Why.
-    pub why: String,
-}
-
 impl Function {
     /// Reads the arguments of a call.
     ///

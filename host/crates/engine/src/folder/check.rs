@@ -1,13 +1,12 @@
 //! A report on one component, for `toolyard check`.
 
 use crate::component::describe;
-use crate::run::engine::Engine;
-use crate::error::{LoadError, Refusal};
+use crate::component::imports_used::{self, Reach};
+use crate::error::{LoadError, Refusal, Skipped};
 use crate::folder::loader::File;
 use crate::folder::scan;
 use crate::grant::FolderGrant;
-use crate::component::imports_used::{self, Reach};
-use crate::convert::typed::Skipped;
+use crate::run::engine::Engine;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! one that was refused is not compiled again.
 
 use crate::error::Refusal;
-use crate::folder::plugin::Code;
+use crate::run::loaded::Code;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};

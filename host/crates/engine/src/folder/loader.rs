@@ -1,12 +1,14 @@
 //! One file of the plugin folder: reading it and its manifest, and making a plugin of the two.
 
-use crate::folder::component_registry::{Claim, Codes, Found};
-use crate::run::engine::Engine;
-use crate::error::Refusal;
-use crate::folder::scan::{self, Seen, manifest_name};
-use crate::grant::Pins;
-use crate::folder::plugin::{self, Code, Plugin};
 use crate::component::compile_turn::Turn;
+use crate::error::Refusal;
+use crate::folder::component_loader;
+use crate::folder::component_registry::{Claim, Codes, Found};
+use crate::folder::plugin::Plugin;
+use crate::folder::scan::{self, Seen};
+use crate::grant::Pins;
+use crate::run::engine::Engine;
+use crate::run::loaded::Code;
 use cap_std::fs::Dir;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -194,7 +196,7 @@ impl File {
         let defaults = &self.engine.settings.limits;
         let manifest = match &text {
             None => Ok(Manifest::absent(defaults)),
-            Some(text) => Manifest::parse(&manifest_name(&self.name), text, defaults),
+            Some(text) => Manifest::parse(&manifest::file_name(&self.name), text, defaults),
         };
         (text, manifest.map(Arc::new).map_err(Refusal::from))
     }
@@ -204,15 +206,11 @@ impl File {
         let Some(seen) = self.seen.manifest else {
             return Ok(None);
         };
-        let name = manifest_name(&self.name);
+        let name = manifest::file_name(&self.name);
         let error = |what: String| ManifestError { file: name.clone(), line: None, what };
-        let bytes = scan::read(
-            &self.dir,
-            &name,
-            seen,
-            (manifest::MAX_BYTES, self.engine.settings.others_may_write),
-        )
-        .map_err(|refusal| error(refusal.to_string()))?;
+        let bytes =
+            scan::read(&self.dir, &name, seen, (manifest::MAX_BYTES, self.engine.settings.others_may_write))
+                .map_err(|refusal| error(refusal.to_string()))?;
         String::from_utf8(bytes).map(Some).map_err(|_| error("is not UTF-8".to_owned()))
     }
 
@@ -222,7 +220,7 @@ impl File {
         let bounds = (settings.max_component_bytes, settings.others_may_write);
         let bytes =
             scan::read(&self.dir, &self.name, self.seen.component, bounds).map_err(NoCode::Refused)?;
-        let digest = plugin::digest(&bytes);
+        let digest = component_loader::digest(&bytes);
         if settings.require_digest.as_ref().is_some_and(|listed| !listed.contains(&digest.0)) {
             return Err(NoCode::Refused(Refusal::Unlisted(digest.0)));
         }
@@ -235,7 +233,9 @@ impl File {
                 Found::Vacant(claim) => claim,
             },
         };
-        match Code::load(&self.engine, (&self.runtime, turn), &self.name, &bytes, digest).map(Arc::new) {
+        match component_loader::load(&self.engine, (&self.runtime, turn), &self.name, &bytes, digest)
+            .map(Arc::new)
+        {
             Err(Refusal::Interrupted) => Err(NoCode::Interrupted(claim)),
             loaded => {
                 claim.settle(&loaded);

@@ -1,9 +1,9 @@
 //! The loads under way: one at most for each file, all owned here, and ended with their owner.
 
+use crate::component::compile_turn::{Lane, Lanes};
 use crate::folder::component_registry::Codes;
 use crate::folder::loader::{File, Held, Step};
 use crate::folder::scan::Seen;
-use crate::component::compile_turn::{Lane, Lanes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;

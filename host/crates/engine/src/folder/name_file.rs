@@ -127,7 +127,7 @@ const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::names::Kind;
+    use crate::folder::names::NameKind;
 
     #[test]
     fn owners_are_read_as_they_were_written_and_each_folder_has_its_own() {
@@ -136,7 +136,7 @@ mod tests {
         let file = |folder: &str, writes| NameFile::new(&names, &dir.path().join(folder), writes);
         let (turn, owners) = file("a", true).take().expect("locked");
         assert_eq!(owners, None);
-        let name = Name { kind: Kind::Prompt, name: "x".to_owned() };
+        let name = Name { kind: NameKind::Prompt, name: "x".to_owned() };
         let owner = Owner { file: "p.wasm".to_owned(), digest: "d".to_owned() };
         let owners: Owners = [(name, owner)].into();
         file("a", true).write(&owners, &turn).expect("written");

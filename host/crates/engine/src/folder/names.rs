@@ -19,18 +19,18 @@ const MAX_NAMES: usize = 16_384;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Name {
     /// `tool` or `prompt`.
-    pub kind: Kind,
+    pub kind: NameKind,
     pub name: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum NameKind {
     Tool,
     Prompt,
 }
 
-impl Kind {
+impl NameKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -214,7 +214,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn tool(name: &str) -> Name {
-        Name { kind: Kind::Tool, name: name.to_owned() }
+        Name { kind: NameKind::Tool, name: name.to_owned() }
     }
 
     fn offer(digest: &str, names: &[&str]) -> Offer {
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn prompts_and_tools_of_one_name_do_not_meet() {
         let mut prompts = offer("b", &[]);
-        prompts.names.insert(Name { kind: Kind::Prompt, name: "x".to_owned() });
+        prompts.names.insert(Name { kind: NameKind::Prompt, name: "x".to_owned() });
         let prompts = Candidate { listed: Some(prompts), former: None };
         let (outcomes, _) =
             start(&folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", prompts)]), &Owners::new());

@@ -1,19 +1,19 @@
 //! The plugins of a folder: loading what changed, settling who serves which
 //! name, and building the catalog.
 
-use crate::run::engine::Engine;
 use crate::error::{LoadError, Refusal};
 use crate::folder::loader::{File, Held};
-use crate::folder::scan::{Excess, Folder, Precedence, Scan, ScanError};
-use crate::grant;
 use crate::folder::loads::Loads;
 use crate::folder::metrics::Metrics;
 use crate::folder::name_file::{NameFile, Turn};
-use crate::folder::names::{self, Candidate, Kind, Name, Owners};
+use crate::folder::names::{self, Candidate, Name, NameKind, Owners};
 use crate::folder::outsiders::Outsiders;
 use crate::folder::plugin::Plugin;
-use crate::run::provider::GuestProvider;
+use crate::folder::scan::{Excess, Folder, Precedence, Scan, ScanError};
 use crate::folder::snapshot::{PluginReport, PluginState, Snapshot};
+use crate::grant;
+use crate::run::engine::Engine;
+use crate::run::provider::GuestProvider;
 use crate::run::tool::GuestTool;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -340,8 +340,11 @@ impl PartialEq for Served {
 impl Served {
     /// The former object, if it is the same.
     fn new(plugin: &Arc<Plugin>, left_out: BTreeSet<Name>, former: Option<&Arc<Self>>) -> Arc<Self> {
-        let prompts: BTreeSet<&str> =
-            left_out.iter().filter(|name| name.kind == Kind::Prompt).map(|name| name.name.as_str()).collect();
+        let prompts: BTreeSet<&str> = left_out
+            .iter()
+            .filter(|name| name.kind == NameKind::Prompt)
+            .map(|name| name.name.as_str())
+            .collect();
         let provider = plugin.provider.as_ref().map(|provider| match prompts.is_empty() {
             true => provider.clone(),
             false => Arc::new(provider.without(&prompts)),
@@ -354,10 +357,10 @@ impl Served {
     }
 
     fn tools(&self) -> impl Iterator<Item = &Arc<GuestTool>> {
-        self.plugin.tools.iter().filter(|tool| !self.lacks(Kind::Tool, tool.spec.name()))
+        self.plugin.tools.iter().filter(|tool| !self.lacks(NameKind::Tool, tool.spec.name()))
     }
 
-    fn lacks(&self, kind: Kind, name: &str) -> bool {
+    fn lacks(&self, kind: NameKind, name: &str) -> bool {
         self.left_out.iter().any(|out| out.kind == kind && out.name == name)
     }
 }

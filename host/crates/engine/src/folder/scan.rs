@@ -115,11 +115,6 @@ impl Stamp {
     }
 }
 
-/// The manifest of a component's file.
-pub(crate) fn manifest_name(file: &str) -> String {
-    format!("{}.toml", file.strip_suffix(".wasm").unwrap_or(file))
-}
-
 impl Folder {
     pub fn new(path: &Path, most: usize, trusted: bool) -> Self {
         Self { path: path.to_owned(), most, trusted, open: None }
@@ -226,7 +221,7 @@ pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<Seen>> {
         Err(error) => Err(error),
     };
     let Some(component) = stamp(name)? else { return Ok(None) };
-    Ok(Some(Seen { component, manifest: stamp(&manifest_name(name))? }))
+    Ok(Some(Seen { component, manifest: stamp(&toolyard_manifest::file_name(name))? }))
 }
 
 /// Reads a file that was seen, if it is still the same, and if neither everybody nor another owner

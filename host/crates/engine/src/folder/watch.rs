@@ -8,8 +8,8 @@
 //! Files that change together are published together, if their loads end soon; a slow load is
 //! published when it ends, and delays no other.
 
-use crate::folder::scan::Scan;
 use crate::folder::plugins::Plugins;
+use crate::folder::scan::Scan;
 use crate::folder::snapshot::Snapshot;
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};

@@ -1,9 +1,18 @@
-//! Headers with secrets, which the host adds to requests for one named host. The guest
-//! neither sees nor chooses them.
+//! What `[http]` grants: hosts, and headers with secrets, which the host adds to requests for one
+//! named host. The guest neither sees nor chooses these headers.
 
 use crate::grant::secret::Secret;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use toolyard_manifest::{Host, Hosts, Scheme, Target, Template, Written};
+use toolyard_manifest::{Host, Hosts, Rule, Scheme, Target, Template, Written};
+
+/// The grants of `[http]`.
+#[derive(Debug, Default)]
+pub(crate) struct HttpGrant {
+    pub rules: Vec<Rule>,
+    pub injections: Vec<Injection>,
+    /// Whether requests that are not idempotent by their method carry a key.
+    pub keyed: bool,
+}
 
 /// The value of a header, which does not show itself; none if it cannot be one.
 pub(crate) fn filled(template: &Template, secrets: &[Secret]) -> Option<HeaderValue> {

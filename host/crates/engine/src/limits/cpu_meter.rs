@@ -1,15 +1,13 @@
 //! The processor time of one run, and the decision at each epoch tick.
 
 use crate::limits::cpu_scheduler::{Gate, Runner};
-use crate::run::host_functions::Run;
+use crate::limits::epoch::TICK;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use toolyard_task::RunContext;
 use toolyard_task::tool::Spent;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
-
-use crate::limits::epoch::TICK;
 
 /// How long a run has been polled, readable from inside the poll.
 pub(crate) struct Meter {
@@ -117,8 +115,8 @@ impl Meter {
 
 /// Makes the store's guest look up at each tick: stopped or out of processor
 /// time, it is interrupted; else it waits for its next turn.
-pub(crate) fn arm(
-    store: &mut Store<Run>,
+pub(crate) fn arm<T: 'static>(
+    store: &mut Store<T>,
     gate: &Arc<Gate>,
     meter: &Arc<Meter>,
     context: &Arc<dyn RunContext>,
@@ -126,7 +124,7 @@ pub(crate) fn arm(
     let gate = gate.clone();
     let meter = meter.clone();
     let context = context.clone();
-    store.epoch_deadline_callback(move |_: StoreContextMut<'_, Run>| {
+    store.epoch_deadline_callback(move |_: StoreContextMut<'_, T>| {
         let in_this_poll = meter.in_this_poll();
         if context.stopped() || meter.check(in_this_poll) {
             return Ok(UpdateDeadline::Interrupt);

@@ -98,7 +98,7 @@ impl Received {
                 until.as_mut().poll(cx).map(|()| Some(Err(Error::ConnectionReadTimeout)))
             }
             Poll::Ready(None) => Poll::Ready(None),
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(super::send::broken(&error)))),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(super::error::of_connection(&error)))),
             Poll::Ready(Some(Ok(frame))) => {
                 let length = frame.data_ref().map_or(0, Bytes::len) as u64;
                 let Some(left) = self.left.checked_sub(length) else {

@@ -2,8 +2,9 @@
 //! guest reads it.
 
 use super::body::{Received, Sent};
+use super::connect;
+use super::error::{HEAD_BYTES, of_connection};
 use super::permission::{self, Permit};
-use super::{Exchanged, Rest, connect};
 use crate::network::policy::Traffic;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -14,27 +15,29 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use std::error::Error as _;
 use std::future::pending;
-use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolyard_manifest::{Host, Target};
+use toolyard_manifest::{Host, Target, is_forbidden};
 use wasmtime_wasi_http::{Error, RequestOptions};
 
-/// What the head of a response may take.
-const HEAD_BYTES: usize = 64 << 10;
-const MOST_HEADERS: usize = 128;
+const MAX_HEADERS: usize = 128;
+
+/// The body of a request or a response.
+pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
+/// What is left of a connection once the response has begun.
+pub(super) type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
+pub(super) type Exchanged = Result<(Response<Body>, Rest), Error>;
 
 /// Sends a request that the run has a place for, if it may.
 pub(super) async fn exchange(
     traffic: Arc<Traffic>,
     place: OwnedSemaphorePermit,
-    request: Request<UnsyncBoxBody<Bytes, Error>>,
+    request: Request<Body>,
     options: RequestOptions,
 ) -> Exchanged {
     let target = Target::of(request.uri()).map_err(|what| {
@@ -94,11 +97,8 @@ fn is(method: &Method, name: &str) -> bool {
     method.as_str().eq_ignore_ascii_case(name)
 }
 
-/// The body that the guest writes to.
-type GuestBody = UnsyncBoxBody<Bytes, Error>;
-
 /// Ends with an error when the guest writes to the body of a request that has none.
-async fn refuse_data(mut body: GuestBody, traffic: &Traffic, target: &Target) -> Error {
+async fn refuse_data(mut body: Body, traffic: &Traffic, target: &Target) -> Error {
     // A guest that drops its body without finishing it has written nothing either.
     while let Some(Ok(frame)) = body.frame().await {
         if frame.data_ref().is_some_and(|data| !data.is_empty()) {
@@ -117,8 +117,8 @@ fn has_body(traffic: &Traffic, target: &Target) -> Error {
 fn prepared(
     traffic: &Arc<Traffic>,
     target: &Target,
-    request: Request<UnsyncBoxBody<Bytes, Error>>,
-) -> Result<(Request<Sent>, Option<GuestBody>), Error> {
+    request: Request<Body>,
+) -> Result<(Request<Sent>, Option<Body>), Error> {
     let (mut head, body) = request.into_parts();
     let bodiless = BODILESS.iter().any(|name| is(&head.method, name));
     let declared =
@@ -138,7 +138,7 @@ fn prepared(
     head.version = Version::HTTP_11;
     let host = HeaderValue::try_from(target.authority()).map_err(|_| Error::HttpRequestUriInvalid)?;
     let headers = &mut head.headers;
-    for name in headers.keys().filter(|name| super::is_forbidden(name)).cloned().collect::<Vec<_>>() {
+    for name in headers.keys().filter(|name| is_forbidden(name)).cloned().collect::<Vec<_>>() {
         headers.remove(name);
     }
     headers.insert(header::HOST, host);
@@ -198,20 +198,20 @@ async fn sent(
             return Err(Error::HttpRequestDenied);
         }
         let mut builder = http1::Builder::new();
-        builder.max_buf_size(HEAD_BYTES).max_headers(MOST_HEADERS);
-        builder.handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))
+        builder.max_buf_size(HEAD_BYTES).max_headers(MAX_HEADERS);
+        builder.handshake(TokioIo::new(stream)).await.map_err(|error| of_connection(&error))
     };
     let (mut sender, connection) = patient(connecting, Error::ConnectionTimeout, connected).await?;
     let response = async {
         match select(pin!(sender.send_request(request)), connection).await {
             Either::Left((response, connection)) => Ok((response, Some(connection))),
-            Either::Right((Err(error), _)) => Err(broken(&error)),
+            Either::Right((Err(error), _)) => Err(of_connection(&error)),
             Either::Right((Ok(()), response)) => Ok((response.await, None)),
         }
     };
     let (response, connection) =
         patient(shorter(options.first_byte_timeout), Error::ConnectionReadTimeout, response).await?;
-    Ok((response.map_err(|error| broken(&error))?, connection))
+    Ok((response.map_err(|error| of_connection(&error))?, connection))
 }
 
 /// Waits no longer than the guest wants to.
@@ -235,33 +235,6 @@ async fn addresses(traffic: &Traffic, target: &Target) -> Result<Vec<IpAddr>, Er
             Some(found) => Ok(found.to_vec()),
             None => Err(unknown("the name could not be resolved")),
         },
-    }
-}
-
-/// What became of a connection, in the words of WASI.
-pub(super) fn broken(error: &hyper::Error) -> Error {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(Error::HttpRequestBodySize(size)) = cause.downcast_ref() {
-            return Error::HttpRequestBodySize(*size);
-        }
-        if let Some(cause) = cause.downcast_ref::<std::io::Error>() {
-            return match cause.kind() {
-                ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted => {
-                    Error::ConnectionTerminated
-                }
-                ErrorKind::UnexpectedEof => Error::HttpResponseIncomplete,
-                _ => Error::HttpProtocolError,
-            };
-        }
-        source = cause.source();
-    }
-    if error.is_parse_too_large() {
-        Error::HttpResponseHeaderSectionSize(u32::try_from(HEAD_BYTES).ok())
-    } else if error.is_incomplete_message() || error.is_body_write_aborted() {
-        Error::HttpResponseIncomplete
-    } else {
-        Error::HttpProtocolError
     }
 }
 

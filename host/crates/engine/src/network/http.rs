@@ -1,65 +1,18 @@
-//! Outgoing HTTP: what a guest sends by `wasi:http`, through a sender of our own.
-//!
-//! The manifest says which hosts it grants, `permission` decides on one request,
-//! `name_lookup` finds addresses, `address` tells the public ones from others, `connect`
-//! opens the connection, `send` is the exchange, `body` counts what passes, `inject`
-//! adds headers with secrets.
-//!
-//! A name is resolved once for a request, and what is connected to is one of the
-//! addresses that were looked at. Each request has a connection of its own: one that
-//! is kept would outlive the decision it was opened for, and its run. Neither
-//! redirects nor proxies are followed here; each hop is a request of the guest's.
-//!
-//! What is under way belongs to the run: its futures are held in the run's table of
-//! resources, and are aborted with it.
+//! Outgoing HTTP: what a guest sends by `wasi:http`, through a sender of our own, counted and
+//! bounded for each run.
 
-pub(crate) mod address;
-mod body;
-mod connect;
-mod inject;
-pub(crate) mod name_lookup;
-mod permission;
-mod send;
-
-pub(crate) use connect::Roots;
-pub(crate) use inject::{Injection, filled};
-
+use super::exchange::{self, Body, Exchanged, Rest};
 use crate::network::policy::Traffic;
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request, Response};
-use http_body_util::combinators::UnsyncBoxBody;
-use name_lookup::{NameLookups, SystemResolver};
+use http::{HeaderName, HeaderValue, Method, Request};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use toolyard_manifest::{Rule, is_forbidden};
+use toolyard_manifest::is_forbidden;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiHttpCtx, WasiHttpHooks};
 
 /// What headers of one message may take, in memory.
 const FIELD_BYTES: usize = 64 << 10;
 /// What a guest may write to a body at once.
 const CHUNK_BYTES: usize = 64 << 10;
-
-/// What `[http]` grants.
-#[derive(Debug, Default)]
-pub(crate) struct HttpGrant {
-    pub rules: Vec<Rule>,
-    pub injections: Vec<Injection>,
-    /// Whether requests that are not idempotent by their method carry a key.
-    pub keyed: bool,
-}
-
-/// What the runs of all plugins share.
-pub(crate) struct Network {
-    pub lookups: NameLookups,
-    pub roots: Roots,
-}
-
-impl Network {
-    /// The resolver and the certificates of this machine.
-    pub fn of_system() -> Self {
-        Self { lookups: NameLookups::new(Arc::new(SystemResolver)), roots: Roots::default() }
-    }
-}
 
 /// The outgoing side of one run.
 pub(crate) struct Outgoing {
@@ -85,10 +38,6 @@ pub(crate) struct Sender {
     at_once: Arc<Semaphore>,
     traffic: Arc<Traffic>,
 }
-
-type Body = UnsyncBoxBody<Bytes, Error>;
-type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
-type Exchanged = Result<(Response<Body>, Rest), Error>;
 
 impl Sender {
     /// Gives a request of a task the key that the same request had in an earlier attempt: the
@@ -126,7 +75,7 @@ impl WasiHttpHooks for Sender {
     }
 
     fn set_host_header(&mut self) -> bool {
-        // `send` sets it, from what it connects to.
+        // `exchange` sets it, from what it connects to.
         false
     }
 
@@ -146,7 +95,9 @@ impl WasiHttpHooks for Sender {
             self.key(&mut request);
         }
         let traffic = self.traffic.clone();
-        Box::new(async move { send::exchange(traffic, place?, request, options.unwrap_or_default()).await })
+        Box::new(
+            async move { exchange::exchange(traffic, place?, request, options.unwrap_or_default()).await },
+        )
     }
 }
 

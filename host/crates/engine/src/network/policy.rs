@@ -1,15 +1,13 @@
-//! What the network traffic of one run is judged by, and what was refused of it: said
-//! to the operator's log once for each reason, and kept for the result, because most
-//! error codes of WASI carry no words.
+//! The network policy of one run: what it may connect to, and what it was refused. The host logs
+//! each reason once for the operator and keeps it for the result, because most error codes of WASI
+//! carry no words.
 
-use crate::limits::failure;
-use crate::folder::scan::manifest_name;
 use crate::grant::Grants;
-use crate::run::host_functions::About;
 #[cfg(test)]
-use crate::network::http::HttpGrant;
-use crate::network::http::Network;
-use crate::network::sockets::Given;
+use crate::grant::http::HttpGrant;
+use crate::limits::failure;
+use crate::network::Network;
+use crate::network::resolved_peers::ResolvedPeers;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use toolyard_manifest::Limits;
@@ -17,9 +15,9 @@ use toolyard_task::RunContext;
 use wasmtime_wasi_http::Error;
 
 /// The most refusals of a run that are kept and logged.
-const MOST_REFUSALS: usize = 8;
+const MAX_REFUSALS: usize = 8;
 
-/// The traffic of one run.
+/// What one run may connect to.
 pub(crate) struct Traffic {
     pub plugin: Arc<str>,
     pub function: Arc<str>,
@@ -28,37 +26,28 @@ pub(crate) struct Traffic {
     pub network: Arc<Network>,
     pub context: Arc<dyn RunContext>,
     /// What names were resolved to for raw sockets.
-    pub given: Given,
+    pub resolved: ResolvedPeers,
     refusals: Mutex<Vec<String>>,
 }
 
 impl Traffic {
-    pub fn new(about: &About, context: &Arc<dyn RunContext>) -> Self {
-        Self {
-            plugin: about.plugin.clone(),
-            function: about.function.clone(),
-            grants: about.grants.clone(),
-            limits: about.limits.clone(),
-            network: about.network.clone(),
-            context: context.clone(),
-            given: Given::default(),
-            refusals: Mutex::default(),
-        }
+    pub fn new(
+        (plugin, function): (Arc<str>, Arc<str>),
+        grants: Arc<Grants>,
+        limits: Arc<Limits>,
+        network: Arc<Network>,
+        context: Arc<dyn RunContext>,
+    ) -> Self {
+        let (resolved, refusals) = (ResolvedPeers::default(), Mutex::default());
+        Self { plugin, function, grants, limits, network, context, resolved, refusals }
     }
 
-    /// That of a test, with one rule or more.
+    /// The policy of a test, with one rule or more.
     #[cfg(test)]
     pub fn of(http: HttpGrant, limits: Limits, network: Network, context: Arc<dyn RunContext>) -> Self {
-        Self {
-            plugin: "p.wasm".into(),
-            function: "t".into(),
-            grants: Arc::new(Grants { http, ..Grants::default() }),
-            limits: Arc::new(limits),
-            network: Arc::new(network),
-            context,
-            given: Given::default(),
-            refusals: Mutex::default(),
-        }
+        let grants = Grants { http, ..Grants::default() };
+        let names = ("p.wasm".into(), "t".into());
+        Self::new(names, Arc::new(grants), Arc::new(limits), Arc::new(network), context)
     }
 
     /// The addresses of a name, looked up on the account of the run's caller; nothing if it could not
@@ -69,7 +58,7 @@ impl Traffic {
 
     /// The manifest that would have to grant more.
     pub fn manifest(&self) -> String {
-        manifest_name(&self.plugin)
+        toolyard_manifest::file_name(&self.plugin)
     }
 
     /// Notes why something was refused, and logs it the first time.
@@ -77,7 +66,7 @@ impl Traffic {
         // A guest chooses the hosts that it names, and may put a secret into them.
         let why = self.grants.clean(why);
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if refusals.len() < MOST_REFUSALS && !refusals.contains(&why) {
+        if refusals.len() < MAX_REFUSALS && !refusals.contains(&why) {
             tracing::warn!(plugin = %self.plugin, tool = %self.function, "refused: {why}");
             refusals.push(why);
         }

@@ -1,18 +1,20 @@
 //! One wasmtime engine for the process: its configuration and its pool.
 
 use crate::component::cache::Cache;
-use crate::run::schema_checker::Checker;
-use crate::limits::epoch::Ticker;
+use crate::component::toolchain::{self, Toolchain};
 use crate::error::StartError;
+use crate::guest::state::GuestState;
 use crate::limits::cpu_scheduler::Gate;
-use crate::run::host_functions::{self, Run};
+use crate::limits::epoch::Ticker;
 use crate::limits::memory_limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
-use crate::network::http::Network;
 use crate::limits::run_budget::{Rooms, Share};
+use crate::network::Network;
+use crate::run::linker::linker;
+use crate::run::schema_checker::Checker;
 use crate::settings::Settings;
 use std::sync::Arc;
 use wasmtime::component::Linker;
-use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// How many components are loaded at once; each asks what its component offers, in
 /// instances beyond those that runs are admitted to.
@@ -21,7 +23,7 @@ const LOADS_AT_ONCE: u32 = 8;
 /// The engine: one for the process.
 pub struct Engine {
     pub(crate) wasm: wasmtime::Engine,
-    pub(crate) linker: Linker<Run>,
+    pub(crate) linker: Linker<GuestState>,
     pub(crate) ticker: Ticker,
     pub(crate) settings: Settings,
     pub(crate) cache: Cache,
@@ -42,7 +44,7 @@ impl Engine {
         let cache = Cache::open(settings.cache.as_deref())?;
         let most = Share::on_this_machine(settings.max_runs, settings.guest_memory);
         let wasmtime_error = |error: wasmtime::Error| StartError::Wasmtime(format!("{error:#}"));
-        let mut config = config();
+        let mut config = toolchain::config();
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&most)));
         let (wasm, pooled) = match wasmtime::Engine::new(&config) {
             Ok(wasm) => (wasm, true),
@@ -51,10 +53,10 @@ impl Engine {
                     error = format!("{error:#}"),
                     "no pool of memories can be had; instances are allocated one by one, which is slower"
                 );
-                (wasmtime::Engine::new(&self::config()).map_err(wasmtime_error)?, false)
+                (wasmtime::Engine::new(&toolchain::config()).map_err(wasmtime_error)?, false)
             }
         };
-        let linker = host_functions::linker(&wasm).map_err(wasmtime_error)?;
+        let linker = linker(&wasm).map_err(wasmtime_error)?;
         let ticker = Ticker::start(wasm.clone()).map_err(StartError::Thread)?;
         let (rooms, gate) = (Rooms::new(most), Gate::new(settings.turns));
         Ok(Arc::new(Self {
@@ -101,6 +103,11 @@ impl Engine {
         std::thread::available_parallelism().map_or(1, |cores| cores.get().min(LOADS_AT_ONCE as usize))
     }
 
+    /// What components are compiled with.
+    pub(crate) fn toolchain(&self) -> Toolchain<'_> {
+        Toolchain { wasm: &self.wasm, cache: &self.cache, settings: &self.settings }
+    }
+
     /// Makes guests that are computing look at their stop signs at once.
     pub(crate) fn interrupt(&self) {
         self.wasm.increment_epoch();
@@ -111,23 +118,6 @@ impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine").field("capacity", &self.capacity()).field("pooled", &self.pooled).finish()
     }
-}
-
-/// The configuration that decides what machine code looks like. The child that
-/// compiles has the same, or its code would not be taken.
-pub(crate) fn config() -> Config {
-    let mut config = Config::new();
-    config
-        .wasm_component_model(true)
-        .concurrency_support(false)
-        .epoch_interruption(true)
-        .consume_fuel(false)
-        .memory_init_cow(true)
-        // As much for the host's functions as for the guest's. Of each stack that sleeps a page or
-        // two are in use; two stacks share a page of page tables.
-        .async_stack_size(1 << 20)
-        .max_wasm_stack(512 << 10);
-    config
 }
 
 /// Figures from `engine.md`, "Recommended settings".
@@ -165,7 +155,7 @@ mod tests {
     fn code_compiled_without_a_pool_is_taken_by_an_engine_with_one() {
         let engine = Engine::start(&Settings { max_runs: 4, ..Settings::default() }).expect("starts");
         assert!(engine.is_pooled());
-        let plain = wasmtime::Engine::new(&config()).expect("starts");
+        let plain = wasmtime::Engine::new(&toolchain::config()).expect("starts");
         let hash = crate::component::cache::compatibility;
         assert_eq!(hash(&engine.wasm), hash(&plain));
     }

@@ -4,18 +4,19 @@
 //! thread of its own. The limit on the time by the clock stands outside the
 //! guest's future, because a busy guest would stop it there.
 
+use crate::component::exports::{Exports, ListedPrompts, ListedTools};
+use crate::convert::typed::Function;
+use crate::error::Refusal;
+use crate::guest::about::About;
+use crate::guest::state::GuestState;
+use crate::limits::cpu_meter::{self, Meter};
+use crate::limits::failure::Failure;
+use crate::limits::first_poll::Pace;
+use crate::limits::memory_limiter::{Denied, Limiter};
 use crate::run::backtrace;
 use crate::run::engine::Engine;
-use crate::error::Refusal;
-use crate::component::exports::{Exports, ListedPrompts, ListedTools};
-use crate::limits::failure::Failure;
-use crate::run::host_functions::{About, Run};
-use crate::limits::memory_limiter::{Denied, Limiter};
-use crate::limits::cpu_meter::{self, Meter};
-use crate::limits::first_poll::Pace;
-use crate::folder::plugin::Base;
-use crate::convert::typed::Function;
-use async_trait::async_trait;
+use crate::run::loaded::Base;
+use crate::unattended::Unattended;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
@@ -25,8 +26,7 @@ use std::time::Duration;
 use tokio::time::Sleep;
 use toolyard_manifest::Limits;
 use toolyard_task::permission::WhyNot;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
-use toolyard_task::wire::RawJson;
+use toolyard_task::tool::Report;
 use toolyard_task::{NotPermitted, Room, RunContext};
 use wasmtime::component::{
     ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower, Val,
@@ -113,7 +113,7 @@ pub(crate) trait Call: Send {
     /// Calls it in an instance of its component.
     fn call(
         self,
-        store: &mut Store<Run>,
+        store: &mut Store<GuestState>,
         instance: Instance,
     ) -> impl Future<Output = wasmtime::Result<Self::Returned>> + Send;
 }
@@ -138,7 +138,7 @@ where
 {
     type Returned = R;
 
-    async fn call(self, store: &mut Store<Run>, instance: Instance) -> wasmtime::Result<R> {
+    async fn call(self, store: &mut Store<GuestState>, instance: Instance) -> wasmtime::Result<R> {
         let function = instance.get_typed_func::<P, R>(&mut *store, self.export)?;
         function.call_async(store, self.params).await
     }
@@ -154,7 +154,7 @@ impl Call for Plain<'_> {
     /// Nothing where the function has no result.
     type Returned = Option<Val>;
 
-    async fn call(self, store: &mut Store<Run>, instance: Instance) -> wasmtime::Result<Option<Val>> {
+    async fn call(self, store: &mut Store<GuestState>, instance: Instance) -> wasmtime::Result<Option<Val>> {
         let Self { function, arguments } = self;
         let func = instance
             .get_func(&mut *store, function.index)
@@ -211,7 +211,7 @@ pub(crate) async fn invoke<C: Call>(
         began: meter.born(),
     };
     let limiter = Limiter::new(limits, engine.rooms.clone(), base.code.needs.within(limits.memory).prepaid());
-    let state = match Run::new(limiter, context.clone(), about) {
+    let state = match GuestState::new(limiter, context.clone(), about) {
         Ok(state) => state,
         Err(failure) => return Ended::Failed(failure),
     };
@@ -264,7 +264,7 @@ pub(crate) struct Listed {
 /// store of its own; and whether its functions have the types of the contract.
 pub(crate) async fn list(
     engine: &Engine,
-    pre: &InstancePre<Run>,
+    pre: &InstancePre<GuestState>,
     exports: &Exports,
     plugin: &Arc<str>,
 ) -> Result<Listed, Refusal> {
@@ -281,7 +281,7 @@ pub(crate) async fn list(
 
 async fn list_one<R>(
     engine: &Engine,
-    (pre, export): (&InstancePre<Run>, &ComponentExportIndex),
+    (pre, export): (&InstancePre<GuestState>, &ComponentExportIndex),
     plugin: &Arc<str>,
     function: &'static str,
 ) -> Result<R, Refusal>
@@ -302,7 +302,7 @@ where
 
 async fn check_types(
     engine: &Engine,
-    pre: &InstancePre<Run>,
+    pre: &InstancePre<GuestState>,
     exports: &Exports,
     plugin: &Arc<str>,
 ) -> Result<(), Refusal> {
@@ -337,7 +337,7 @@ fn unlisted(function: &'static str, broken: &Broken, limits: &Limits) -> Refusal
     Refusal::List { function, why }
 }
 
-type Ungranted = (Arc<Limits>, Arc<Meter>, Run, Arc<dyn RunContext>);
+type Ungranted = (Arc<Limits>, Arc<Meter>, GuestState, Arc<dyn RunContext>);
 
 /// A run that nobody asked for: nothing is granted to it and nobody hears it.
 fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<Ungranted, Refusal> {
@@ -354,13 +354,13 @@ fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Resu
         network: engine.network.clone(),
         began: meter.born(),
     };
-    let context: Arc<dyn RunContext> = Arc::new(Nobody);
-    let state = Run::new(Limiter::new(&limits, engine.rooms.clone(), 0), context.clone(), about)
+    let context: Arc<dyn RunContext> = Arc::new(Unattended);
+    let state = GuestState::new(Limiter::new(&limits, engine.rooms.clone(), 0), context.clone(), about)
         .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
     Ok((limits, meter, state, context))
 }
 
-fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: Run) -> Store<Run> {
+fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: GuestState) -> Store<GuestState> {
     let context = state.context.clone();
     let mut store = Store::new(&engine.wasm, state);
     store.limiter(|run| &mut run.limiter);
@@ -374,10 +374,10 @@ fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: Run) -> St
 /// One call of an exported function in a store of its own, and what it was refused.
 async fn guest<C: Call>(
     engine: &Engine,
-    pre: &InstancePre<Run>,
+    pre: &InstancePre<GuestState>,
     limits: &Limits,
     meter: &Arc<Meter>,
-    state: Run,
+    state: GuestState,
     call: C,
 ) -> Result<(C::Returned, Refused), Broken> {
     let context = state.context.clone();
@@ -446,38 +446,4 @@ async fn drive<T>(
         timer.as_mut().poll(cx).map(|()| Driven::OutOfTime)
     })
     .await
-}
-
-/// For whom a listing runs: nobody hears it and nobody answers.
-pub(crate) struct Nobody;
-
-#[async_trait]
-impl RunContext for Nobody {
-    fn stopped(&self) -> bool {
-        false
-    }
-
-    fn report(&self, _: Report) {}
-
-    fn info(&self) -> CallInfo {
-        CallInfo {
-            task: None,
-            attempt: 1,
-            deadline: None,
-            client_capabilities: RawJson::empty_object(),
-            trace: None,
-        }
-    }
-
-    async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        Err(AskError::Unsupported("a listing cannot ask".to_owned()))
-    }
-
-    async fn begin_task(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    async fn effects(&self) -> Result<(), AskError> {
-        Ok(())
-    }
 }

@@ -2,13 +2,15 @@
 //! prompts, completion.
 
 use crate::bindings::exports::toolyard::plugin::completion::Reference as GuestReference;
+use crate::component::exports::{
+    CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates,
+};
 use crate::convert::encode::{prompt, resource};
-use crate::component::exports::{CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates};
-use crate::limits::failure::Failure;
 use crate::convert::guest_error::{call_error, rpc_error};
-use crate::run::invoke::{self, Contract, Ended, Order, Subject};
+use crate::limits::failure::Failure;
 use crate::limits::first_poll::Pace;
-use crate::folder::plugin::Base;
+use crate::run::invoke::{self, Contract, Ended, Order, Subject};
+use crate::run::loaded::Base;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

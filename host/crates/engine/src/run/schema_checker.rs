@@ -1,8 +1,8 @@
 //! Checks of values that take longer than a thread that serves clients may give: on threads
 //! of their own, in the turns of their account, within the time and memory of a run.
 
-use crate::limits::epoch::TICK;
 use crate::limits::cpu_scheduler::Gate;
+use crate::limits::epoch::TICK;
 use crate::limits::run_budget::Rooms;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

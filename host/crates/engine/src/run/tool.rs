@@ -1,16 +1,16 @@
 //! A tool of a plugin, as the dispatcher sees it.
 
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
-use crate::run::schema_checker;
 use crate::component::describe::Declared;
-use crate::convert::encode;
 use crate::component::exports::{CallParams, Called};
-use crate::limits::failure::Failure;
+use crate::convert::encode;
 use crate::convert::guest_error::{self, Missing};
-use crate::run::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};
-use crate::limits::first_poll::Pace;
-use crate::folder::plugin::Base;
 use crate::convert::typed::Function;
+use crate::limits::failure::Failure;
+use crate::limits::first_poll::Pace;
+use crate::run::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};
+use crate::run::loaded::Base;
+use crate::run::schema_checker;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolyard_manifest::Limits;
@@ -60,10 +60,14 @@ impl Tool for GuestTool {
             let subject = || format!("check of the arguments of `{}`", self.spec.name());
             match checker.check(declared.input.clone(), arguments, order, limits.cpu).await {
                 schema_checker::Checked::Verdict(Verdict::Fits) => Checked::Fits,
-                schema_checker::Checked::Verdict(Verdict::Misfit(what)) => Checked::Misfit(self.misfit(&what)),
+                schema_checker::Checked::Verdict(Verdict::Misfit(what)) => {
+                    Checked::Misfit(self.misfit(&what))
+                }
                 schema_checker::Checked::Stopped => Checked::Unfinished,
                 schema_checker::Checked::Spent => Checked::Misfit(Failure::Cpu.sentence(&subject(), limits)),
-                schema_checker::Checked::NoMemory => Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits)),
+                schema_checker::Checked::NoMemory => {
+                    Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits))
+                }
             }
         })
     }

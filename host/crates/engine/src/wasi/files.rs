@@ -18,7 +18,7 @@ mod beneath;
 mod paths;
 
 use crate::grant::{Checked, OpenFolder};
-use crate::run::host_functions::Run;
+use crate::guest::state::GuestState;
 use cap_std::fs::ReadDir;
 use rustix::fs::OFlags;
 use rustix::process::{Resource as Limited, getrlimit};
@@ -56,20 +56,20 @@ struct Listing {
 type Handle = Resource<Descriptor>;
 
 /// Takes the place of some of what wasmtime-wasi has put there.
-pub(crate) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
-    preopens::add_to_linker::<Run, HasSelf<Run>>(linker, |run| run)?;
+    preopens::add_to_linker::<GuestState, HasSelf<GuestState>>(linker, |run| run)?;
     let mut types = linker.instance(TYPES)?;
     types.func_wrap_async(
         "[method]descriptor.open-at",
-        |mut store: StoreContextMut<'_, Run>,
+        |mut store: StoreContextMut<'_, GuestState>,
          (folder, path, name, open, flags): (Handle, PathFlags, String, OpenFlags, DescriptorFlags)| {
             Box::new(async move { given(open_at(store.data_mut(), &folder, path, name, open, flags).await) })
         },
     )?;
     types.func_wrap_async(
         "[method]descriptor.set-times-at",
-        |mut store: StoreContextMut<'_, Run>,
+        |mut store: StoreContextMut<'_, GuestState>,
          (folder, path, name, accessed, modified): (
             Handle,
             PathFlags,
@@ -88,13 +88,13 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
     })?;
     types.func_wrap_async(
         "[method]descriptor.read-directory",
-        |mut store: StoreContextMut<'_, Run>, (folder,): (Handle,)| {
+        |mut store: StoreContextMut<'_, GuestState>, (folder,): (Handle,)| {
             Box::new(async move { given(list(store.data_mut(), &folder).await) })
         },
     )?;
     types.func_wrap_async(
         "[method]directory-entry-stream.read-directory-entry",
-        |mut store: StoreContextMut<'_, Run>, (listing,): (Resource<Listing>,)| {
+        |mut store: StoreContextMut<'_, GuestState>, (listing,): (Resource<Listing>,)| {
             Box::new(async move { given(next(store.data_mut(), &listing).await) })
         },
     )?;
@@ -112,7 +112,7 @@ fn given<T>(outcome: FsResult<T>) -> wasmtime::Result<(Result<T, ErrorCode>,)> {
     }
 }
 
-impl preopens::Host for Run {
+impl preopens::Host for GuestState {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Handle, String)>> {
         let Self { table, about, .. } = self;
         let push = |folder: &OpenFolder| {
@@ -122,7 +122,7 @@ impl preopens::Host for Run {
     }
 }
 
-fn folder_of(run: &Run, handle: &Handle) -> FsResult<Dir> {
+fn folder_of(run: &GuestState, handle: &Handle) -> FsResult<Dir> {
     match run.table.get(handle)? {
         Descriptor::Dir(dir) => Ok(dir.clone()),
         Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
@@ -130,7 +130,7 @@ fn folder_of(run: &Run, handle: &Handle) -> FsResult<Dir> {
 }
 
 async fn open_at(
-    run: &mut Run,
+    run: &mut GuestState,
     folder: &Handle,
     path: PathFlags,
     name: String,
@@ -216,7 +216,7 @@ fn leave_some(opened: &std::fs::File) -> Result<(), ErrorCode> {
 }
 
 async fn set_times_at(
-    run: &mut Run,
+    run: &mut GuestState,
     folder: Handle,
     path: PathFlags,
     name: String,
@@ -265,7 +265,7 @@ fn moment(given: NewTimestamp) -> Result<Option<SystemTime>, ErrorCode> {
     SystemTime::UNIX_EPOCH.checked_add(since).map(Some).ok_or(ErrorCode::Overflow)
 }
 
-async fn list(run: &mut Run, folder: &Handle) -> FsResult<Resource<Listing>> {
+async fn list(run: &mut GuestState, folder: &Handle) -> FsResult<Resource<Listing>> {
     let folder = folder_of(run, folder)?;
     let begin = move || -> Result<ReadDir, ErrorCode> {
         // The listing takes as many descriptors as this.
@@ -276,7 +276,7 @@ async fn list(run: &mut Run, folder: &Handle) -> FsResult<Resource<Listing>> {
     Ok(run.table.push(Listing { unread: Some(unread), read: VecDeque::new() })?)
 }
 
-async fn next(run: &mut Run, listing: &Resource<Listing>) -> FsResult<Option<DirectoryEntry>> {
+async fn next(run: &mut GuestState, listing: &Resource<Listing>) -> FsResult<Option<DirectoryEntry>> {
     let listing = run.table.get_mut(listing)?;
     if listing.read.is_empty()
         && let Some(mut unread) = listing.unread.take()

@@ -4,15 +4,12 @@
 //!
 //! What may not live here: what becomes of a log message.
 
-use crate::run::host_functions::Run;
+use crate::component::inspect::LOGGING;
 use crate::convert::guest_input;
+use crate::guest::state::GuestState;
 use toolyard_task::wire::LogLevel;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, Linker};
-
-/// The names under which components import it: the draft was built against with and
-/// without a version.
-pub(crate) const NAMES: [&str; 2] = ["wasi:logging/logging", "wasi:logging/logging@0.1.0-draft"];
 
 #[expect(dead_code, reason = "each is made by lifting alone")]
 #[derive(ComponentType, Lift, Debug, Clone, Copy)]
@@ -46,11 +43,11 @@ impl From<Level> for LogLevel {
     }
 }
 
-pub(crate) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
-    for name in NAMES {
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
+    for name in LOGGING {
         linker.instance(name)?.func_wrap(
             "log",
-            |store: StoreContextMut<'_, Run>, (level, context, message): (Level, String, String)| {
+            |store: StoreContextMut<'_, GuestState>, (level, context, message): (Level, String, String)| {
                 let logger = (!context.is_empty()).then_some(context);
                 store.data().report_log(level.into(), logger, guest_input::log_text(&message));
                 Ok(())

@@ -2,9 +2,9 @@
 
 use super::docs::{Docs, Said};
 use super::shape::{Field, Reading, Shape, write_fields};
-use super::{Function, Skipped, schema};
+use super::{Function, schema};
 use crate::component::describe::{self, Declared};
-use crate::error::Refusal;
+use crate::error::{Refusal, Skipped};
 use crate::settings::Settings;
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,7 +1,10 @@
 use super::*;
-use crate::run::invoke::Nobody;
+use crate::grant::http::HttpGrant;
+use crate::network::Network;
+use crate::network::connect::Roots;
+use crate::network::http::Outgoing;
 use crate::network::name_lookup::{NameLookups, Resolver};
-use crate::network::http::{HttpGrant, Network, Outgoing, Roots};
+use crate::unattended::Unattended;
 use async_trait::async_trait;
 use http_body_util::{Empty, Full};
 use std::io;
@@ -67,7 +70,7 @@ impl Run {
 
     fn of(rules: Vec<Rule>, answers: &[&[&str]], limits: Limits) -> Self {
         let grant = HttpGrant { rules, ..HttpGrant::default() };
-        Self::granted(grant, answers, limits, Arc::new(Nobody))
+        Self::granted(grant, answers, limits, Arc::new(Unattended))
     }
 
     fn granted(grant: HttpGrant, answers: &[&[&str]], limits: Limits, context: Arc<dyn RunContext>) -> Self {
@@ -126,11 +129,11 @@ impl RunContext for OfTask {
     fn report(&self, _: Report) {}
 
     fn info(&self) -> CallInfo {
-        CallInfo { task: Some(TaskId(uuid::Uuid::nil())), ..Nobody.info() }
+        CallInfo { task: Some(TaskId(uuid::Uuid::nil())), ..Unattended.info() }
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        Nobody.ask(questions).await
+        Unattended.ask(questions).await
     }
 
     async fn begin_task(&self) -> Result<(), String> {

@@ -5,7 +5,7 @@
 use super::beneath;
 use super::{Handle, TYPES, folder_of, given};
 use crate::grant::Checked;
-use crate::run::host_functions::Run;
+use crate::guest::state::GuestState;
 use futures_util::FutureExt as _;
 use rustix::fs::OFlags;
 use std::fs::File;
@@ -23,23 +23,23 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::runtime::spawn_blocking;
 
 /// Takes the place of what wasmtime-wasi has put there.
-pub(super) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     let mut types = linker.instance(TYPES)?;
     types.func_wrap_async(
         "[method]descriptor.stat-at",
-        |mut store: StoreContextMut<'_, Run>, (folder, flags, path): (Handle, PathFlags, String)| {
+        |mut store: StoreContextMut<'_, GuestState>, (folder, flags, path): (Handle, PathFlags, String)| {
             Box::new(async move { given(stat_at(store.data_mut(), &folder, flags, path).await) })
         },
     )?;
     types.func_wrap_async(
         "[method]descriptor.metadata-hash-at",
-        |mut store: StoreContextMut<'_, Run>, (folder, flags, path): (Handle, PathFlags, String)| {
+        |mut store: StoreContextMut<'_, GuestState>, (folder, flags, path): (Handle, PathFlags, String)| {
             Box::new(async move { given(hash_at(store.data_mut(), &folder, flags, path).await) })
         },
     )?;
     types.func_wrap_async(
         "[method]descriptor.readlink-at",
-        |mut store: StoreContextMut<'_, Run>, (folder, path): (Handle, String)| {
+        |mut store: StoreContextMut<'_, GuestState>, (folder, path): (Handle, String)| {
             Box::new(async move { given(read_link(store.data_mut(), folder, path).await) })
         },
     )?;
@@ -50,7 +50,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
     ] {
         types.func_wrap_async(
             name,
-            move |mut store: StoreContextMut<'_, Run>, (folder, path): (Handle, String)| {
+            move |mut store: StoreContextMut<'_, GuestState>, (folder, path): (Handle, String)| {
                 let act = act.clone();
                 Box::new(async move { given(at_name(store.data_mut(), folder, path, act).await.map(drop)) })
             },
@@ -58,7 +58,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
     }
     types.func_wrap_async(
         "[method]descriptor.symlink-at",
-        |mut store: StoreContextMut<'_, Run>, (folder, target, path): (Handle, String, String)| {
+        |mut store: StoreContextMut<'_, GuestState>, (folder, target, path): (Handle, String, String)| {
             Box::new(async move {
                 given(at_name(store.data_mut(), folder, path, Act::Link(target)).await.map(drop))
             })
@@ -66,7 +66,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
     )?;
     types.func_wrap_async(
         "[method]descriptor.link-at",
-        |mut store: StoreContextMut<'_, Run>,
+        |mut store: StoreContextMut<'_, GuestState>,
          (folder, flags, path, other, new): (Handle, PathFlags, String, Handle, String)| {
             Box::new(async move {
                 let two = Two::Link(flags);
@@ -76,7 +76,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Run>) -> wasmtime::Result<()> {
     )?;
     types.func_wrap_async(
         "[method]descriptor.rename-at",
-        |mut store: StoreContextMut<'_, Run>,
+        |mut store: StoreContextMut<'_, GuestState>,
          (folder, path, other, new): (Handle, String, Handle, String)| {
             Box::new(async move {
                 given(at_names(store.data_mut(), (folder, path), (other, new), Two::Rename).await)
@@ -203,7 +203,7 @@ fn at_once<T>(outcome: impl Future<Output = FsResult<T>>) -> FsResult<T> {
 }
 
 pub(super) async fn set_times_of_name(
-    run: &mut Run,
+    run: &mut GuestState,
     folder: Handle,
     path: String,
     (accessed, modified): (NewTimestamp, NewTimestamp),
@@ -211,11 +211,11 @@ pub(super) async fn set_times_of_name(
     at_name(run, folder, path, Act::Times(accessed, modified)).await.map(drop)
 }
 
-async fn read_link(run: &mut Run, folder: Handle, path: String) -> FsResult<String> {
+async fn read_link(run: &mut GuestState, folder: Handle, path: String) -> FsResult<String> {
     at_name(run, folder, path, Act::ReadLink).await.map(Option::unwrap_or_default)
 }
 
-async fn at_name(run: &mut Run, folder: Handle, path: String, act: Act) -> FsResult<Option<String>> {
+async fn at_name(run: &mut GuestState, folder: Handle, path: String, act: Act) -> FsResult<Option<String>> {
     let dir = folder_of(run, &folder)?;
     if act.changes() && dir.perms.write_not_permitted() {
         return Err(ErrorCode::NotPermitted.into());
@@ -237,7 +237,7 @@ async fn at_name(run: &mut Run, folder: Handle, path: String, act: Act) -> FsRes
 }
 
 async fn at_names(
-    run: &mut Run,
+    run: &mut GuestState,
     (folder, path): (Handle, String),
     (other, new): (Handle, String),
     two: Two,
@@ -262,13 +262,13 @@ async fn at_names(
     .await
 }
 
-fn checked(run: &Run) -> Arc<Checked> {
+fn checked(run: &GuestState) -> Arc<Checked> {
     run.about.grants.mounts.clone()
 }
 
 /// Looks at what a path leads to, and asks wasmtime-wasi about that.
 async fn look<T: Send + 'static>(
-    run: &mut Run,
+    run: &mut GuestState,
     folder: &Handle,
     (flags, path): (PathFlags, String),
     ask: impl FnOnce(&mut ResourceTable, Handle) -> FsResult<T> + Send + 'static,
@@ -287,7 +287,12 @@ async fn look<T: Send + 'static>(
     .await
 }
 
-async fn stat_at(run: &mut Run, folder: &Handle, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+async fn stat_at(
+    run: &mut GuestState,
+    folder: &Handle,
+    flags: PathFlags,
+    path: String,
+) -> FsResult<DescriptorStat> {
     look(run, folder, (flags, path), |table, found| {
         let mut ctx = WasiFilesystemCtx::default();
         at_once(WasiFilesystemCtxView { ctx: &mut ctx, table }.stat(found))
@@ -296,7 +301,7 @@ async fn stat_at(run: &mut Run, folder: &Handle, flags: PathFlags, path: String)
 }
 
 async fn hash_at(
-    run: &mut Run,
+    run: &mut GuestState,
     folder: &Handle,
     flags: PathFlags,
     path: String,

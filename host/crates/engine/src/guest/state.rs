@@ -1,0 +1,96 @@
+//! The state of one run, which its store holds.
+
+use crate::convert::guest_input;
+use crate::guest::about::About;
+use crate::limits::failure::Failure;
+use crate::limits::memory_limiter::Limiter;
+use crate::network::http::Outgoing;
+use crate::network::policy::Traffic;
+use std::sync::{Arc, OnceLock};
+use toolyard_task::RunContext;
+use toolyard_task::tool::Report;
+use toolyard_task::wire::{LogLevel, RawJson};
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::WasiCtx;
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
+
+/// The state of one run, in its store.
+pub(crate) struct GuestState {
+    pub limiter: Limiter,
+    pub context: Arc<dyn RunContext>,
+    pub about: About,
+    /// Made when the guest first uses WASI; many never do.
+    pub wasi: Option<Box<WasiCtx>>,
+    pub table: ResourceTable,
+    /// Made when the guest first uses the network.
+    traffic: OnceLock<Arc<Traffic>>,
+    outgoing: Option<Box<Outgoing>>,
+}
+
+impl GuestState {
+    /// # Errors
+    /// If a folder that is granted is not where it was. It could still be used,
+    /// but who moved it away should not find that it is.
+    pub fn new(limiter: Limiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
+        if let Some(lost) = about.grants.folders.iter().find(|folder| !folder.is_in_place()) {
+            let (plugin, folder) = (&about.plugin, lost.grant.host.display());
+            tracing::warn!(%plugin, %folder, "a granted folder was moved, replaced or removed");
+            return Err(Failure::Folder(lost.grant.guest.clone()));
+        }
+        let mut run = Self {
+            limiter,
+            context,
+            about,
+            wasi: None,
+            table: ResourceTable::new(),
+            traffic: OnceLock::new(),
+            outgoing: None,
+        };
+        run.table.set_max_capacity(run.about.limits.handles as usize);
+        Ok(run)
+    }
+
+    /// What the run may connect to.
+    pub fn traffic(&self) -> &Arc<Traffic> {
+        self.traffic.get_or_init(|| {
+            let About { plugin, function, grants, limits, network, .. } = self.about.clone();
+            Arc::new(Traffic::new((plugin, function), grants, limits, network, self.context.clone()))
+        })
+    }
+
+    /// What was refused of it, in sentences.
+    pub fn refusals(&self) -> Vec<String> {
+        self.traffic.get().map(|traffic| traffic.refusals()).unwrap_or_default()
+    }
+
+    /// Reports a log message of the guest's.
+    pub fn report_log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
+        let logger = logger.map(|logger| guest_input::cut(self.clean(logger), guest_input::NAME_BYTES));
+        self.context.report(Report::Log { level, logger, data: self.clean_json(data) });
+    }
+
+    /// A text of the guest's without its secrets.
+    pub fn clean(&self, text: String) -> String {
+        self.about.grants.clean(text)
+    }
+
+    pub fn clean_json(&self, json: RawJson) -> RawJson {
+        match &self.about.grants.redactor {
+            Some(redactor) => redactor.json(json),
+            None => json,
+        }
+    }
+
+    pub fn holds_secret(&self, text: &str) -> bool {
+        self.about.grants.redactor.as_ref().is_some_and(|redactor| redactor.finds(text))
+    }
+}
+
+impl WasiHttpView for GuestState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let traffic = self.traffic().clone();
+        let outgoing = self.outgoing.get_or_insert_with(|| Box::new(Outgoing::new(traffic)));
+        let Outgoing { context, sender } = &mut **outgoing;
+        WasiHttpCtxView { ctx: context, table: &mut self.table, hooks: sender }
+    }
+}
