@@ -104,7 +104,7 @@ fn component(shape: &Shape, dir: &Path) -> Vec<u8> {
 
 #[test]
 fn values_of_random_types_come_back_from_real_components() {
-    let engine = wasmtime::Engine::new(&crate::run::engine::config()).expect("starts");
+    let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
     let dir = tempfile::tempdir().expect("made");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("starts");
     let mut runner =
@@ -154,7 +154,7 @@ fn values_of_random_types_come_back_from_real_components() {
 #[test]
 fn the_functions_of_a_component_are_bounded_together() {
     const FUNCTIONS: usize = 40;
-    let engine = wasmtime::Engine::new(&crate::run::engine::config()).expect("starts");
+    let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
     let dir = tempfile::tempdir().expect("made");
     let fields: String = (0..3_000).map(|field| format!("a{field}: bool, ")).collect();
     let functions: String = (0..FUNCTIONS).map(|number| format!("g{number}: func(v: r);\n")).collect();
