@@ -11,7 +11,7 @@ pub(crate) mod redact;
 pub(crate) mod secret;
 mod unlinked;
 
-pub(crate) use checked::{Checked, number};
+pub(crate) use checked::{CheckedMounts, number};
 pub use folders::FolderGrant;
 pub(crate) use folders::{OpenFolder, Pins, find};
 pub(crate) use overlap::faults;
@@ -35,7 +35,7 @@ pub(crate) struct Grants {
     /// Folders, held open.
     pub folders: Vec<OpenFolder>,
     /// The mounts that they lie in, and those in them.
-    pub mounts: Arc<Checked>,
+    pub mounts: Arc<CheckedMounts>,
     /// The files that its secrets were read from.
     pub secret_files: Vec<SecretFile>,
     /// Hosts of outgoing requests, and the headers that are added for them.
@@ -71,7 +71,7 @@ impl Grants {
         let mounts = mounts.as_ref();
         let mut folders = find(name, place, &manifest.folders, &settings.private, mounts, pins)?;
         let checked = folders.iter_mut().map(|folder| std::mem::take(&mut folder.mounts));
-        let checked = Arc::new(Checked::together(checked));
+        let checked = Arc::new(CheckedMounts::together(checked));
         let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
         let secrets = secret::find(name, place, &manifest.secrets, &injected, settings.variable)?;
         let injection = |named: &NamedInjection| {

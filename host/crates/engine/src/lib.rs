@@ -22,7 +22,7 @@ mod wasi;
 
 pub use component::compile::compile_child;
 pub use component::componentize::componentize;
-pub use component::imports_used::Reach;
+pub use component::imports_used::ImportUse;
 pub use error::{LoadError, Refusal, Skipped, StartError};
 pub use folder::check::{CheckReport, CheckedPrompt, CheckedTool};
 pub use folder::outsiders::{Outsiders, outsiders};

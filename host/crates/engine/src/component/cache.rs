@@ -44,7 +44,7 @@ pub(crate) struct Cache {
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     code: Check,
-    offer: Option<Offer>,
+    offer: Option<ComponentOffer>,
     /// Its checksum: a schema that lost a bit would refuse a good plugin.
     offer_sum: Option<String>,
 }
@@ -78,25 +78,25 @@ impl Check {
 
 /// The answers of `list-tools` and `list-prompts`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Offer {
+pub(crate) struct ComponentOffer {
     pub tools: Vec<ToolDescription>,
     pub prompts: Vec<PromptDescription>,
 }
 
 /// What was found.
-pub(crate) struct Kept {
+pub(crate) struct CachedCode {
     pub component: Component,
-    pub offer: Option<Offer>,
+    pub offer: Option<ComponentOffer>,
 }
 
-impl Offer {
+impl ComponentOffer {
     fn sum(&self) -> serde_json::Result<String> {
         Ok(hex(&Sha256::digest(serde_json::to_vec(self)?)))
     }
 }
 
 impl Note {
-    fn whole_offer(self) -> Option<Offer> {
+    fn whole_offer(self) -> Option<ComponentOffer> {
         let offer = self.offer?;
         let is_whole = self.offer_sum.is_some() && offer.sum().ok() == self.offer_sum;
         if !is_whole {
@@ -143,7 +143,7 @@ impl Cache {
     }
 
     /// The code of this key, if it is there and whole.
-    pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<Kept> {
+    pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<CachedCode> {
         self.take(engine, key).unwrap_or_else(|why| {
             let path = self.dir.join(code_name(key));
             tracing::warn!(path = %path.display(), "machine code in the cache is not taken; compiling again: {why}");
@@ -152,14 +152,14 @@ impl Cache {
     }
 
     /// The same; `None` if it is not there, an error if it is and is no good.
-    fn take(&self, engine: &wasmtime::Engine, key: &str) -> Result<Option<Kept>, String> {
+    fn take(&self, engine: &wasmtime::Engine, key: &str) -> Result<Option<CachedCode>, String> {
         let Some(note) = self.note(key)? else { return Ok(None) };
         let Some(file) = self.open_own(&code_name(key))? else { return Ok(None) };
         if Check::of(&file).map_err(|error| error.to_string())? != note.code {
             return Err("it is damaged".to_owned());
         }
         let component = component_of(engine, &file).map_err(|error| format!("{error:#}"))?;
-        Ok(Some(Kept { component, offer: note.whole_offer() }))
+        Ok(Some(CachedCode { component, offer: note.whole_offer() }))
     }
 
     /// The note beside the code; `None` also if the file is not a valid note.
@@ -225,7 +225,7 @@ impl Cache {
     }
 
     /// Keeps what a component offers. Failing to costs only time later.
-    pub fn keep_offer(&self, key: &str, offer: &Offer) {
+    pub fn keep_offer(&self, key: &str, offer: &ComponentOffer) {
         let kept = self.note(key).and_then(|note| {
             let note = note.ok_or_else(|| "its note is gone".to_owned())?;
             let offer_sum = Some(offer.sum().map_err(|error| error.to_string())?);

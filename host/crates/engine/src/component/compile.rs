@@ -6,8 +6,8 @@
 //! priority, with limits that the kernel keeps; the parent kills it when its time
 //! is up.
 
-use crate::component::cache::{Kept, Scratch};
-use crate::component::compile_turn::Turn;
+use crate::component::cache::{CachedCode, Scratch};
+use crate::component::compile_turn::CompileTurn;
 use crate::component::componentize::componentize;
 use crate::component::magic::{WasmKind, magic};
 use crate::component::toolchain::{Toolchain, config};
@@ -42,10 +42,10 @@ pub(crate) enum Source {
 /// that takes.
 pub(crate) fn code(
     tools: Toolchain<'_>,
-    turn: &mut Turn,
+    turn: &mut CompileTurn,
     bytes: &[u8],
     key: &str,
-) -> Result<(Kept, Source), Refusal> {
+) -> Result<(CachedCode, Source), Refusal> {
     if let Some(kept) = tools.cache.load(tools.wasm, key) {
         return Ok((kept, Source::Cache));
     }
@@ -61,14 +61,14 @@ pub(crate) fn code(
         }
     }
     let component = tools.cache.keep(tools.wasm, key, &output).map_err(Refusal::NoCompiler)?;
-    Ok((Kept { component, offer: None }, Source::Compiled(began.elapsed())))
+    Ok((CachedCode { component, offer: None }, Source::Compiled(began.elapsed())))
 }
 
 /// The component that a core module becomes, from the cache or made now. Blocks for
 /// as long as that takes.
 pub(crate) fn component(
     tools: Toolchain<'_>,
-    turn: &mut Turn,
+    turn: &mut CompileTurn,
     module: &[u8],
     key: &str,
 ) -> Result<Vec<u8>, Refusal> {
@@ -94,7 +94,7 @@ fn invalid(error: &wasmtime::Error) -> Refusal {
 /// The inner error is the child's complaint. The child is killed when the turn is over.
 fn in_child(
     tools: Toolchain<'_>,
-    turn: &mut Turn,
+    turn: &mut CompileTurn,
     (program, args): (&Path, &[String]),
     bytes: &[u8],
     output: &Scratch<'_>,

@@ -23,7 +23,7 @@ pub(crate) enum Lane {
 }
 
 /// A place in a lane.
-pub(crate) struct Turn {
+pub(crate) struct CompileTurn {
     /// `None` for a file that is loaded alone.
     place: Option<Place>,
 }
@@ -47,7 +47,7 @@ impl Lanes {
     }
 
     /// Waits for a place. `None` if the load is cancelled meanwhile.
-    pub async fn turn(self: &Arc<Self>, lane: Lane, cancelled: watch::Receiver<bool>) -> Option<Turn> {
+    pub async fn turn(self: &Arc<Self>, lane: Lane, cancelled: watch::Receiver<bool>) -> Option<CompileTurn> {
         let places = match lane {
             Lane::Quick => &self.quick,
             Lane::Slow => &self.slow,
@@ -59,11 +59,11 @@ impl Lanes {
             permit = places.clone().acquire_owned() => permit.ok()?,
         };
         let place = Place { lanes: self.clone(), lane, permit, began: Instant::now(), cancelled };
-        Some(Turn { place: Some(place) })
+        Some(CompileTurn { place: Some(place) })
     }
 }
 
-impl Turn {
+impl CompileTurn {
     /// The turn of a file that is loaded alone: it never ends.
     pub const fn alone() -> Self {
         Self { place: None }
@@ -125,6 +125,6 @@ mod tests {
         assert!(slow.is_over() && slow.is_cancelled());
         slow.cancelled().await;
         assert!(lanes.turn(Lane::Quick, cancelled.clone()).await.is_none());
-        assert!(!Turn::alone().is_over());
+        assert!(!CompileTurn::alone().is_over());
     }
 }

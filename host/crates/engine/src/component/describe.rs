@@ -22,7 +22,7 @@ pub(crate) const TITLE_BYTES: usize = 1 << 10;
 pub(crate) const EXTRA_BYTES: usize = 64 << 10;
 
 /// A tool as the component declares it.
-pub(crate) struct Declared {
+pub(crate) struct DeclaredTool {
     pub description: ToolDescription,
     pub input: Arc<Schema>,
     pub output: Option<Arc<Schema>>,
@@ -167,7 +167,7 @@ pub(crate) fn header_fault(input_schema: &RawJson) -> Option<String> {
 pub(crate) fn declare(
     described: Vec<ToolDescription>,
     settings: &Settings,
-) -> Result<Vec<Arc<Declared>>, Refusal> {
+) -> Result<Vec<Arc<DeclaredTool>>, Refusal> {
     let mut names = HashSet::new();
     for description in &described {
         if !names.insert(description.name.clone()) {
@@ -183,7 +183,7 @@ pub(crate) fn declare_one(
     description: ToolDescription,
     settings: &Settings,
     allowance: &mut Allowance,
-) -> Result<Arc<Declared>, Refusal> {
+) -> Result<Arc<DeclaredTool>, Refusal> {
     let mut compile = |which: &str, schema: &RawJson| {
         Schema::compile(schema, settings.schema_bounds(), allowance).map(Arc::new).map_err(|what| {
             Refusal::Tool { tool: description.name.clone(), what: format!("its {which} schema {what}") }
@@ -191,7 +191,7 @@ pub(crate) fn declare_one(
     };
     let input = compile("input", &description.input_schema)?;
     let output = description.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
-    Ok(Arc::new(Declared { description, input, output }))
+    Ok(Arc::new(DeclaredTool { description, input, output }))
 }
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    fn declared(tools: Vec<wit::Tool>) -> Result<Vec<Arc<Declared>>, Refusal> {
+    fn declared(tools: Vec<wit::Tool>) -> Result<Vec<Arc<DeclaredTool>>, Refusal> {
         declare(describe(tools)?, &Settings::default())
     }
 

@@ -7,7 +7,7 @@ use wasmtime::component::types::ComponentItem;
 
 /// A way out of pure computation, and the section of the manifest that grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+pub enum ImportUse {
     /// It opens files and folders.
     Files,
     /// It sends HTTP requests.
@@ -20,7 +20,7 @@ pub enum Reach {
     Environment,
 }
 
-impl Reach {
+impl ImportUse {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Files, Self::Http, Self::Tcp, Self::Udp, Self::Environment];
 
@@ -84,7 +84,7 @@ impl Reach {
 }
 
 /// What a component reaches for.
-pub(crate) fn of(component: &Component) -> Vec<Reach> {
+pub(crate) fn of(component: &Component) -> Vec<ImportUse> {
     let engine = component.engine();
     let mut found = Vec::new();
     for (name, import) in component.component_type().imports(engine) {
@@ -92,7 +92,7 @@ pub(crate) fn of(component: &Component) -> Vec<Reach> {
         let interface = name.split('@').next().unwrap_or_default();
         for (function, _) in instance.exports(engine) {
             found.extend(
-                Reach::ALL.iter().filter(|reach| reach.interface() == interface && reach.is_by(function)),
+                ImportUse::ALL.iter().filter(|reach| reach.interface() == interface && reach.is_by(function)),
             );
         }
     }

@@ -1,9 +1,9 @@
 //! A report on one component, for `toolyard check`.
 
 use crate::component::describe;
-use crate::component::imports_used::{self, Reach};
+use crate::component::imports_used::{self, ImportUse};
 use crate::error::{LoadError, Refusal, Skipped};
-use crate::folder::loader::File;
+use crate::folder::loader::FileLoader;
 use crate::folder::scan;
 use crate::grant::FolderGrant;
 use crate::run::engine::Engine;
@@ -41,9 +41,9 @@ pub struct CheckReport {
     /// What it exports, by interface.
     pub exports: Vec<String>,
     /// What it reaches for beyond pure computation, by the functions that it imports.
-    pub reaches: Vec<Reach>,
+    pub reaches: Vec<ImportUse>,
     /// What its manifest grants, by the same ways.
-    pub granted: Vec<Reach>,
+    pub granted: Vec<ImportUse>,
     /// What a run may use.
     pub limits: Limits,
     /// Environment variables that the manifest grants, by name.
@@ -118,7 +118,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
     let seen = scan::look(&dir, &name)
         .map_err(unreadable)?
         .ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
-    let file = File {
+    let file = FileLoader {
         engine,
         runtime,
         dir: Arc::new(dir),
@@ -129,7 +129,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         codes: Arc::default(),
     };
     let plugin = file.plugin()?;
-    let code = &plugin.base.code;
+    let code = &plugin.base.component;
     let manifest = &plugin.base.manifest;
     let grants = &plugin.base.grants;
     let folders: Vec<FolderGrant> = grants.folders.iter().map(|folder| folder.grant.clone()).collect();
@@ -146,12 +146,12 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         task_support: tool.spec.task_support,
         header_fault: describe::header_fault(&tool.spec.description.input_schema),
     });
-    let is_granted = |reach: &Reach| match reach {
-        Reach::Files => !grants.folders.is_empty(),
-        Reach::Http => !grants.http.rules.is_empty(),
-        Reach::Tcp => !grants.sockets.tcp.is_empty(),
-        Reach::Udp => !grants.sockets.udp.is_empty(),
-        Reach::Environment => grants.environment().next().is_some(),
+    let is_granted = |reach: &ImportUse| match reach {
+        ImportUse::Files => !grants.folders.is_empty(),
+        ImportUse::Http => !grants.http.rules.is_empty(),
+        ImportUse::Tcp => !grants.sockets.tcp.is_empty(),
+        ImportUse::Udp => !grants.sockets.udp.is_empty(),
+        ImportUse::Environment => grants.environment().next().is_some(),
     };
     let tcp = grants.sockets.tcp.iter().map(|rule| format!("tcp {rule}"));
     let udp = grants.sockets.udp.iter().map(|rule| format!("udp {rule}"));
@@ -167,7 +167,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         imports: code.surface.imports.clone(),
         exports: code.surface.exports.clone(),
         reaches: imports_used::of(code.pre.component()),
-        granted: Reach::ALL.into_iter().filter(is_granted).collect(),
+        granted: ImportUse::ALL.into_iter().filter(is_granted).collect(),
         folders,
         hosts: grants.http.rules.iter().map(ToString::to_string).collect(),
         peers: tcp.chain(udp).collect(),

@@ -1,8 +1,8 @@
 //! Makes a component ready to run: compiles and links it, and asks it what it offers.
 
-use crate::component::cache::{self, Offer};
+use crate::component::cache::{self, ComponentOffer};
 use crate::component::compile::{self, Source};
-use crate::component::compile_turn::Turn;
+use crate::component::compile_turn::CompileTurn;
 use crate::component::describe;
 use crate::component::exports::Exports;
 use crate::component::inspect;
@@ -11,10 +11,10 @@ use crate::component::prompts;
 use crate::convert::typed::Functions;
 use crate::error::Refusal;
 use crate::limits::memory_limiter::{MAX_MEMORIES, MAX_TABLES};
-use crate::limits::run_budget::Share;
+use crate::limits::run_budget::Amounts;
 use crate::run::engine::Engine;
 use crate::run::invoke;
-use crate::run::loaded::Code;
+use crate::run::loaded::LoadedComponent;
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
 use toolyard_task::Digest;
@@ -30,11 +30,11 @@ pub(crate) fn digest(bytes: &[u8]) -> Digest {
 /// turn was over before that.
 pub(crate) fn load(
     engine: &Engine,
-    (runtime, turn): (&Handle, &mut Turn),
+    (runtime, turn): (&Handle, &mut CompileTurn),
     file: &str,
     bytes: &[u8],
     digest: Digest,
-) -> Result<Code, Refusal> {
+) -> Result<LoadedComponent, Refusal> {
     let kind = inspect::kind(file, bytes)?;
     let key = engine.cache.key(&engine.wasm, &digest.0);
     let made = match kind {
@@ -60,7 +60,7 @@ pub(crate) fn load(
                 }
             })?;
             let tools = describe::describe(listed.tools.0)?;
-            (Offer { tools, prompts: prompts::describe(listed.prompts.0)? }, true)
+            (ComponentOffer { tools, prompts: prompts::describe(listed.prompts.0)? }, true)
         }
     };
     let (functions, declared) = if surface.is_plain {
@@ -79,11 +79,22 @@ pub(crate) fn load(
         Source::Compiled(time) => Some(time),
     };
     let size = bytes.len() as u64;
-    Ok(Code { digest, size, surface, pre, exports, functions, needs, declared, prompts, compiled_in })
+    Ok(LoadedComponent {
+        digest,
+        size,
+        surface,
+        pre,
+        exports,
+        functions,
+        needs,
+        declared,
+        prompts,
+        compiled_in,
+    })
 }
 
 /// What an instance needs; refuses what the pool cannot hold.
-fn resources(component: &Component) -> Result<Share, Refusal> {
+fn resources(component: &Component) -> Result<Amounts, Refusal> {
     let Some(needed) = component.resources_required() else {
         return Err(Refusal::Resources("it imports core modules, so its needs are unknown".to_owned()));
     };
@@ -96,5 +107,5 @@ fn resources(component: &Component) -> Result<Share, Refusal> {
     if needed.num_tables as usize > MAX_TABLES {
         return Err(Refusal::Resources(format!("{} tables; {MAX_TABLES} are the most", needed.num_tables)));
     }
-    Ok(Share::of(&needed))
+    Ok(Amounts::of(&needed))
 }

@@ -2,7 +2,7 @@
 //! one that was refused is not compiled again.
 
 use crate::error::Refusal;
-use crate::run::loaded::Code;
+use crate::run::loaded::LoadedComponent;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const REFUSAL_TIME: Duration = Duration::from_secs(600);
 
 /// The components that this process knows.
 #[derive(Default)]
-pub(crate) struct Codes(Mutex<Known>);
+pub(crate) struct ComponentRegistry(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -28,14 +28,14 @@ struct Known {
 }
 
 enum Entry {
-    Code(Weak<Code>),
+    Loaded(Weak<LoadedComponent>),
     Refused(Refusal, Instant),
     Loading(watch::Receiver<()>),
 }
 
 /// What is known about a component.
-pub(crate) enum Found {
-    Code(Arc<Code>),
+pub(crate) enum Lookup {
+    Loaded(Arc<LoadedComponent>),
     Refused(Refusal),
     /// It is being loaded; the receiver ends when that is over.
     Busy(watch::Receiver<()>),
@@ -45,32 +45,32 @@ pub(crate) enum Found {
 
 /// The right to load one component. While it exists, the other files that have the component wait.
 pub(crate) struct Claim {
-    codes: Arc<Codes>,
+    codes: Arc<ComponentRegistry>,
     digest: String,
     /// Wakes those who wait when it is dropped.
     _loading: watch::Sender<()>,
 }
 
-impl Codes {
+impl ComponentRegistry {
     /// Looks a component up, and claims it if it is unknown.
-    pub fn find(self: &Arc<Self>, digest: &str) -> Found {
+    pub fn find(self: &Arc<Self>, digest: &str) -> Lookup {
         let mut known = self.lock();
         match known.entries.get(digest) {
             Some(Entry::Refused(why, since)) if since.elapsed() < REFUSAL_TIME => {
-                return Found::Refused(why.clone());
+                return Lookup::Refused(why.clone());
             }
             Some(Entry::Refused(..)) => known.refusals -= 1,
-            Some(Entry::Loading(loading)) => return Found::Busy(loading.clone()),
-            Some(Entry::Code(code)) => {
+            Some(Entry::Loading(loading)) => return Lookup::Busy(loading.clone()),
+            Some(Entry::Loaded(code)) => {
                 if let Some(code) = code.upgrade() {
-                    return Found::Code(code);
+                    return Lookup::Loaded(code);
                 }
             }
             None => {}
         }
         let (sender, loading) = watch::channel(());
         known.entries.insert(digest.to_owned(), Entry::Loading(loading));
-        Found::Vacant(Claim { codes: self.clone(), digest: digest.to_owned(), _loading: sender })
+        Lookup::Vacant(Claim { codes: self.clone(), digest: digest.to_owned(), _loading: sender })
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -84,10 +84,10 @@ impl Claim {
     }
 
     /// Keeps the outcome, so that it holds for all files with this component.
-    pub fn settle(self, outcome: &Result<Arc<Code>, Refusal>) {
+    pub fn settle(self, outcome: &Result<Arc<LoadedComponent>, Refusal>) {
         let mut known = self.codes.lock();
         let entry = match outcome {
-            Ok(code) => Entry::Code(Arc::downgrade(code)),
+            Ok(code) => Entry::Loaded(Arc::downgrade(code)),
             Err(why) if why.is_lasting() && known.refusals < MAX_REFUSALS => {
                 known.refusals += 1;
                 Entry::Refused(why.clone(), Instant::now())
@@ -97,7 +97,7 @@ impl Claim {
         };
         known.entries.insert(self.digest.clone(), entry);
         if known.entries.len() >= known.sweep_at {
-            let is_gone = |entry: &Entry| matches!(entry, Entry::Code(code) if code.strong_count() == 0);
+            let is_gone = |entry: &Entry| matches!(entry, Entry::Loaded(code) if code.strong_count() == 0);
             known.entries.retain(|_, entry| !is_gone(entry));
             known.sweep_at = (known.entries.len() * 2).max(64);
         }
@@ -117,29 +117,29 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    fn claim(codes: &Arc<Codes>, digest: &str) -> Claim {
+    fn claim(codes: &Arc<ComponentRegistry>, digest: &str) -> Claim {
         match codes.find(digest) {
-            Found::Vacant(claim) => claim,
+            Lookup::Vacant(claim) => claim,
             _ => panic!("{digest} is known"),
         }
     }
 
     #[tokio::test]
     async fn one_file_loads_a_component_and_the_others_wait_for_it() {
-        let codes = Arc::new(Codes::default());
+        let codes = Arc::new(ComponentRegistry::default());
         let first = claim(&codes, "a");
-        let Found::Busy(mut other) = codes.find("a") else { panic!("it is being loaded") };
+        let Lookup::Busy(mut other) = codes.find("a") else { panic!("it is being loaded") };
         drop(claim(&codes, "b"));
         drop(first);
         assert!(other.changed().await.is_err(), "the wait is over");
         // Its holder gave up, so the next one loads it.
         claim(&codes, "a").settle(&Err(Refusal::CompileTime(Duration::from_secs(1))));
-        assert!(matches!(codes.find("a"), Found::Refused(Refusal::CompileTime(_))));
+        assert!(matches!(codes.find("a"), Lookup::Refused(Refusal::CompileTime(_))));
     }
 
     #[test]
     fn a_refusal_that_may_pass_is_not_remembered() {
-        let codes = Arc::new(Codes::default());
+        let codes = Arc::new(ComponentRegistry::default());
         for why in [
             Refusal::Unreadable("busy".to_owned()),
             Refusal::NoCompiler("too many open files".to_owned()),
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_number_of_refusals_is_bounded() {
-        let codes = Arc::new(Codes::default());
+        let codes = Arc::new(ComponentRegistry::default());
         for number in 0..2 * MAX_REFUSALS {
             claim(&codes, &number.to_string()).settle(&Err(Refusal::Toolless));
         }

@@ -1,14 +1,14 @@
 //! One file of the plugin folder: reading it and its manifest, and making a plugin of the two.
 
-use crate::component::compile_turn::Turn;
+use crate::component::compile_turn::CompileTurn;
 use crate::error::Refusal;
 use crate::folder::component_loader;
-use crate::folder::component_registry::{Claim, Codes, Found};
+use crate::folder::component_registry::{Claim, ComponentRegistry, Lookup};
 use crate::folder::plugin::Plugin;
-use crate::folder::scan::{self, Seen};
+use crate::folder::scan::{self, FileStamps};
 use crate::grant::Pins;
 use crate::run::engine::Engine;
-use crate::run::loaded::Code;
+use crate::run::loaded::LoadedComponent;
 use cap_std::fs::Dir;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use toolyard_manifest::{self as manifest, Manifest, ManifestError};
 
 /// What is known of one file.
 #[derive(Clone)]
-pub(crate) struct Held {
-    pub seen: Seen,
+pub(crate) struct LoadedFile {
+    pub seen: FileStamps,
     manifest_text: Option<String>,
     pub manifest: Result<Arc<Manifest>, Refusal>,
     /// The folders that the manifest was found to grant.
     pins: Pins,
     /// The last component under this name that was good.
-    code: Option<Arc<Code>>,
+    code: Option<Arc<LoadedComponent>>,
     /// Why the component in the folder is not that one.
     pub fault: Option<Refusal>,
     /// The two together.
     pub built: Result<Arc<Plugin>, Refusal>,
 }
 
-impl Held {
+impl LoadedFile {
     /// Whether it is worth another look though the file seems unchanged.
     pub fn may_pass(&self) -> bool {
         // A folder that is granted, or the file of a secret, may be made yet.
@@ -48,7 +48,7 @@ impl Held {
 
     /// What serves under the same manifest and component, where these were read and only the
     /// grants are to be looked for again.
-    fn without_grants(&self) -> Option<(&Arc<Code>, &Arc<Manifest>)> {
+    fn without_grants(&self) -> Option<(&Arc<LoadedComponent>, &Arc<Manifest>)> {
         match (&self.code, &self.manifest, &self.fault) {
             (Some(code), Ok(manifest), None) if manifest.enabled => Some((code, manifest)),
             _ => None,
@@ -64,7 +64,7 @@ impl Held {
     }
 
     /// The state after a panic of the engine's code: the version before stays.
-    pub fn after_panic(seen: Seen, former: Option<Arc<Self>>, error: &tokio::task::JoinError) -> Self {
+    pub fn after_panic(seen: FileStamps, former: Option<Arc<Self>>, error: &tokio::task::JoinError) -> Self {
         let fault = Refusal::Internal(error.to_string());
         match former {
             Some(former) => Self {
@@ -97,21 +97,21 @@ impl Held {
 }
 
 /// A file that is to be loaded, and what that needs.
-pub(crate) struct File {
+pub(crate) struct FileLoader {
     pub engine: Arc<Engine>,
     pub runtime: Handle,
     pub dir: Arc<Dir>,
     /// Where that is.
     pub place: PathBuf,
     pub name: String,
-    pub seen: Seen,
-    pub former: Option<Arc<Held>>,
-    pub codes: Arc<Codes>,
+    pub seen: FileStamps,
+    pub former: Option<Arc<LoadedFile>>,
+    pub codes: Arc<ComponentRegistry>,
 }
 
 /// How far one turn led.
 pub(crate) enum Step {
-    Done(Arc<Held>),
+    Done(Arc<LoadedFile>),
     /// Another file has the same component, which is being loaded; the receiver ends with that.
     Busy(watch::Receiver<()>),
     /// The component takes longer than a quick turn.
@@ -126,9 +126,9 @@ enum NoCode {
     Interrupted(Claim),
 }
 
-impl File {
+impl FileLoader {
     /// Loads it within a turn, `claim` being that of a former turn. Blocks.
-    pub fn load(&self, turn: &mut Turn, claim: Option<Claim>) -> Step {
+    pub fn load(&self, turn: &mut CompileTurn, claim: Option<Claim>) -> Step {
         let former = self.former.as_deref();
         if let Some(former) = former.filter(|former| former.seen == self.seen)
             && let Some((code, manifest)) = former.without_grants()
@@ -139,7 +139,7 @@ impl File {
             return Step::Done(Arc::new(held));
         }
         let (manifest_text, manifest) = self.manifest();
-        let mut held = Held {
+        let mut held = LoadedFile {
             seen: self.seen,
             code: former.and_then(|former| former.code.clone()),
             fault: None,
@@ -215,7 +215,7 @@ impl File {
     }
 
     /// The component, from memory if its bytes are known.
-    fn code(&self, turn: &mut Turn, claim: Option<Claim>) -> Result<Arc<Code>, NoCode> {
+    fn code(&self, turn: &mut CompileTurn, claim: Option<Claim>) -> Result<Arc<LoadedComponent>, NoCode> {
         let settings = &self.engine.settings;
         let bounds = (settings.max_component_bytes, settings.others_may_write);
         let bytes =
@@ -227,10 +227,10 @@ impl File {
         let claim = match claim.filter(|claim| claim.digest() == digest.0) {
             Some(claim) => claim,
             None => match self.codes.find(&digest.0) {
-                Found::Code(code) => return Ok(code),
-                Found::Refused(why) => return Err(NoCode::Refused(why)),
-                Found::Busy(other) => return Err(NoCode::Busy(other)),
-                Found::Vacant(claim) => claim,
+                Lookup::Loaded(code) => return Ok(code),
+                Lookup::Refused(why) => return Err(NoCode::Refused(why)),
+                Lookup::Busy(other) => return Err(NoCode::Busy(other)),
+                Lookup::Vacant(claim) => claim,
             },
         };
         match component_loader::load(&self.engine, (&self.runtime, turn), &self.name, &bytes, digest)
@@ -245,9 +245,14 @@ impl File {
     }
 
     /// The two together; the former object if neither changed.
-    fn build(&self, code: &Arc<Code>, manifest: &Arc<Manifest>, pins: &Pins) -> Result<Arc<Plugin>, Refusal> {
+    fn build(
+        &self,
+        code: &Arc<LoadedComponent>,
+        manifest: &Arc<Manifest>,
+        pins: &Pins,
+    ) -> Result<Arc<Plugin>, Refusal> {
         if let Some(Ok(former)) = self.former.as_ref().map(|former| &former.built)
-            && Arc::ptr_eq(&former.base.code, code)
+            && Arc::ptr_eq(&former.base.component, code)
             && Arc::ptr_eq(&former.base.manifest, manifest)
             && !former.base.grants.are_stale()
         {
@@ -261,7 +266,7 @@ impl File {
     pub fn plugin(&self) -> Result<Plugin, Refusal> {
         let manifest = self.manifest().1?;
         let place = (&*self.place, self.name.as_str());
-        let code = self.code(&mut Turn::alone(), None).map_err(|none| match none {
+        let code = self.code(&mut CompileTurn::alone(), None).map_err(|none| match none {
             NoCode::Refused(why) => why,
             // Neither happens to a file that is loaded alone.
             NoCode::Busy(_) | NoCode::Interrupted(_) => Refusal::Interrupted,

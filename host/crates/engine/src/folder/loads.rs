@@ -1,9 +1,9 @@
 //! The loads under way: one at most for each file, all owned here, and ended with their owner.
 
 use crate::component::compile_turn::{Lane, Lanes};
-use crate::folder::component_registry::Codes;
-use crate::folder::loader::{File, Held, Step};
-use crate::folder::scan::Seen;
+use crate::folder::component_registry::ComponentRegistry;
+use crate::folder::loader::{FileLoader, LoadedFile, Step};
+use crate::folder::scan::FileStamps;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -12,13 +12,13 @@ use tokio::task::{Id, JoinSet};
 /// The loads under way.
 pub(crate) struct Loads {
     lanes: Arc<Lanes>,
-    pub codes: Arc<Codes>,
-    tasks: JoinSet<(String, Option<Arc<Held>>)>,
+    pub codes: Arc<ComponentRegistry>,
+    tasks: JoinSet<(String, Option<Arc<LoadedFile>>)>,
     under_way: BTreeMap<String, Load>,
 }
 
 struct Load {
-    seen: Seen,
+    seen: FileStamps,
     cancel: watch::Sender<bool>,
     task: Id,
 }
@@ -35,7 +35,7 @@ impl Loads {
     }
 
     /// Starts to load a file, unless it is being loaded.
-    pub fn start(&mut self, file: File) {
+    pub fn start(&mut self, file: FileLoader) {
         let name = file.name.clone();
         if self.under_way.contains_key(&name) {
             return;
@@ -47,7 +47,7 @@ impl Loads {
     }
 
     /// The version of a file that is being loaded.
-    pub fn seen(&self, name: &str) -> Option<Seen> {
+    pub fn seen(&self, name: &str) -> Option<FileStamps> {
         self.under_way.get(name).map(|load| load.seen)
     }
 
@@ -68,7 +68,7 @@ impl Loads {
     }
 
     /// The next load that ends, and its outcome; `None` if there are none. Cancel safe.
-    pub async fn next(&mut self) -> Option<(String, Option<Arc<Held>>)> {
+    pub async fn next(&mut self) -> Option<(String, Option<Arc<LoadedFile>>)> {
         match self.tasks.join_next().await? {
             Ok((name, held)) => {
                 self.under_way.remove(&name);
@@ -95,10 +95,10 @@ impl Loads {
 
 /// Loads a file, in as many turns as that takes. `None` if it is cancelled.
 async fn load(
-    file: File,
+    file: FileLoader,
     lanes: Arc<Lanes>,
     mut cancelled: watch::Receiver<bool>,
-) -> (String, Option<Arc<Held>>) {
+) -> (String, Option<Arc<LoadedFile>>) {
     let file = Arc::new(file);
     let name = file.name.clone();
     let (mut lane, mut claim) = (Lane::Quick, None);
@@ -118,7 +118,10 @@ async fn load(
                 }
             }
             Err(error) => {
-                return (name, Some(Arc::new(Held::after_panic(file.seen, file.former.clone(), &error))));
+                return (
+                    name,
+                    Some(Arc::new(LoadedFile::after_panic(file.seen, file.former.clone(), &error))),
+                );
             }
         }
     }

@@ -28,7 +28,7 @@ pub(crate) struct NameFile {
 }
 
 /// While it is there, no other process deals names out.
-pub(crate) struct Turn(#[expect(dead_code, reason = "the lock goes with the file")] Option<File>);
+pub(crate) struct NamesLock(#[expect(dead_code, reason = "the lock goes with the file")] Option<File>);
 
 #[derive(Serialize, Deserialize)]
 struct Contents {
@@ -59,9 +59,9 @@ impl NameFile {
     ///
     /// # Errors
     /// If there is one that cannot be read.
-    pub fn take(&self) -> std::io::Result<(Turn, Option<Owners>)> {
+    pub fn take(&self) -> std::io::Result<(NamesLock, Option<Owners>)> {
         let turn = if self.writes { Some(self.lock()?) } else { None };
-        Ok((Turn(turn), self.read()?))
+        Ok((NamesLock(turn), self.read()?))
     }
 
     fn lock(&self) -> std::io::Result<File> {
@@ -101,7 +101,7 @@ impl NameFile {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn write(&self, owners: &Owners, _turn: &Turn) -> std::io::Result<()> {
+    pub fn write(&self, owners: &Owners, _turn: &NamesLock) -> std::io::Result<()> {
         if !self.writes {
             return Ok(());
         }

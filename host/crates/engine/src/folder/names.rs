@@ -56,15 +56,15 @@ pub(crate) type Owners = BTreeMap<Name, Owner>;
 pub(crate) struct Candidate {
     /// The component and the names that it lists; `None` if it cannot be known now, because
     /// the file is refused or disabled.
-    pub listed: Option<Offer>,
+    pub listed: Option<OfferedNames>,
     /// The version that served before, if it may go on where the one in the folder is left
     /// with nothing.
-    pub former: Option<Offer>,
+    pub former: Option<OfferedNames>,
 }
 
 /// The names that one version of a plugin offers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Offer {
+pub(crate) struct OfferedNames {
     pub digest: String,
     pub names: BTreeSet<Name>,
     /// Whether it offers anything that has no name here, such as resources.
@@ -92,7 +92,7 @@ pub(crate) fn settle(
 ) -> (BTreeMap<String, Outcome>, Owners) {
     let mut former: BTreeSet<&str> = BTreeSet::new();
     loop {
-        let offers: BTreeMap<&str, &Offer> = files
+        let offers: BTreeMap<&str, &OfferedNames> = files
             .iter()
             .filter_map(|(file, candidate)| {
                 let is_former = former.contains(file.as_str());
@@ -101,7 +101,7 @@ pub(crate) fn settle(
             })
             .collect();
         let holders = holders(files, &offers, owners);
-        let lost = |file: &str, offer: &Offer| -> BTreeMap<Name, String> {
+        let lost = |file: &str, offer: &OfferedNames| -> BTreeMap<Name, String> {
             let lost = offer.names.iter().filter_map(|name| {
                 let holder = *holders.get(name)?;
                 (holder != file).then(|| (name.clone(), holder.to_owned()))
@@ -130,7 +130,7 @@ pub(crate) fn settle(
         }
         let outcomes = files.iter().map(|(file, candidate)| {
             let is_former = former.contains(file.as_str());
-            let lost_by = |offer: &Option<Offer>| offer.as_ref().map(|offer| lost(file, offer));
+            let lost_by = |offer: &Option<OfferedNames>| offer.as_ref().map(|offer| lost(file, offer));
             let outcome = match is_former {
                 false => {
                     Outcome { left_out: lost_by(&candidate.listed).unwrap_or_default(), ..Outcome::default() }
@@ -152,7 +152,7 @@ pub(crate) fn settle(
 /// The file that gets each name that is offered, or that is kept for a file in the folder.
 fn holders<'a>(
     files: &'a BTreeMap<String, Candidate>,
-    offers: &BTreeMap<&'a str, &'a Offer>,
+    offers: &BTreeMap<&'a str, &'a OfferedNames>,
     owners: &'a Owners,
 ) -> BTreeMap<&'a Name, &'a str> {
     let mut holders: BTreeMap<&Name, &str> = BTreeMap::new();
@@ -164,8 +164,9 @@ fn holders<'a>(
         }
     }
     // A free name goes first to the file whose component had it before, then by file name.
-    let was_its =
-        |name: &Name, offer: &Offer| owners.get(name).is_some_and(|owner| owner.digest == offer.digest);
+    let was_its = |name: &Name, offer: &OfferedNames| {
+        owners.get(name).is_some_and(|owner| owner.digest == offer.digest)
+    };
     for had_it in [true, false] {
         for (file, offer) in offers {
             for name in offer.names.iter().filter(|name| was_its(name, offer) == had_it) {
@@ -178,7 +179,7 @@ fn holders<'a>(
 
 fn next_owners(
     files: &BTreeMap<String, Candidate>,
-    offers: &BTreeMap<&str, &Offer>,
+    offers: &BTreeMap<&str, &OfferedNames>,
     holders: &BTreeMap<&Name, &str>,
     (owners, gone): (&Owners, &BTreeSet<String>),
 ) -> Owners {
@@ -217,8 +218,8 @@ mod tests {
         Name { kind: NameKind::Tool, name: name.to_owned() }
     }
 
-    fn offer(digest: &str, names: &[&str]) -> Offer {
-        Offer {
+    fn offer(digest: &str, names: &[&str]) -> OfferedNames {
+        OfferedNames {
             digest: digest.to_owned(),
             names: names.iter().map(|name| tool(name)).collect(),
             has_more: false,
@@ -355,7 +356,7 @@ mod tests {
         let names =
             proptest::collection::btree_set(proptest::sample::select(vec!["v", "w", "x", "y", "z"]), 0..4);
         let offer = (proptest::sample::select(vec!["1", "2", "3"]), names, any::<bool>()).prop_map(
-            |(digest, names, has_more)| Offer {
+            |(digest, names, has_more)| OfferedNames {
                 digest: digest.to_owned(),
                 names: names.into_iter().map(tool).collect(),
                 has_more,

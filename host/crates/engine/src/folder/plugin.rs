@@ -1,12 +1,12 @@
 //! A plugin: a component under its manifest.
 
-use crate::component::describe::{self, Declared};
+use crate::component::describe::{self, DeclaredTool};
 use crate::error::Refusal;
-use crate::folder::names::{Name, NameKind, Offer};
+use crate::folder::names::{Name, NameKind, OfferedNames};
 use crate::grant::{Grants, Pins};
-use crate::limits::first_poll::Pace;
+use crate::limits::first_poll::FirstPolls;
 use crate::run::engine::Engine;
-use crate::run::loaded::{Base, Code};
+use crate::run::loaded::{LoadedComponent, PluginBase};
 use crate::run::provider::GuestProvider;
 use crate::run::tool::{Callee, GuestTool};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use toolyard_task::wire::{PromptDescription, ToolDescription, is_tool_name};
 
 /// A component under its manifest.
 pub(crate) struct Plugin {
-    pub base: Arc<Base>,
+    pub base: Arc<PluginBase>,
     pub tools: Vec<Arc<GuestTool>>,
     /// What it offers besides tools.
     pub provider: Option<Arc<GuestProvider>>,
@@ -31,7 +31,7 @@ impl Plugin {
     pub fn new(
         engine: &Arc<Engine>,
         (place, file): (&Path, &str),
-        code: Arc<Code>,
+        code: Arc<LoadedComponent>,
         manifest: Arc<Manifest>,
         pins: &Pins,
     ) -> Result<Self, Refusal> {
@@ -40,32 +40,32 @@ impl Plugin {
                 return Err(no_such_tool(file, name, &code).into());
             }
         }
-        engine.rooms.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
+        engine.budget.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
             Refusal::Resources(format!("more than this host has for all guests (`{}`)", shortage.setting()))
         })?;
         let grants = Grants::of((place, file), &manifest, &engine.settings, pins)?;
         let grants = Arc::new(grants);
-        let base = Arc::new(Base { engine: engine.clone(), file: file.into(), code, manifest, grants });
+        let base = Arc::new(PluginBase { engine: engine.clone(), file: file.into(), code, manifest, grants });
         let nothing = ToolOverride::default();
-        let tools = base.code.declared.iter().filter_map(|declared| {
+        let tools = base.component.declared.iter().filter_map(|declared| {
             let said = base.manifest.tools.get(&declared.description.name).unwrap_or(&nothing);
             (said.enabled != Some(false)).then(|| tool(&base, declared, said))
         });
         let tools = tools.collect::<Result<_, _>>()?;
-        let has_more = base.code.exports.has_more_than_tools();
+        let has_more = base.component.exports.has_more_than_tools();
         let provider = has_more.then(|| provider(&base)).transpose()?;
         Ok(Self { base, tools, provider })
     }
 
     /// The plugin's offer, under the names that clients use.
-    pub fn offer(&self) -> Offer {
+    pub fn offer(&self) -> OfferedNames {
         let name = |kind: NameKind, name: &str| Name { kind, name: name.to_owned() };
         let tools = self.tools.iter().map(|tool| name(NameKind::Tool, tool.spec.name()));
         let prompts = self.provider.iter().flat_map(|provider| &provider.spec.prompts);
         let prompts = prompts.map(|prompt| name(NameKind::Prompt, &prompt.name));
         let provider = self.provider.as_ref();
-        Offer {
-            digest: self.base.code.digest.0.clone(),
+        OfferedNames {
+            digest: self.base.component.digest.0.clone(),
             names: tools.chain(prompts).collect(),
             has_more: provider.is_some_and(|with| with.spec.has_resources || with.spec.has_completion),
         }
@@ -80,8 +80,8 @@ fn public(manifest: &Manifest, name: &str) -> String {
     }
 }
 
-fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
-    let Code { digest, exports, prompts, .. } = &*base.code;
+fn provider(base: &Arc<PluginBase>) -> Result<Arc<GuestProvider>, Refusal> {
+    let LoadedComponent { digest, exports, prompts, .. } = &*base.component;
     let mut guest_names = BTreeMap::new();
     let mut shown = Vec::with_capacity(prompts.len());
     for prompt in prompts {
@@ -103,10 +103,14 @@ fn provider(base: &Arc<Base>) -> Result<Arc<GuestProvider>, Refusal> {
         uris: base.manifest.uris.clone(),
         has_completion: exports.complete.is_some(),
     };
-    Ok(Arc::new(GuestProvider { spec, guest_names, pace: Pace::default(), base: base.clone() }))
+    Ok(Arc::new(GuestProvider { spec, guest_names, first_polls: FirstPolls::default(), base: base.clone() }))
 }
 
-fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Result<Arc<GuestTool>, Refusal> {
+fn tool(
+    base: &Arc<PluginBase>,
+    declared: &Arc<DeclaredTool>,
+    said: &ToolOverride,
+) -> Result<Arc<GuestTool>, Refusal> {
     let manifest = &base.manifest;
     let given = &declared.description;
     let name = public(manifest, &given.name);
@@ -130,7 +134,7 @@ fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Resu
     let spec = ToolSpec {
         description,
         task_support,
-        digest: base.code.digest.clone(),
+        digest: base.component.digest.clone(),
         plugin: base.file.to_string(),
         poll_interval_ms: manifest.poll_interval.map(|time| time.as_millis() as u64),
         immediate_response: manifest.immediate_response.clone(),
@@ -142,16 +146,24 @@ fn tool(base: &Arc<Base>, declared: &Arc<Declared>, said: &ToolOverride) -> Resu
         reports: limits.reports(),
     };
     let guest_name = given.name.as_str().into();
-    let callee = match (&base.code.exports.tools, base.code.functions.by_name.get(&given.name)) {
+    let callee = match (&base.component.exports.tools, base.component.functions.by_name.get(&given.name)) {
         (Some(exports), _) => Callee::Contract(exports.call),
         (None, Some(function)) => Callee::Plain(function.clone()),
         (None, None) => return Err(Refusal::Internal(format!("the tool `{}` has no function", given.name))),
     };
     let (declared, base) = (declared.clone(), base.clone());
-    Ok(Arc::new(GuestTool { spec, guest_name, declared, callee, limits, pace: Pace::default(), base }))
+    Ok(Arc::new(GuestTool {
+        spec,
+        guest_name,
+        declared,
+        callee,
+        limits,
+        first_polls: FirstPolls::default(),
+        base,
+    }))
 }
 
-fn no_such_tool(file: &str, name: &str, code: &Code) -> ManifestError {
+fn no_such_tool(file: &str, name: &str, code: &LoadedComponent) -> ManifestError {
     let names = code.declared.iter().map(|tool| tool.description.name.as_str());
     let nearest = names.min_by_key(|known| strsim::damerau_levenshtein(known, name));
     let nearest = nearest.map_or("it has none".to_owned(), |nearest| format!("the nearest is `{nearest}`"));

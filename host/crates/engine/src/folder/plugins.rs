@@ -2,10 +2,10 @@
 //! name, and building the catalog.
 
 use crate::error::{LoadError, Refusal};
-use crate::folder::loader::{File, Held};
+use crate::folder::loader::{FileLoader, LoadedFile};
 use crate::folder::loads::Loads;
 use crate::folder::metrics::Metrics;
-use crate::folder::name_file::{NameFile, Turn};
+use crate::folder::name_file::{NameFile, NamesLock};
 use crate::folder::names::{self, Candidate, Name, NameKind, Owners};
 use crate::folder::outsiders::Outsiders;
 use crate::folder::plugin::Plugin;
@@ -29,7 +29,7 @@ pub struct Plugins {
     pub(crate) engine: Arc<Engine>,
     pub(crate) dir: PathBuf,
     folder: Arc<Mutex<Folder>>,
-    pub(crate) files: BTreeMap<String, Arc<Held>>,
+    pub(crate) files: BTreeMap<String, Arc<LoadedFile>>,
     pub(crate) loads: Loads,
     /// Since when files are different from what the catalog was built of.
     pub(crate) unsettled: Option<Instant>,
@@ -188,7 +188,7 @@ impl Plugins {
     /// Starts to load a file.
     pub(crate) fn start(&mut self, scan: &Scan, name: &str) {
         let (Some(dir), Some(seen)) = (&scan.dir, scan.files.get(name)) else { return };
-        self.loads.start(File {
+        self.loads.start(FileLoader {
             engine: self.engine.clone(),
             runtime: Handle::current(),
             dir: dir.clone(),
@@ -201,7 +201,7 @@ impl Plugins {
     }
 
     /// Takes the outcome of a load, which the next [`settle`](Self::settle) puts into effect.
-    pub(crate) fn take(&mut self, name: String, held: Option<Arc<Held>>) {
+    pub(crate) fn take(&mut self, name: String, held: Option<Arc<LoadedFile>>) {
         if let Some(held) = held {
             self.change();
             self.files.insert(name, held);
@@ -279,7 +279,7 @@ impl Plugins {
 
     /// Reads who has which name, as far as it is kept. Another process of the same data
     /// folder may have decided meanwhile.
-    async fn recall(&mut self) -> Option<Turn> {
+    async fn recall(&mut self) -> Option<NamesLock> {
         let names = self.names.clone()?;
         match tokio::task::spawn_blocking(move || names.take()).await.map_err(std::io::Error::other).flatten()
         {
@@ -301,7 +301,7 @@ impl Plugins {
         }
     }
 
-    async fn remember(&self, turn: Option<Turn>) {
+    async fn remember(&self, turn: Option<NamesLock>) {
         let (Some(names), Some(turn)) = (self.names.clone(), turn) else { return };
         let owners = self.owners.clone();
         let path = names.path().display().to_string();
@@ -370,7 +370,7 @@ type Serving = BTreeMap<String, Arc<Served>>;
 /// Decides which plugin serves which name. A file that is being loaded for the first time keeps the
 /// names that it had before a restart.
 fn decide(
-    (files, loading): (&BTreeMap<String, Arc<Held>>, &[String]),
+    (files, loading): (&BTreeMap<String, Arc<LoadedFile>>, &[String]),
     before: &Serving,
     (owners, gone): (&Owners, &BTreeSet<String>),
 ) -> (Serving, Vec<PluginReport>, Owners) {
@@ -381,12 +381,12 @@ fn decide(
         .filter_map(|(file, held)| Some((file.as_str(), &*held.built.as_ref().ok()?.base.grants)))
         .collect();
     let faults = grant::faults(&granted);
-    let former = |file: &str, held: &Held| {
+    let former = |file: &str, held: &LoadedFile| {
         let former = &before.get(file)?.plugin;
         let is_other = held.built.as_ref().is_ok_and(|built| !Arc::ptr_eq(built, former));
         (is_other && held.has_manifest_of(former)).then_some(former)
     };
-    let candidate = |(file, held): (&String, &Arc<Held>)| {
+    let candidate = |(file, held): (&String, &Arc<LoadedFile>)| {
         let may_serve = !held.is_disabled() && !faults.contains_key(file.as_str());
         let listed = held.built.as_ref().ok().filter(|_| may_serve).map(|built| built.offer());
         let former = former(file, held).filter(|_| listed.is_some()).map(|former| former.offer());
@@ -448,7 +448,7 @@ fn report(file: &str, served: Option<&Served>, left_out: Vec<String>, state: Plu
     let offers = |what: fn(&ProviderSpec) -> bool| provider.is_some_and(|provider| what(&provider.spec));
     PluginReport {
         file: file.to_owned(),
-        digest: plugin.map(|plugin| plugin.base.code.digest.clone()),
+        digest: plugin.map(|plugin| plugin.base.component.digest.clone()),
         tools: tools().map(|tool| tool.spec.name().to_owned()).collect(),
         limits: tools().map(|tool| tool.limits.clone()).collect(),
         concurrency: plugin.and_then(|plugin| plugin.base.manifest.concurrency),
@@ -462,7 +462,7 @@ fn report(file: &str, served: Option<&Served>, left_out: Vec<String>, state: Plu
         has_completion: offers(|spec| spec.has_completion),
         left_out,
         state,
-        compiled_in: plugin.and_then(|plugin| plugin.base.code.compiled_in),
+        compiled_in: plugin.and_then(|plugin| plugin.base.component.compiled_in),
     }
 }
 

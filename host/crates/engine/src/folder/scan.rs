@@ -45,7 +45,7 @@ pub(crate) struct Precedence {
 pub(crate) struct Scan {
     /// `None` if there is no folder.
     pub dir: Option<Arc<Dir>>,
-    pub files: BTreeMap<String, Seen>,
+    pub files: BTreeMap<String, FileStamps>,
     pub excess: Excess,
     /// Who besides the host's user and root can put files into it.
     pub outsiders: Option<Outsiders>,
@@ -74,7 +74,7 @@ pub(crate) enum ScanError {
 /// A component's file and its manifest's, as the directory shows them. If
 /// neither changed, neither did what is in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct FileStamps {
     pub component: Stamp,
     pub manifest: Option<Stamp>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Seen {
 /// What a file looks like from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    kind: Kind,
+    kind: FileKind,
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
@@ -90,7 +90,7 @@ pub(crate) struct Stamp {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FileKind {
     File,
     Symlink,
     Other,
@@ -99,11 +99,11 @@ enum Kind {
 impl Stamp {
     fn of(found: &Metadata) -> Self {
         let kind = if found.is_file() {
-            Kind::File
+            FileKind::File
         } else if found.is_symlink() {
-            Kind::Symlink
+            FileKind::Symlink
         } else {
-            Kind::Other
+            FileKind::Other
         };
         Self {
             kind,
@@ -214,14 +214,14 @@ impl Names {
 /// Looks at one component and its manifest; `None` if it is not there. A manifest
 /// that cannot be looked at is not taken for one that is absent, which would
 /// loosen what it says.
-pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<Seen>> {
+pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<FileStamps>> {
     let stamp = |name: &str| match dir.symlink_metadata(name) {
         Ok(found) => Ok(Some(Stamp::of(&found))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     };
     let Some(component) = stamp(name)? else { return Ok(None) };
-    Ok(Some(Seen { component, manifest: stamp(&toolyard_manifest::file_name(name))? }))
+    Ok(Some(FileStamps { component, manifest: stamp(&toolyard_manifest::file_name(name))? }))
 }
 
 /// Reads a file that was seen, if it is still the same, and if neither everybody nor another owner
@@ -233,9 +233,9 @@ pub(crate) fn read(
     (most, trusted): (u64, bool),
 ) -> Result<Vec<u8>, Refusal> {
     match seen.kind {
-        Kind::File => {}
-        Kind::Symlink => return Err(Refusal::Symlink),
-        Kind::Other => return Err(Refusal::NotAFile),
+        FileKind::File => {}
+        FileKind::Symlink => return Err(Refusal::Symlink),
+        FileKind::Other => return Err(Refusal::NotAFile),
     }
     if seen.size > most {
         return Err(Refusal::TooLarge { limit: most });

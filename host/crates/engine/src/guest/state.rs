@@ -3,9 +3,9 @@
 use crate::convert::guest_input;
 use crate::guest::about::About;
 use crate::limits::failure::Failure;
-use crate::limits::memory_limiter::Limiter;
-use crate::network::http::Outgoing;
-use crate::network::policy::Traffic;
+use crate::limits::memory_limiter::MemoryLimiter;
+use crate::network::http::OutgoingHttp;
+use crate::network::policy::NetworkPolicy;
 use std::sync::{Arc, OnceLock};
 use toolyard_task::RunContext;
 use toolyard_task::tool::Report;
@@ -16,22 +16,22 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 /// The state of one run, in its store.
 pub(crate) struct GuestState {
-    pub limiter: Limiter,
+    pub limiter: MemoryLimiter,
     pub context: Arc<dyn RunContext>,
     pub about: About,
     /// Made when the guest first uses WASI; many never do.
     pub wasi: Option<Box<WasiCtx>>,
     pub table: ResourceTable,
     /// Made when the guest first uses the network.
-    traffic: OnceLock<Arc<Traffic>>,
-    outgoing: Option<Box<Outgoing>>,
+    policy: OnceLock<Arc<NetworkPolicy>>,
+    outgoing: Option<Box<OutgoingHttp>>,
 }
 
 impl GuestState {
     /// # Errors
     /// If a folder that is granted is not where it was. It could still be used,
     /// but who moved it away should not find that it is.
-    pub fn new(limiter: Limiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
+    pub fn new(limiter: MemoryLimiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
         if let Some(lost) = about.grants.folders.iter().find(|folder| !folder.is_in_place()) {
             let (plugin, folder) = (&about.plugin, lost.grant.host.display());
             tracing::warn!(%plugin, %folder, "a granted folder was moved, replaced or removed");
@@ -43,7 +43,7 @@ impl GuestState {
             about,
             wasi: None,
             table: ResourceTable::new(),
-            traffic: OnceLock::new(),
+            policy: OnceLock::new(),
             outgoing: None,
         };
         run.table.set_max_capacity(run.about.limits.handles as usize);
@@ -51,16 +51,16 @@ impl GuestState {
     }
 
     /// What the run may connect to.
-    pub fn traffic(&self) -> &Arc<Traffic> {
-        self.traffic.get_or_init(|| {
+    pub fn network_policy(&self) -> &Arc<NetworkPolicy> {
+        self.policy.get_or_init(|| {
             let About { plugin, function, grants, limits, network, .. } = self.about.clone();
-            Arc::new(Traffic::new((plugin, function), grants, limits, network, self.context.clone()))
+            Arc::new(NetworkPolicy::new((plugin, function), grants, limits, network, self.context.clone()))
         })
     }
 
     /// What was refused of it, in sentences.
     pub fn refusals(&self) -> Vec<String> {
-        self.traffic.get().map(|traffic| traffic.refusals()).unwrap_or_default()
+        self.policy.get().map(|policy| policy.refusals()).unwrap_or_default()
     }
 
     /// Reports a log message of the guest's.
@@ -88,9 +88,9 @@ impl GuestState {
 
 impl WasiHttpView for GuestState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
-        let traffic = self.traffic().clone();
-        let outgoing = self.outgoing.get_or_insert_with(|| Box::new(Outgoing::new(traffic)));
-        let Outgoing { context, sender } = &mut **outgoing;
+        let policy = self.network_policy().clone();
+        let outgoing = self.outgoing.get_or_insert_with(|| Box::new(OutgoingHttp::new(policy)));
+        let OutgoingHttp { context, sender } = &mut **outgoing;
         WasiHttpCtxView { ctx: context, table: &mut self.table, hooks: sender }
     }
 }

@@ -1,6 +1,6 @@
 //! The processor time of one run, and the decision at each epoch tick.
 
-use crate::limits::cpu_scheduler::{Gate, Runner};
+use crate::limits::cpu_scheduler::{CpuScheduler, ScheduledRun};
 use crate::limits::epoch::TICK;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use toolyard_task::tool::Spent;
 use wasmtime::{Store, StoreContextMut, UpdateDeadline};
 
 /// How long a run has been polled, readable from inside the poll.
-pub(crate) struct Meter {
+pub(crate) struct CpuMeter {
     born: Instant,
     /// Nanoseconds of the polls that are over.
     spent: AtomicU64,
@@ -23,10 +23,10 @@ pub(crate) struct Meter {
     /// What of the processor time has been charged at the gate, in nanoseconds.
     charged: AtomicU64,
     /// Its place at the gate, from its first long poll on.
-    runner: OnceLock<Runner>,
+    runner: OnceLock<ScheduledRun>,
 }
 
-impl Meter {
+impl CpuMeter {
     pub fn new(budget: Duration) -> Self {
         Self {
             born: Instant::now(),
@@ -117,11 +117,11 @@ impl Meter {
 /// time, it is interrupted; else it waits for its next turn.
 pub(crate) fn arm<T: 'static>(
     store: &mut Store<T>,
-    gate: &Arc<Gate>,
-    meter: &Arc<Meter>,
+    scheduler: &Arc<CpuScheduler>,
+    meter: &Arc<CpuMeter>,
     context: &Arc<dyn RunContext>,
 ) {
-    let gate = gate.clone();
+    let scheduler = scheduler.clone();
     let meter = meter.clone();
     let context = context.clone();
     store.epoch_deadline_callback(move |_: StoreContextMut<'_, T>| {
@@ -134,7 +134,7 @@ pub(crate) fn arm<T: 'static>(
             // its first poll wherever the ticks fall.
             return Ok(UpdateDeadline::Continue(1));
         }
-        let runner = meter.runner.get_or_init(|| gate.runner(context.share()));
+        let runner = meter.runner.get_or_init(|| scheduler.runner(context.share()));
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(runner.turn(meter.charge(in_this_poll)))))
     });
     store.set_epoch_deadline(1);

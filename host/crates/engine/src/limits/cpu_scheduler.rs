@@ -17,7 +17,7 @@ use std::time::Duration;
 use toolyard_task::tool::Share;
 
 /// Hands out turns.
-pub(crate) struct Gate {
+pub(crate) struct CpuScheduler {
     state: Mutex<State>,
 }
 
@@ -38,12 +38,12 @@ struct Account {
     pass: u64,
     /// Runs of it that are here: computing or waiting.
     runs: u32,
-    waiting: VecDeque<Arc<Mutex<Seat>>>,
+    waiting: VecDeque<Arc<Mutex<TurnState>>>,
 }
 
 /// Where a run stands.
 #[derive(Default)]
-enum Seat {
+enum TurnState {
     /// It needs no turn: it has only just begun to compute, or waits in the host.
     #[default]
     Away,
@@ -56,20 +56,20 @@ enum Seat {
 }
 
 /// One run at the gate. What it has is given back when this is dropped.
-pub(crate) struct Runner {
-    gate: Arc<Gate>,
+pub(crate) struct ScheduledRun {
+    scheduler: Arc<CpuScheduler>,
     share: Share,
-    seat: Arc<Mutex<Seat>>,
+    turn_state: Arc<Mutex<TurnState>>,
 }
 
-impl Gate {
+impl CpuScheduler {
     /// A gate with so many turns at once.
     pub fn new(turns: u32) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State { free: turns.max(1), ..State::default() }) })
     }
 
     /// A run that comes to the gate for the first time.
-    pub fn runner(self: &Arc<Self>, share: Share) -> Runner {
+    pub fn runner(self: &Arc<Self>, share: Share) -> ScheduledRun {
         let mut state = self.lock();
         let now = state.now;
         let account = state.accounts.entry(share.account.clone()).or_default();
@@ -78,7 +78,7 @@ impl Gate {
         }
         account.runs += 1;
         drop(state);
-        Runner { gate: self.clone(), share, seat: Arc::default() }
+        ScheduledRun { scheduler: self.clone(), share, turn_state: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -87,8 +87,8 @@ impl Gate {
     }
 }
 
-fn lock(seat: &Mutex<Seat>) -> MutexGuard<'_, Seat> {
-    seat.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(turn_state: &Mutex<TurnState>) -> MutexGuard<'_, TurnState> {
+    turn_state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
@@ -100,9 +100,9 @@ impl State {
         }
     }
 
-    fn line_up(&mut self, share: &Share, seat: &Arc<Mutex<Seat>>) {
+    fn line_up(&mut self, share: &Share, turn_state: &Arc<Mutex<TurnState>>) {
         let Some(account) = self.accounts.get_mut(&share.account) else { return };
-        account.waiting.push_back(seat.clone());
+        account.waiting.push_back(turn_state.clone());
         if account.waiting.len() == 1 {
             self.order.push(Reverse((account.pass, share.account.clone())));
         }
@@ -122,48 +122,48 @@ impl State {
                 self.order.push(Reverse((account.pass, name)));
                 continue;
             }
-            let Some(seat) = account.waiting.pop_front() else { continue };
+            let Some(turn_state) = account.waiting.pop_front() else { continue };
             if !account.waiting.is_empty() {
                 self.order.push(Reverse((account.pass, name)));
             }
-            let mut seat = lock(&seat);
+            let mut turn_state = lock(&turn_state);
             // Who is no longer waiting has gone away.
-            if let Seat::Waiting(waker) = std::mem::replace(&mut *seat, Seat::Called) {
+            if let TurnState::Waiting(waker) = std::mem::replace(&mut *turn_state, TurnState::Called) {
                 self.now = self.now.max(pass);
                 self.free -= 1;
                 called.push(waker);
             } else {
-                *seat = Seat::Away;
+                *turn_state = TurnState::Away;
             }
         }
         called
     }
 }
 
-impl Runner {
+impl ScheduledRun {
     /// Waits for the next turn, after having computed for so long since the last.
     /// Others are let run in any case.
     pub fn turn(&self, computed: Duration) -> impl Future<Output = ()> + Send + 'static {
         Turn {
-            gate: self.gate.clone(),
+            scheduler: self.scheduler.clone(),
             share: self.share.clone(),
-            seat: self.seat.clone(),
+            turn_state: self.turn_state.clone(),
             computed: Some(computed),
         }
     }
 
     /// The guest waits in the host: it needs no turn now.
     pub fn rest(&self) {
-        let mut seat = lock(&self.seat);
-        if matches!(*seat, Seat::Computing) {
-            *seat = Seat::Away;
-            drop(seat);
-            self.gate.free_one();
+        let mut turn_state = lock(&self.turn_state);
+        if matches!(*turn_state, TurnState::Computing) {
+            *turn_state = TurnState::Away;
+            drop(turn_state);
+            self.scheduler.free_one();
         }
     }
 }
 
-impl Gate {
+impl CpuScheduler {
     fn free_one(&self) {
         let mut state = self.lock();
         state.free += 1;
@@ -173,18 +173,18 @@ impl Gate {
     }
 }
 
-impl Drop for Runner {
+impl Drop for ScheduledRun {
     fn drop(&mut self) {
-        let had = std::mem::take(&mut *lock(&self.seat));
-        let mut state = self.gate.lock();
+        let had = std::mem::take(&mut *lock(&self.turn_state));
+        let mut state = self.scheduler.lock();
         if let Some(account) = state.accounts.get_mut(&self.share.account) {
-            account.waiting.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+            account.waiting.retain(|turn_state| !Arc::ptr_eq(turn_state, &self.turn_state));
             account.runs -= 1;
             if account.runs == 0 {
                 state.accounts.remove(&self.share.account);
             }
         }
-        if matches!(had, Seat::Called | Seat::Computing) {
+        if matches!(had, TurnState::Called | TurnState::Computing) {
             state.free += 1;
         }
         let called = state.call();
@@ -195,9 +195,9 @@ impl Drop for Runner {
 
 /// The wait for a turn.
 struct Turn {
-    gate: Arc<Gate>,
+    scheduler: Arc<CpuScheduler>,
     share: Share,
-    seat: Arc<Mutex<Seat>>,
+    turn_state: Arc<Mutex<TurnState>>,
     /// What is to be charged; taken at the first poll.
     computed: Option<Duration>,
 }
@@ -207,28 +207,28 @@ impl Future for Turn {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(computed) = self.computed.take() else {
-            let mut seat = lock(&self.seat);
-            return match &mut *seat {
-                Seat::Called => {
-                    *seat = Seat::Computing;
+            let mut turn_state = lock(&self.turn_state);
+            return match &mut *turn_state {
+                TurnState::Called => {
+                    *turn_state = TurnState::Computing;
                     Poll::Ready(())
                 }
-                Seat::Waiting(waker) => {
+                TurnState::Waiting(waker) => {
                     waker.clone_from(cx.waker());
                     Poll::Pending
                 }
-                Seat::Away | Seat::Computing => Poll::Ready(()),
+                TurnState::Away | TurnState::Computing => Poll::Ready(()),
             };
         };
         // Even if the turn comes at once it is taken up at the next poll, so that
         // whatever else waits for this thread is let run.
-        let had = std::mem::replace(&mut *lock(&self.seat), Seat::Waiting(cx.waker().clone()));
-        let mut state = self.gate.lock();
-        if matches!(had, Seat::Computing | Seat::Called) {
+        let had = std::mem::replace(&mut *lock(&self.turn_state), TurnState::Waiting(cx.waker().clone()));
+        let mut state = self.scheduler.lock();
+        if matches!(had, TurnState::Computing | TurnState::Called) {
             state.free += 1;
         }
         state.charge(&self.share, computed);
-        state.line_up(&self.share, &self.seat);
+        state.line_up(&self.share, &self.turn_state);
         let called = state.call();
         drop(state);
         called.into_iter().for_each(Waker::wake);

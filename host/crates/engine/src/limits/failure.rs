@@ -2,7 +2,7 @@
 //! value and its key in the manifest, or how the guest crashed. Paths of the
 //! host and addresses are never part of it.
 
-use crate::limits::memory_limiter::Denied;
+use crate::limits::memory_limiter::DeniedGrowth;
 use bytesize::ByteSize;
 use jiff::SignedDuration;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use wasmtime::component::ResourceTableError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// A growth was refused, and the guest gave up.
-    Denied(Denied, String),
+    DeniedGrowth(DeniedGrowth, String),
     Cpu,
     Wall,
     /// The host has too little memory left to check the data that it was given.
@@ -53,7 +53,7 @@ pub(crate) fn limit(limits: &Limits, key: &'static str, what: &str) -> String {
     format!("{what}; the limit is {value} (`limits.{key}`)")
 }
 
-impl Denied {
+impl DeniedGrowth {
     /// Which limit it was, its value and its key.
     pub fn sentence(self, limits: &Limits) -> String {
         match self {
@@ -70,16 +70,16 @@ impl Denied {
 impl Failure {
     /// Tells why wasmtime ended a run, before or after the guest's function had
     /// been `entered`.
-    pub fn of(error: &wasmtime::Error, denied: Option<Denied>, entered: bool) -> Self {
+    pub fn of(error: &wasmtime::Error, denied: Option<DeniedGrowth>, entered: bool) -> Self {
         if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
-            return denied.map_or(Self::Exit(exit.0), |denied| Self::Denied(denied, "exit".to_owned()));
+            return denied.map_or(Self::Exit(exit.0), |denied| Self::DeniedGrowth(denied, "exit".to_owned()));
         }
         if let Some(trap) = error.downcast_ref::<Trap>() {
             let text = trap.to_string();
             let text = text.strip_prefix("wasm trap: ").unwrap_or(&text).to_owned();
             return match (trap, denied) {
                 (Trap::StackOverflow, _) => Self::Stack,
-                (_, Some(denied)) => Self::Denied(denied, text),
+                (_, Some(denied)) => Self::DeniedGrowth(denied, text),
                 (_, None) => Self::Trap(text),
             };
         }
@@ -98,7 +98,7 @@ impl Failure {
         }
         match denied {
             // Its first memory is larger than the limit.
-            Some(denied) => Self::Denied(denied, "no instance".to_owned()),
+            Some(denied) => Self::DeniedGrowth(denied, "no instance".to_owned()),
             // A string that is not UTF-8, too many handles, and the like.
             None if entered => Self::Trap(clip(&text, 200)),
             None => Self::Host,
@@ -122,7 +122,7 @@ impl Failure {
             SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), |time| format!("{time:#}"))
         };
         match self {
-            Self::Denied(denied, how) => {
+            Self::DeniedGrowth(denied, how) => {
                 format!("The {subject} was stopped: {}, then it ended with: {how}", denied.sentence(limits))
             }
             Self::Cpu => format!(
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn the_cause_is_told_from_what_followed() {
         let of = |trap: Trap, denied| Failure::of(&trap.into(), denied, true);
-        assert_eq!(of(Trap::StackOverflow, Some(Denied::Memory)), Failure::Stack);
+        assert_eq!(of(Trap::StackOverflow, Some(DeniedGrowth::Memory)), Failure::Stack);
         assert!(matches!(
-            of(Trap::UnreachableCodeReached, Some(Denied::Memory)),
-            Failure::Denied(Denied::Memory, _)
+            of(Trap::UnreachableCodeReached, Some(DeniedGrowth::Memory)),
+            Failure::DeniedGrowth(DeniedGrowth::Memory, _)
         ));
         assert!(matches!(of(Trap::UnreachableCodeReached, None), Failure::Trap(_)));
         let other = wasmtime::format_err!("/home/somebody/secret");
@@ -193,8 +193,8 @@ mod tests {
     fn each_limit_names_its_value_and_its_key() {
         let limits = Limits::default();
         for (failure, says) in [
-            (Failure::Denied(Denied::Memory, "x".into()), ["64.0 MiB", "`limits.memory`"]),
-            (Failure::Denied(Denied::Table, "x".into()), ["100000", "`limits.table`"]),
+            (Failure::DeniedGrowth(DeniedGrowth::Memory, "x".into()), ["64.0 MiB", "`limits.memory`"]),
+            (Failure::DeniedGrowth(DeniedGrowth::Table, "x".into()), ["100000", "`limits.table`"]),
             (Failure::Cpu, ["30s", "`limits.cpu`"]),
             (Failure::Wall, ["10m", "`limits.wall`"]),
             (Failure::Output, ["8.0 MiB", "`limits.output`"]),

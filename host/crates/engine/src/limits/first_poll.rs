@@ -17,15 +17,15 @@ const CEILING: u32 = 16;
 
 /// What is known of the first polls of one tool.
 #[derive(Debug)]
-pub(crate) struct Pace(AtomicU32);
+pub(crate) struct FirstPolls(AtomicU32);
 
-impl Default for Pace {
+impl Default for FirstPolls {
     fn default() -> Self {
         Self(AtomicU32::new(UNKNOWN))
     }
 }
 
-impl Pace {
+impl FirstPolls {
     /// Whether it may begin on a thread that others wait for.
     pub fn is_quick(&self) -> bool {
         self.0.load(Ordering::Relaxed) < THRESHOLD
@@ -55,30 +55,30 @@ mod tests {
 
     #[test]
     fn what_is_unknown_or_often_slow_is_not_quick() {
-        let pace = Pace::default();
-        assert!(!pace.is_quick(), "unknown");
-        pace.note(Duration::ZERO);
-        assert!(pace.is_quick());
-        pace.note(SLOWLY);
-        assert!(pace.is_quick(), "once is chance");
-        pace.note(SLOWLY);
-        assert!(!pace.is_quick());
+        let first_polls = FirstPolls::default();
+        assert!(!first_polls.is_quick(), "unknown");
+        first_polls.note(Duration::ZERO);
+        assert!(first_polls.is_quick());
+        first_polls.note(SLOWLY);
+        assert!(first_polls.is_quick(), "once is chance");
+        first_polls.note(SLOWLY);
+        assert!(!first_polls.is_quick());
         for _ in 0..10 {
-            pace.note(SLOWLY);
+            first_polls.note(SLOWLY);
         }
         for _ in 0..(CEILING - THRESHOLD + 1) {
-            assert!(!pace.is_quick());
-            pace.note(Duration::ZERO);
+            assert!(!first_polls.is_quick());
+            first_polls.note(Duration::ZERO);
         }
-        assert!(pace.is_quick(), "it has changed");
+        assert!(first_polls.is_quick(), "it has changed");
     }
 
     #[test]
     fn a_slow_beginning_is_soon_forgiven() {
-        let pace = Pace::default();
-        pace.note(SLOWLY);
-        assert!(!pace.is_quick());
-        pace.note(Duration::ZERO);
-        assert!(pace.is_quick());
+        let first_polls = FirstPolls::default();
+        first_polls.note(SLOWLY);
+        assert!(!first_polls.is_quick());
+        first_polls.note(Duration::ZERO);
+        assert!(first_polls.is_quick());
     }
 }

@@ -5,7 +5,7 @@
 //! which most guests answer with a trap; so the refusal is remembered, and a trap
 //! that follows is reported as the limit that caused it.
 
-use crate::limits::run_budget::Rooms;
+use crate::limits::run_budget::RunBudget;
 use std::sync::Arc;
 use toolyard_manifest::Limits;
 use wasmtime::ResourceLimiter;
@@ -19,7 +19,7 @@ pub(crate) const MAX_TABLES: usize = 64;
 
 /// What was refused first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Denied {
+pub(crate) enum DeniedGrowth {
     Memory,
     Table,
     /// The memory of the host for all guests together, so many bytes.
@@ -27,14 +27,14 @@ pub(crate) enum Denied {
 }
 
 /// Counts what a run has and refuses what is above its limits.
-pub(crate) struct Limiter {
+pub(crate) struct MemoryLimiter {
     memory: Counter,
     table: Counter,
     instances: usize,
-    rooms: Arc<Rooms>,
+    budget: Arc<RunBudget>,
     /// Bytes of memory that the run's room already has.
     prepaid: u64,
-    pub denied: Option<Denied>,
+    pub denied: Option<DeniedGrowth>,
 }
 
 struct Counter {
@@ -64,15 +64,15 @@ impl Counter {
     }
 }
 
-impl Limiter {
+impl MemoryLimiter {
     /// For a run whose room has `prepaid` bytes for its memories.
-    pub fn new(limits: &Limits, rooms: Arc<Rooms>, prepaid: u64) -> Self {
+    pub fn new(limits: &Limits, budget: Arc<RunBudget>, prepaid: u64) -> Self {
         let counter = |most| Counter { used: 0, most };
         Self {
             memory: counter(limits.memory),
             table: counter(limits.table),
             instances: limits.instances as usize,
-            rooms,
+            budget,
             prepaid,
             denied: None,
         }
@@ -88,26 +88,26 @@ impl Limiter {
         self.memory.used.saturating_sub(self.prepaid)
     }
 
-    fn grow_memory(&mut self, wanted: u64) -> Result<(), Denied> {
+    fn grow_memory(&mut self, wanted: u64) -> Result<(), DeniedGrowth> {
         let more = wanted.saturating_sub(self.prepaid) - self.drawn();
-        if more > 0 && !self.rooms.draw(more) {
-            return Err(Denied::Host(self.rooms.most().bytes));
+        if more > 0 && !self.budget.draw(more) {
+            return Err(DeniedGrowth::Host(self.budget.most().bytes));
         }
         self.memory.used = wanted;
         Ok(())
     }
 }
 
-impl Drop for Limiter {
+impl Drop for MemoryLimiter {
     fn drop(&mut self) {
         let drawn = self.drawn();
         if drawn > 0 {
-            self.rooms.give_back(drawn);
+            self.budget.give_back(drawn);
         }
     }
 }
 
-impl ResourceLimiter for Limiter {
+impl ResourceLimiter for MemoryLimiter {
     fn memory_growing(
         &mut self,
         current: usize,
@@ -116,7 +116,7 @@ impl ResourceLimiter for Limiter {
     ) -> wasmtime::Result<bool> {
         let granted = match self.memory.growth(current, desired, maximum) {
             Growth::Fails => return Ok(true),
-            Growth::TooMuch => Err(Denied::Memory),
+            Growth::TooMuch => Err(DeniedGrowth::Memory),
             Growth::To(wanted) => self.grow_memory(wanted),
         };
         Ok(granted.map_err(|denied| self.denied.get_or_insert(denied)).is_ok())
@@ -132,7 +132,7 @@ impl ResourceLimiter for Limiter {
             Growth::Fails => return Ok(true),
             Growth::To(wanted) => self.table.used = wanted,
             Growth::TooMuch => {
-                self.denied.get_or_insert(Denied::Table);
+                self.denied.get_or_insert(DeniedGrowth::Table);
                 return Ok(false);
             }
         }
@@ -157,35 +157,35 @@ mod tests {
     use super::*;
     use crate::limits::run_budget::Share;
 
-    fn grow(limiter: &mut Limiter, from: usize, to: usize) -> bool {
+    fn grow(limiter: &mut MemoryLimiter, from: usize, to: usize) -> bool {
         limiter.memory_growing(from, to, Some(90)).expect("never fails")
     }
 
     #[test]
     fn growth_counts_over_all_memories_and_what_the_memory_itself_forbids_does_not() {
         let limits = Limits { memory: 100, ..Limits::default() };
-        let rooms = Rooms::new(Share { bytes: 1_000, ..Share::default() });
-        let mut limiter = Limiter::new(&limits, rooms, 0);
+        let budget = RunBudget::new(Share { bytes: 1_000, ..Share::default() });
+        let mut limiter = MemoryLimiter::new(&limits, budget, 0);
         assert!(grow(&mut limiter, 0, 95), "fails later, by the memory's maximum");
         assert!(grow(&mut limiter, 0, 60));
         assert_eq!(limiter.denied, None);
         assert!(!grow(&mut limiter, 0, 41), "a second memory");
-        assert_eq!(limiter.denied, Some(Denied::Memory));
+        assert_eq!(limiter.denied, Some(DeniedGrowth::Memory));
         assert!(grow(&mut limiter, 0, 40));
     }
 
     #[test]
     fn growth_beyond_what_is_prepaid_is_drawn_from_the_host_and_given_back() {
         let limits = Limits { memory: 1_000, ..Limits::default() };
-        let rooms = Rooms::new(Share { bytes: 30, ..Share::default() });
-        let mut limiter = Limiter::new(&limits, rooms.clone(), 50);
+        let budget = RunBudget::new(Share { bytes: 30, ..Share::default() });
+        let mut limiter = MemoryLimiter::new(&limits, budget.clone(), 50);
         assert!(grow(&mut limiter, 0, 40) && grow(&mut limiter, 40, 60));
-        assert_eq!(rooms.taken().bytes, 10);
+        assert_eq!(budget.taken().bytes, 10);
         assert!(!grow(&mut limiter, 0, 21));
-        assert_eq!(limiter.denied, Some(Denied::Host(30)));
+        assert_eq!(limiter.denied, Some(DeniedGrowth::Host(30)));
         assert!(grow(&mut limiter, 0, 20));
-        assert_eq!((limiter.memory(), rooms.taken().bytes), (80, 30));
+        assert_eq!((limiter.memory(), budget.taken().bytes), (80, 30));
         drop(limiter);
-        assert_eq!(rooms.taken().bytes, 0);
+        assert_eq!(budget.taken().bytes, 0);
     }
 }

@@ -34,7 +34,7 @@ const DEFAULT_MAPPINGS: u32 = 65_530;
 
 /// What there is of each thing, or what somebody takes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Share {
+pub(crate) struct Amounts {
     pub runs: u32,
     pub memories: u32,
     pub tables: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Share {
     pub bytes: u64,
 }
 
-impl Share {
+impl Amounts {
     /// What a run of a component needs.
     pub fn of(needed: &ResourcesRequired) -> Self {
         // Counted in pages.
@@ -119,65 +119,65 @@ fn machine_memory() -> u64 {
 
 /// What there is, and what of it is taken.
 #[derive(Debug)]
-pub(crate) struct Rooms {
-    most: Share,
-    taken: Mutex<Share>,
+pub(crate) struct RunBudget {
+    most: Amounts,
+    taken: Mutex<Amounts>,
 }
 
-/// A run's share, given back when this is dropped.
-struct Held {
-    rooms: Arc<Rooms>,
-    share: Share,
+/// A run's amounts, given back when this is dropped.
+struct Reservation {
+    budget: Arc<RunBudget>,
+    amounts: Amounts,
 }
 
-impl Rooms {
-    pub fn new(most: Share) -> Arc<Self> {
+impl RunBudget {
+    pub fn new(most: Amounts) -> Arc<Self> {
         Arc::new(Self { most, taken: Mutex::default() })
     }
 
     /// What there is in all.
-    pub fn most(&self) -> &Share {
+    pub fn most(&self) -> &Amounts {
         &self.most
     }
 
-    /// Whether a share could ever be had; if not, why.
-    pub fn could_take(&self, share: Share) -> Result<(), Shortage> {
-        Self::check(&self.most, &Share::default(), &share)
+    /// Whether a amounts could ever be had; if not, why.
+    pub fn could_take(&self, amounts: Amounts) -> Result<(), Shortage> {
+        Self::check(&self.most, &Amounts::default(), &amounts)
     }
 
     /// What is taken now.
-    pub fn taken(&self) -> Share {
+    pub fn taken(&self) -> Amounts {
         *self.lock()
     }
 
-    /// Sets a share aside.
-    pub fn take(self: &Arc<Self>, share: Share) -> Result<Room, Shortage> {
+    /// Sets a amounts aside.
+    pub fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Room, Shortage> {
         let mut taken = self.lock();
-        Self::check(&self.most, &taken, &share)?;
-        taken.runs += share.runs;
-        taken.memories += share.memories;
-        taken.tables += share.tables;
-        taken.mappings += share.mappings;
-        taken.bytes += share.bytes;
+        Self::check(&self.most, &taken, &amounts)?;
+        taken.runs += amounts.runs;
+        taken.memories += amounts.memories;
+        taken.tables += amounts.tables;
+        taken.mappings += amounts.mappings;
+        taken.bytes += amounts.bytes;
         drop(taken);
-        Ok(Room::held(Held { rooms: self.clone(), share }))
+        Ok(Room::held(Reservation { budget: self.clone(), amounts }))
     }
 
-    fn check(most: &Share, taken: &Share, share: &Share) -> Result<(), Shortage> {
+    fn check(most: &Amounts, taken: &Amounts, amounts: &Amounts) -> Result<(), Shortage> {
         let fits = |taken: u32, more: u32, most: u32| taken.saturating_add(more) <= most;
-        if !fits(taken.runs, share.runs, most.runs) {
+        if !fits(taken.runs, amounts.runs, most.runs) {
             return Err(Shortage::Runs(most.runs));
         }
-        if !fits(taken.memories, share.memories, most.memories) {
+        if !fits(taken.memories, amounts.memories, most.memories) {
             return Err(Shortage::Memories(most.memories));
         }
-        if !fits(taken.tables, share.tables, most.tables) {
+        if !fits(taken.tables, amounts.tables, most.tables) {
             return Err(Shortage::Tables(most.tables));
         }
-        if !fits(taken.mappings, share.mappings, most.mappings) {
+        if !fits(taken.mappings, amounts.mappings, most.mappings) {
             return Err(Shortage::Mappings(most.mappings));
         }
-        if taken.bytes.saturating_add(share.bytes) > most.bytes {
+        if taken.bytes.saturating_add(amounts.bytes) > most.bytes {
             return Err(Shortage::Memory(most.bytes));
         }
         Ok(())
@@ -200,20 +200,20 @@ impl Rooms {
         taken.bytes = taken.bytes.saturating_sub(bytes);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Share> {
+    fn lock(&self) -> MutexGuard<'_, Amounts> {
         // Nothing panics between two of its changes.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut taken = self.rooms.lock();
-        taken.runs -= self.share.runs;
-        taken.memories -= self.share.memories;
-        taken.tables -= self.share.tables;
-        taken.mappings -= self.share.mappings;
-        taken.bytes = taken.bytes.saturating_sub(self.share.bytes);
+        let mut taken = self.budget.lock();
+        taken.runs -= self.amounts.runs;
+        taken.memories -= self.amounts.memories;
+        taken.tables -= self.amounts.tables;
+        taken.mappings -= self.amounts.mappings;
+        taken.bytes = taken.bytes.saturating_sub(self.amounts.bytes);
     }
 }
 
@@ -221,44 +221,47 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
-    const MOST: Share = Share { runs: 3, memories: 6, tables: 10, mappings: 30, bytes: 1_000 };
-    const ONE: Share = Share { runs: 1, memories: 1, tables: 2, mappings: 7, bytes: 100 };
+    const MOST: Amounts = Amounts { runs: 3, memories: 6, tables: 10, mappings: 30, bytes: 1_000 };
+    const ONE: Amounts = Amounts { runs: 1, memories: 1, tables: 2, mappings: 7, bytes: 100 };
 
     #[test]
     fn each_thing_runs_out_by_itself_and_comes_back() {
         for (large, shortage) in [
-            (Share { memories: 6, ..ONE }, Shortage::Memories(6)),
-            (Share { tables: 9, ..ONE }, Shortage::Tables(10)),
-            (Share { mappings: 24, ..ONE }, Shortage::Mappings(30)),
-            (Share { bytes: 901, ..ONE }, Shortage::Memory(1_000)),
-            (Share { runs: 3, ..ONE }, Shortage::Runs(3)),
+            (Amounts { memories: 6, ..ONE }, Shortage::Memories(6)),
+            (Amounts { tables: 9, ..ONE }, Shortage::Tables(10)),
+            (Amounts { mappings: 24, ..ONE }, Shortage::Mappings(30)),
+            (Amounts { bytes: 901, ..ONE }, Shortage::Memory(1_000)),
+            (Amounts { runs: 3, ..ONE }, Shortage::Runs(3)),
         ] {
-            let rooms = Rooms::new(MOST);
-            let one = rooms.take(ONE).expect("room");
-            assert_eq!(rooms.take(large).expect_err("too large"), shortage);
-            assert_eq!(rooms.taken(), ONE, "a refusal takes nothing");
+            let budget = RunBudget::new(MOST);
+            let one = budget.take(ONE).expect("room");
+            assert_eq!(budget.take(large).expect_err("too large"), shortage);
+            assert_eq!(budget.taken(), ONE, "a refusal takes nothing");
             drop(one);
-            drop(rooms.take(large).expect("room now"));
-            assert_eq!(rooms.taken(), Share::default());
+            drop(budget.take(large).expect("room now"));
+            assert_eq!(budget.taken(), Amounts::default());
         }
     }
 
     #[test]
     fn growth_is_drawn_from_what_is_left() {
-        let rooms = Rooms::new(MOST);
-        let one = rooms.take(ONE).expect("room");
-        assert!(rooms.draw(900) && !rooms.draw(1));
-        assert_eq!(rooms.take(Share::default()).map(drop), Ok(()), "what needs nothing fits");
-        rooms.give_back(900);
+        let budget = RunBudget::new(MOST);
+        let one = budget.take(ONE).expect("room");
+        assert!(budget.draw(900) && !budget.draw(1));
+        assert_eq!(budget.take(Amounts::default()).map(drop), Ok(()), "what needs nothing fits");
+        budget.give_back(900);
         drop(one);
-        assert_eq!(rooms.taken(), Share::default());
+        assert_eq!(budget.taken(), Amounts::default());
     }
 
     #[test]
     fn this_machine_has_some_of_everything() {
-        let share = Share::on_this_machine(1_000_000, None);
-        assert!(share.runs >= 1 && share.mappings >= share.runs && share.bytes > 1 << 20, "{share:?}");
-        assert_eq!(Share::on_this_machine(2, Some(5)).bytes, 5);
-        assert_eq!(Share::on_this_machine(0, None).runs, 1);
+        let amounts = Amounts::on_this_machine(1_000_000, None);
+        assert!(
+            amounts.runs >= 1 && amounts.mappings >= amounts.runs && amounts.bytes > 1 << 20,
+            "{amounts:?}"
+        );
+        assert_eq!(Amounts::on_this_machine(2, Some(5)).bytes, 5);
+        assert_eq!(Amounts::on_this_machine(0, None).runs, 1);
     }
 }

@@ -7,7 +7,7 @@ use toolyard_manifest::{Host, Hosts};
 
 /// What kind of place an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AddressKind {
     /// Anybody may reach it.
     Public,
     /// This machine.
@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     Metadata,
 }
 
-impl Kind {
+impl AddressKind {
     /// In a word.
     pub const fn word(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ const SPECIAL_V6: [(Ipv6Net, &str); 14] = [
 ];
 
 /// What kind of place it is.
-pub(crate) fn kind(address: IpAddr) -> Kind {
+pub(crate) fn kind(address: IpAddr) -> AddressKind {
     match address {
         IpAddr::V4(address) => kind_v4(address),
         IpAddr::V6(address) => kind_v6(address),
@@ -112,32 +112,32 @@ pub(crate) fn is_of_one_kind(net: &IpNet) -> bool {
     }
 }
 
-fn kind_v4(address: Ipv4Addr) -> Kind {
+fn kind_v4(address: Ipv4Addr) -> AddressKind {
     if METADATA_V4.contains(&address) {
-        return Kind::Metadata;
+        return AddressKind::Metadata;
     }
     if address.is_loopback() {
-        return Kind::Loopback;
+        return AddressKind::Loopback;
     }
     let special = SPECIAL_V4.iter().find(|(net, _)| net.contains(&address));
-    special.map_or(Kind::Public, |(_, word)| Kind::Private(word))
+    special.map_or(AddressKind::Public, |(_, word)| AddressKind::Private(word))
 }
 
-fn kind_v6(address: Ipv6Addr) -> Kind {
+fn kind_v6(address: Ipv6Addr) -> AddressKind {
     if METADATA_V6.contains(&address) {
-        return Kind::Metadata;
+        return AddressKind::Metadata;
     }
     if address.is_loopback() {
-        return Kind::Loopback;
+        return AddressKind::Loopback;
     }
     if address.is_unspecified() {
-        return Kind::Private("unspecified");
+        return AddressKind::Private("unspecified");
     }
     if let Some(within) = embedded(address) {
         return kind_v4(within);
     }
     let special = SPECIAL_V6.iter().find(|(net, _)| net.contains(&address));
-    special.map_or(Kind::Public, |(_, word)| Kind::Private(word))
+    special.map_or(AddressKind::Public, |(_, word)| AddressKind::Private(word))
 }
 
 /// The IPv4 address that an IPv6 address leads to: mapped, compatible, and those of
@@ -162,10 +162,12 @@ pub(crate) fn reaches(hosts: &Hosts, private: bool, address: IpAddr) -> bool {
         return *named == address;
     }
     match kind(address) {
-        Kind::Public => true,
-        Kind::Metadata => false,
-        Kind::Loopback => private || matches!(hosts, Hosts::One(Host::Name(name)) if name == "localhost"),
-        Kind::Private(_) => private,
+        AddressKind::Public => true,
+        AddressKind::Metadata => false,
+        AddressKind::Loopback => {
+            private || matches!(hosts, Hosts::One(Host::Name(name)) if name == "localhost")
+        }
+        AddressKind::Private(_) => private,
     }
 }
 

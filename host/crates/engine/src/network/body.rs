@@ -1,7 +1,7 @@
 //! Bodies that are counted while they pass. Nothing is held back: what is over the
 //! limit ends the exchange.
 
-use crate::network::policy::Traffic;
+use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -14,38 +14,38 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use wasmtime_wasi_http::Error;
 
 /// The body of a request.
-pub(super) struct Sent {
+pub(super) struct RequestBody {
     inner: UnsyncBoxBody<Bytes, Error>,
     left: u64,
-    traffic: Arc<Traffic>,
+    policy: Arc<NetworkPolicy>,
 }
 
 /// The body of a response.
-pub(super) struct Received {
+pub(super) struct ResponseBody {
     inner: Incoming,
     left: u64,
     /// The end of the exchange.
     end: Pin<Box<Sleep>>,
     /// How long the guest waits between two pieces, and until when now.
     patience: Option<(Duration, Pin<Box<Sleep>>)>,
-    traffic: Arc<Traffic>,
+    policy: Arc<NetworkPolicy>,
     /// Given back when the body is over.
     place: Option<OwnedSemaphorePermit>,
 }
 
-impl Sent {
-    pub fn new(inner: UnsyncBoxBody<Bytes, Error>, traffic: Arc<Traffic>) -> Self {
-        Self { inner, left: traffic.limits.http_request, traffic }
+impl RequestBody {
+    pub fn new(inner: UnsyncBoxBody<Bytes, Error>, policy: Arc<NetworkPolicy>) -> Self {
+        Self { inner, left: policy.limits.http_request, policy }
     }
 
     /// The error for one that is too large.
-    pub fn too_large(traffic: &Traffic) -> Error {
-        traffic.over("http-request", "the body of a request is too large");
-        Error::HttpRequestBodySize(Some(traffic.limits.http_request))
+    pub fn too_large(policy: &NetworkPolicy) -> Error {
+        policy.over("http-request", "the body of a request is too large");
+        Error::HttpRequestBodySize(Some(policy.limits.http_request))
     }
 }
 
-impl Body for Sent {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Error;
 
@@ -58,7 +58,7 @@ impl Body for Sent {
             && let Some(data) = frame.data_ref()
         {
             let Some(left) = self.left.checked_sub(data.len() as u64) else {
-                return Poll::Ready(Some(Err(Self::too_large(&self.traffic))));
+                return Poll::Ready(Some(Err(Self::too_large(&self.policy))));
             };
             self.left = left;
         }
@@ -74,23 +74,23 @@ impl Body for Sent {
     }
 }
 
-impl Received {
+impl ResponseBody {
     pub fn new(
         inner: Incoming,
-        traffic: Arc<Traffic>,
+        policy: Arc<NetworkPolicy>,
         end: Instant,
         patience: Option<Duration>,
         place: OwnedSemaphorePermit,
     ) -> Self {
-        let left = traffic.limits.http_response;
+        let left = policy.limits.http_response;
         let end = Box::pin(sleep_until(end));
         let patience = patience.map(|time| (time, Box::pin(sleep(time))));
-        Self { inner, left, end, patience, traffic, place: Some(place) }
+        Self { inner, left, end, patience, policy, place: Some(place) }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         if self.end.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(self.traffic.over("http-time", "a response took too long"))));
+            return Poll::Ready(Some(Err(self.policy.over("http-time", "a response took too long"))));
         }
         match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Pending => {
@@ -102,8 +102,8 @@ impl Received {
             Poll::Ready(Some(Ok(frame))) => {
                 let length = frame.data_ref().map_or(0, Bytes::len) as u64;
                 let Some(left) = self.left.checked_sub(length) else {
-                    self.traffic.over("http-response", "the body of a response is too large");
-                    let most = self.traffic.limits.http_response;
+                    self.policy.over("http-response", "the body of a response is too large");
+                    let most = self.policy.limits.http_response;
                     return Poll::Ready(Some(Err(Error::HttpResponseBodySize(Some(most)))));
                 };
                 self.left = left;
@@ -116,7 +116,7 @@ impl Received {
     }
 }
 
-impl Body for Received {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Error;
 

@@ -1,11 +1,11 @@
 //! One exchange: from the decision to the response's head. Its body follows while the
 //! guest reads it.
 
-use super::body::{Received, Sent};
+use super::body::{RequestBody, ResponseBody};
 use super::connect;
 use super::error::{HEAD_BYTES, of_connection};
-use super::permission::{self, Permit};
-use crate::network::policy::Traffic;
+use super::permission::{self, RequestPermit};
+use crate::network::policy::NetworkPolicy;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http::uri::PathAndQuery;
@@ -35,30 +35,30 @@ pub(super) type Exchanged = Result<(Response<Body>, Rest), Error>;
 
 /// Sends a request that the run has a place for, if it may.
 pub(super) async fn exchange(
-    traffic: Arc<Traffic>,
+    policy: Arc<NetworkPolicy>,
     place: OwnedSemaphorePermit,
     request: Request<Body>,
     options: RequestOptions,
 ) -> Exchanged {
     let target = Target::of(request.uri()).map_err(|what| {
-        traffic.refused(format!("a request was not sent: {what}"));
+        policy.refused(format!("a request was not sent: {what}"));
         Error::HttpRequestUriInvalid
     })?;
     if let Some(never) = NEVER.iter().find(|never| is(request.method(), never)) {
-        traffic.refused(format!("a request to {target} was not sent: the method {never} never is"));
+        policy.refused(format!("a request to {target} was not sent: the method {never} never is"));
         return Err(Error::HttpRequestMethodInvalid);
     }
-    let permit = permission::may_send(&traffic, &target, request.method()).await?;
-    if !traffic.may_act() {
+    let permit = permission::may_send(&policy, &target, request.method()).await?;
+    if !policy.may_act() {
         return Err(Error::HttpRequestDenied);
     }
-    let (request, unwanted) = prepared(&traffic, &target, request)?;
-    let time = traffic.limits.http_time;
+    let (request, unwanted) = prepared(&policy, &target, request)?;
+    let time = policy.limits.http_time;
     let end = Instant::now() + time;
     let sent = async {
-        let (response, connection) = sent(&traffic, &target, &permit, request, &options).await?;
+        let (response, connection) = sent(&policy, &target, &permit, request, &options).await?;
         let patience = options.between_bytes_timeout.filter(|patience| *patience < time);
-        let body = |body| Received::new(body, traffic.clone(), end, patience, place).boxed_unsync();
+        let body = |body| ResponseBody::new(body, policy.clone(), end, patience, place).boxed_unsync();
         let rest: Rest = Box::new(async move {
             if let Some(connection) = connection {
                 // How it ended is said by the body.
@@ -71,7 +71,7 @@ pub(super) async fn exchange(
     let sent = async {
         let unwanted = async {
             match unwanted {
-                Some(body) => refuse_data(body, &traffic, &target).await,
+                Some(body) => refuse_data(body, &policy, &target).await,
                 None => pending().await,
             }
         };
@@ -82,7 +82,7 @@ pub(super) async fn exchange(
     };
     timeout_at(end, sent)
         .await
-        .unwrap_or_else(|_| Err(traffic.over("http-time", &format!("{target} took too long"))))
+        .unwrap_or_else(|_| Err(policy.over("http-time", &format!("{target} took too long"))))
 }
 
 /// Methods that are not sent, however they are written: the answer to one is a tunnel, to
@@ -98,38 +98,38 @@ fn is(method: &Method, name: &str) -> bool {
 }
 
 /// Ends with an error when the guest writes to the body of a request that has none.
-async fn refuse_data(mut body: Body, traffic: &Traffic, target: &Target) -> Error {
+async fn refuse_data(mut body: Body, policy: &NetworkPolicy, target: &Target) -> Error {
     // A guest that drops its body without finishing it has written nothing either.
     while let Some(Ok(frame)) = body.frame().await {
         if frame.data_ref().is_some_and(|data| !data.is_empty()) {
-            return has_body(traffic, target);
+            return has_body(policy, target);
         }
     }
     pending().await
 }
 
-fn has_body(traffic: &Traffic, target: &Target) -> Error {
-    traffic.refused(format!("a request to {target} was not sent: one with GET or HEAD has no body"));
+fn has_body(policy: &NetworkPolicy, target: &Target) -> Error {
+    policy.refused(format!("a request to {target} was not sent: one with GET or HEAD has no body"));
     Error::HttpRequestBodySize(Some(0))
 }
 
 /// The request as it goes out; and the guest's body, where the request has none.
 fn prepared(
-    traffic: &Arc<Traffic>,
+    policy: &Arc<NetworkPolicy>,
     target: &Target,
     request: Request<Body>,
-) -> Result<(Request<Sent>, Option<Body>), Error> {
+) -> Result<(Request<RequestBody>, Option<Body>), Error> {
     let (mut head, body) = request.into_parts();
     let bodiless = BODILESS.iter().any(|name| is(&head.method, name));
     let declared =
         head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if declared.is_some_and(|length: u64| length > traffic.limits.http_request) {
-        return Err(Sent::too_large(traffic));
+    if declared.is_some_and(|length: u64| length > policy.limits.http_request) {
+        return Err(RequestBody::too_large(policy));
     }
     if bodiless {
         let length = head.headers.remove(header::CONTENT_LENGTH);
         if length.is_some_and(|length| length != "0") {
-            return Err(has_body(traffic, target));
+            return Err(has_body(policy, target));
         }
     }
     // Only a proxy is told more than the path.
@@ -143,8 +143,8 @@ fn prepared(
     }
     headers.insert(header::HOST, host);
     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    trace(traffic, headers);
-    for injection in traffic.grants.http.injections.iter().filter(|injection| injection.is_for(target)) {
+    trace(policy, headers);
+    for injection in policy.grants.http.injections.iter().filter(|injection| injection.is_for(target)) {
         injection.apply(headers);
     }
     let (body, unwanted) = if bodiless {
@@ -152,17 +152,17 @@ fn prepared(
     } else {
         (body, None)
     };
-    Ok((Request::from_parts(head, Sent::new(body, traffic.clone())), unwanted))
+    Ok((Request::from_parts(head, RequestBody::new(body, policy.clone())), unwanted))
 }
 
 /// Says which trace the request is part of, unless the guest has a word of its own.
-fn trace(traffic: &Traffic, headers: &mut http::HeaderMap) {
+fn trace(policy: &NetworkPolicy, headers: &mut http::HeaderMap) {
     const PARENT: HeaderName = HeaderName::from_static("traceparent");
     const STATE: HeaderName = HeaderName::from_static("tracestate");
     if headers.contains_key(PARENT) {
         return;
     }
-    let Some(context) = traffic.context.info().trace else { return };
+    let Some(context) = policy.context.info().trace else { return };
     let state = context.state.as_deref().and_then(|state| HeaderValue::try_from(state).ok());
     if let Ok(parent) = HeaderValue::try_from(context.parent()) {
         headers.insert(PARENT, parent);
@@ -171,30 +171,30 @@ fn trace(traffic: &Traffic, headers: &mut http::HeaderMap) {
     }
 }
 
-type Connection = http1::Connection<TokioIo<Box<dyn connect::Stream>>, Sent>;
+type Connection = http1::Connection<TokioIo<Box<dyn connect::Stream>>, RequestBody>;
 
 /// Connects, sends, and waits for the head of the response.
 async fn sent(
-    traffic: &Traffic,
+    policy: &NetworkPolicy,
     target: &Target,
-    permit: &Permit,
-    request: Request<Sent>,
+    permit: &RequestPermit,
+    request: Request<RequestBody>,
     options: &RequestOptions,
 ) -> Result<(Response<Incoming>, Option<Connection>), Error> {
-    let time = traffic.limits.http_time;
+    let time = policy.limits.http_time;
     // The time of the exchange is over where it ends, not here.
     let shorter = |asked: Option<Duration>| asked.filter(|asked| *asked < time);
     let connecting = shorter(options.connect_timeout);
     let connected = async {
-        let found = addresses(traffic, target).await?;
-        let reachable = permit.reachable(traffic, target, found)?;
+        let found = addresses(policy, target).await?;
+        let reachable = permit.reachable(policy, target, found)?;
         let stream = connect::tcp(&reachable, target.port, connecting.unwrap_or(time)).await?;
-        let stream = connect::secure(stream, target, &traffic.network.roots).await.map_err(|insecure| {
-            traffic.refused(format!("{target} has no secure connection: {}", insecure.why));
+        let stream = connect::secure(stream, target, &policy.network.roots).await.map_err(|insecure| {
+            policy.refused(format!("{target} has no secure connection: {}", insecure.why));
             insecure.error
         })?;
         // Connecting may have taken long.
-        if !traffic.may_act() {
+        if !policy.may_act() {
             return Err(Error::HttpRequestDenied);
         }
         let mut builder = http1::Builder::new();
@@ -226,11 +226,11 @@ async fn patient<T>(
     }
 }
 
-async fn addresses(traffic: &Traffic, target: &Target) -> Result<Vec<IpAddr>, Error> {
+async fn addresses(policy: &NetworkPolicy, target: &Target) -> Result<Vec<IpAddr>, Error> {
     let unknown = |rcode: &str| Error::DnsError { rcode: Some(rcode.to_owned()), info_code: None };
     match &target.host {
         Host::Address(address) => Ok(vec![*address]),
-        Host::Name(name) => match traffic.addresses(name).await {
+        Host::Name(name) => match policy.addresses(name).await {
             Some(found) if found.is_empty() => Err(unknown("the name has no address")),
             Some(found) => Ok(found.to_vec()),
             None => Err(unknown("the name could not be resolved")),

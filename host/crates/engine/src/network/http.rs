@@ -2,7 +2,7 @@
 //! bounded for each run.
 
 use super::exchange::{self, Body, Exchanged, Rest};
-use crate::network::policy::Traffic;
+use crate::network::policy::NetworkPolicy;
 use http::{HeaderName, HeaderValue, Method, Request};
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -15,18 +15,18 @@ const FIELD_BYTES: usize = 64 << 10;
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The outgoing side of one run.
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingHttp {
     pub context: WasiHttpCtx,
     pub sender: Sender,
 }
 
-impl Outgoing {
-    pub fn new(traffic: Arc<Traffic>) -> Self {
+impl OutgoingHttp {
+    pub fn new(policy: Arc<NetworkPolicy>) -> Self {
         let mut context = WasiHttpCtx::new();
         context.set_field_size_limit(FIELD_BYTES);
-        let limits = &traffic.limits;
+        let limits = &policy.limits;
         let at_once = Arc::new(Semaphore::new(limits.http_concurrent as usize));
-        Self { context, sender: Sender { left: limits.http_requests, keyed: 0, at_once, traffic } }
+        Self { context, sender: Sender { left: limits.http_requests, keyed: 0, at_once, policy } }
     }
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Sender {
     /// Requests that had a key.
     keyed: u32,
     at_once: Arc<Semaphore>,
-    traffic: Arc<Traffic>,
+    policy: Arc<NetworkPolicy>,
 }
 
 impl Sender {
@@ -44,10 +44,10 @@ impl Sender {
     /// task and the number of the request, of those that have one. A guest's own stays.
     fn key(&mut self, request: &mut Request<Body>) {
         const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-        let keyed = self.traffic.grants.http.keyed
+        let keyed = self.policy.grants.http.keyed
             && matches!(*request.method(), Method::POST | Method::PATCH)
             && !request.headers().contains_key(KEY);
-        if keyed && let Some(task) = self.traffic.context.info().task {
+        if keyed && let Some(task) = self.policy.context.info().task {
             self.keyed += 1;
             if let Ok(key) = HeaderValue::try_from(format!("{task}:{}", self.keyed)) {
                 request.headers_mut().insert(KEY, key);
@@ -58,11 +58,11 @@ impl Sender {
     /// A place among the requests of the run.
     fn admit(&mut self) -> Result<OwnedSemaphorePermit, Error> {
         let Some(left) = self.left.checked_sub(1) else {
-            return Err(self.traffic.over("http-requests", "no more requests are sent"));
+            return Err(self.policy.over("http-requests", "no more requests are sent"));
         };
         // Whoever waited here might be holding what it waits for.
         let Ok(place) = self.at_once.clone().try_acquire_owned() else {
-            return Err(self.traffic.over("http-concurrent", "too many requests are under way at once"));
+            return Err(self.policy.over("http-concurrent", "too many requests are under way at once"));
         };
         self.left = left;
         Ok(place)
@@ -94,9 +94,9 @@ impl WasiHttpHooks for Sender {
         if place.is_ok() {
             self.key(&mut request);
         }
-        let traffic = self.traffic.clone();
+        let policy = self.policy.clone();
         Box::new(
-            async move { exchange::exchange(traffic, place?, request, options.unwrap_or_default()).await },
+            async move { exchange::exchange(policy, place?, request, options.unwrap_or_default()).await },
         )
     }
 }

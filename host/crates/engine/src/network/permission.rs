@@ -1,7 +1,7 @@
 //! The decision on one request.
 
-use super::address::{self, Kind};
-use crate::network::policy::Traffic;
+use super::address::{self, AddressKind};
+use crate::network::policy::NetworkPolicy;
 use http::Method;
 use std::net::IpAddr;
 use toolyard_manifest::{GrantedBy, Rule, Target};
@@ -11,16 +11,16 @@ use wasmtime_wasi_http::Error;
 /// The rules that cover a request. Whoever connects must hold one, and asks it about
 /// each address.
 #[derive(Debug)]
-pub(super) struct Permit(Vec<Rule>);
+pub(super) struct RequestPermit(Vec<Rule>);
 
-impl Permit {
+impl RequestPermit {
     /// The addresses that may be connected to.
     ///
     /// # Errors
     /// If there are some, and none of them.
     pub fn reachable(
         &self,
-        traffic: &Traffic,
+        policy: &NetworkPolicy,
         target: &Target,
         mut found: Vec<IpAddr>,
     ) -> Result<Vec<IpAddr>, Error> {
@@ -29,16 +29,16 @@ impl Permit {
             self.0.iter().any(|rule| address::reaches(&rule.written.hosts, rule.private, *address))
         });
         let Some(refused) = first.filter(|_| found.is_empty()) else { return Ok(found) };
-        let (kind, manifest) = (address::kind(refused), traffic.manifest());
+        let (kind, manifest) = (address::kind(refused), policy.manifest());
         let remedy = match kind {
-            Kind::Metadata => "only an entry that names the very address reaches it".to_owned(),
+            AddressKind::Metadata => "only an entry that names the very address reaches it".to_owned(),
             _ => format!(
                 "an entry that names the address reaches it, or {{ host = \"{}\", private = true }}",
                 target.authority()
             ),
         };
         let word = kind.word();
-        traffic.refused(format!(
+        policy.refused(format!(
             "{target} is at a {word} address, which `http.allow` of {manifest} does not cover; {remedy}"
         ));
         Err(Error::DestinationIpProhibited)
@@ -51,20 +51,24 @@ impl Permit {
 ///
 /// # Errors
 /// [`Error::HttpRequestDenied`], with the reason in the log and in the result.
-pub(super) async fn may_send(traffic: &Traffic, target: &Target, method: &Method) -> Result<Permit, Error> {
-    let about: Vec<&Rule> = traffic.grants.http.rules.iter().filter(|rule| rule.is_about(target)).collect();
+pub(super) async fn may_send(
+    policy: &NetworkPolicy,
+    target: &Target,
+    method: &Method,
+) -> Result<RequestPermit, Error> {
+    let about: Vec<&Rule> = policy.grants.http.rules.iter().filter(|rule| rule.is_about(target)).collect();
     let rules: Vec<Rule> =
         about.iter().filter(|rule| rule.has_method(method)).map(|&rule| rule.clone()).collect();
     let (asked, own): (Vec<Rule>, Vec<Rule>) =
         rules.into_iter().partition(|rule| rule.by == GrantedBy::Person);
     if !own.is_empty() {
-        return Ok(Permit(own));
+        return Ok(RequestPermit(own));
     }
     if !asked.is_empty() {
-        return by_person(traffic, target).await.map(|()| Permit(asked));
+        return by_person(policy, target).await.map(|()| RequestPermit(asked));
     }
-    let manifest = traffic.manifest();
-    traffic.refused(match about.first() {
+    let manifest = policy.manifest();
+    policy.refused(match about.first() {
         None => format!(
             "{method} {target} is not granted; add \"{}\" to `http.allow` of {manifest} to grant it",
             target.authority()
@@ -79,16 +83,16 @@ pub(super) async fn may_send(traffic: &Traffic, target: &Target, method: &Method
 }
 
 /// Asks the person who calls, or whoever remembers what they said.
-async fn by_person(traffic: &Traffic, target: &Target) -> Result<(), Error> {
+async fn by_person(policy: &NetworkPolicy, target: &Target) -> Result<(), Error> {
     let host = target.host.to_string();
-    if traffic.grants.clean(host.clone()) != host {
+    if policy.grants.clean(host.clone()) != host {
         // It would be shown to the person, and kept.
-        traffic.refused(format!("{target} was not asked for: there is a secret in its name"));
+        policy.refused(format!("{target} was not asked for: there is a secret in its name"));
         return Err(Error::HttpRequestDenied);
     }
     let wanted = Wanted::host(target.scheme.as_str(), &host, target.port);
-    traffic.context.permission(vec![wanted]).await.map_err(|refused| {
-        traffic.refused(refused.to_string());
+    policy.context.permission(vec![wanted]).await.map_err(|refused| {
+        policy.refused(refused.to_string());
         Error::HttpRequestDenied
     })
 }

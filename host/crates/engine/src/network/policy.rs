@@ -18,7 +18,7 @@ use wasmtime_wasi_http::Error;
 const MAX_REFUSALS: usize = 8;
 
 /// What one run may connect to.
-pub(crate) struct Traffic {
+pub(crate) struct NetworkPolicy {
     pub plugin: Arc<str>,
     pub function: Arc<str>,
     pub grants: Arc<Grants>,
@@ -30,7 +30,7 @@ pub(crate) struct Traffic {
     refusals: Mutex<Vec<String>>,
 }
 
-impl Traffic {
+impl NetworkPolicy {
     pub fn new(
         (plugin, function): (Arc<str>, Arc<str>),
         grants: Arc<Grants>,

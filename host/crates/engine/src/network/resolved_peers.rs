@@ -1,7 +1,7 @@
 //! Which peers a run may exchange data with over raw sockets: those of granted addresses, and those
 //! that a granted name was resolved to in this run.
 
-use crate::network::address::{self, Kind};
+use crate::network::address::{self, AddressKind};
 use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -65,9 +65,9 @@ fn covers(net: &IpNet, private: bool, address: IpAddr) -> bool {
         return true;
     }
     match address::kind(address) {
-        Kind::Public => true,
-        Kind::Metadata => false,
-        Kind::Loopback | Kind::Private(_) => private || address::is_of_one_kind(net),
+        AddressKind::Public => true,
+        AddressKind::Metadata => false,
+        AddressKind::Loopback | AddressKind::Private(_) => private || address::is_of_one_kind(net),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Raw sockets: which peers a manifest lets a guest connect to, by address or by a name that the
 //! run has looked up. No guest listens.
 
-use crate::network::policy::Traffic;
+use crate::network::policy::NetworkPolicy;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use toolyard_manifest::{Peer, Protocol};
@@ -9,18 +9,18 @@ use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::sockets::SocketAddrUse;
 
 /// Lets a run have the sockets that are granted.
-pub(crate) fn grant(wasi: &mut WasiCtxBuilder, traffic: &Arc<Traffic>) {
-    let grant = &traffic.grants.sockets;
+pub(crate) fn grant(wasi: &mut WasiCtxBuilder, policy: &Arc<NetworkPolicy>) {
+    let grant = &policy.grants.sockets;
     let has_names = grant.tcp.iter().chain(&grant.udp).any(|rule| matches!(rule.peer, Peer::Name(_)));
     wasi.allow_tcp(!grant.tcp.is_empty()).allow_udp(!grant.udp.is_empty()).allow_ip_name_lookup(has_names);
-    let traffic = traffic.clone();
+    let policy = policy.clone();
     wasi.socket_addr_check(move |address, used| {
-        let may = may_use(&traffic, address, used);
+        let may = may_use(&policy, address, used);
         Box::pin(std::future::ready(may))
     });
 }
 
-fn may_use(traffic: &Traffic, address: SocketAddr, used: SocketAddrUse) -> bool {
+fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> bool {
     let protocol = match used {
         SocketAddrUse::TcpConnect => Protocol::Tcp,
         SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => Protocol::Udp,
@@ -35,18 +35,18 @@ fn may_use(traffic: &Traffic, address: SocketAddr, used: SocketAddrUse) -> bool 
         | SocketAddrUse::UdpBind
         | SocketAddrUse::TcpListen
         | SocketAddrUse::TcpAccept => {
-            traffic.refused("a socket was to be bound or to listen, which no manifest grants".to_owned());
+            policy.refused("a socket was to be bound or to listen, which no manifest grants".to_owned());
             return false;
         }
     };
-    if !traffic.may_act() {
+    if !policy.may_act() {
         return false;
     }
-    let may = traffic.resolved.may_reach(&traffic.grants.sockets, protocol, address);
+    let may = policy.resolved.may_reach(&policy.grants.sockets, protocol, address);
     // Strangers may send datagrams to whom they like.
     if !may && !matches!(used, SocketAddrUse::UdpReceive) {
-        let (protocol, manifest) = (protocol.as_str(), traffic.manifest());
-        traffic.refused(format!(
+        let (protocol, manifest) = (protocol.as_str(), policy.manifest());
+        policy.refused(format!(
             "{protocol} to {address} is not granted; `sockets.{protocol}` of {manifest} would have to name it"
         ));
     }

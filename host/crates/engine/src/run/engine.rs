@@ -4,13 +4,13 @@ use crate::component::cache::Cache;
 use crate::component::toolchain::{self, Toolchain};
 use crate::error::StartError;
 use crate::guest::state::GuestState;
-use crate::limits::cpu_scheduler::Gate;
+use crate::limits::cpu_scheduler::CpuScheduler;
 use crate::limits::epoch::Ticker;
 use crate::limits::memory_limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
-use crate::limits::run_budget::{Rooms, Share};
+use crate::limits::run_budget::{Amounts, RunBudget};
 use crate::network::Network;
 use crate::run::linker::linker;
-use crate::run::schema_checker::Checker;
+use crate::run::schema_checker::SchemaChecker;
 use crate::settings::Settings;
 use std::sync::Arc;
 use wasmtime::component::Linker;
@@ -28,9 +28,9 @@ pub struct Engine {
     pub(crate) settings: Settings,
     pub(crate) cache: Cache,
     pub(crate) network: Arc<Network>,
-    pub(crate) rooms: Arc<Rooms>,
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) checker: Checker,
+    pub(crate) budget: Arc<RunBudget>,
+    pub(crate) scheduler: Arc<CpuScheduler>,
+    pub(crate) checker: SchemaChecker,
     pooled: bool,
 }
 
@@ -42,7 +42,7 @@ impl Engine {
     /// code cannot be used.
     pub fn start(settings: &Settings) -> Result<Arc<Self>, StartError> {
         let cache = Cache::open(settings.cache.as_deref())?;
-        let most = Share::on_this_machine(settings.max_runs, settings.guest_memory);
+        let most = Amounts::on_this_machine(settings.max_runs, settings.guest_memory);
         let wasmtime_error = |error: wasmtime::Error| StartError::Wasmtime(format!("{error:#}"));
         let mut config = toolchain::config();
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&most)));
@@ -58,7 +58,7 @@ impl Engine {
         };
         let linker = linker(&wasm).map_err(wasmtime_error)?;
         let ticker = Ticker::start(wasm.clone()).map_err(StartError::Thread)?;
-        let (rooms, gate) = (Rooms::new(most), Gate::new(settings.turns));
+        let (budget, scheduler) = (RunBudget::new(most), CpuScheduler::new(settings.turns));
         Ok(Arc::new(Self {
             wasm,
             linker,
@@ -66,9 +66,9 @@ impl Engine {
             settings: settings.clone(),
             cache,
             network: Arc::new(Network::of_system()),
-            checker: Checker::new(gate.clone(), rooms.clone()),
-            rooms,
-            gate,
+            checker: SchemaChecker::new(scheduler.clone(), budget.clone()),
+            budget,
+            scheduler,
             pooled,
         }))
     }
@@ -77,7 +77,7 @@ impl Engine {
     /// the memory mappings and the address space that a process may have.
     #[must_use]
     pub fn capacity(&self) -> u32 {
-        self.rooms.most().runs
+        self.budget.most().runs
     }
 
     /// Whether instances come from a pool.
@@ -89,13 +89,13 @@ impl Engine {
     /// How many runs are under way.
     #[must_use]
     pub fn running(&self) -> u32 {
-        self.rooms.taken().runs
+        self.budget.taken().runs
     }
 
     /// How much memory all runs may have together, in bytes.
     #[must_use]
     pub fn guest_memory(&self) -> u64 {
-        self.rooms.most().bytes
+        self.budget.most().bytes
     }
 
     /// How many components may be loaded at once.
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Engine {
 }
 
 /// Figures from `engine.md`, "Recommended settings".
-fn pool(most: &Share) -> PoolingAllocationConfig {
+fn pool(most: &Amounts) -> PoolingAllocationConfig {
     let slots = most.runs + LOADS_AT_ONCE;
     let warm = std::thread::available_parallelism().map_or(2, |cores| cores.get() as u32) * 2;
     let mut pool = PoolingAllocationConfig::new();

@@ -9,13 +9,13 @@ use crate::convert::typed::Function;
 use crate::error::Refusal;
 use crate::guest::about::About;
 use crate::guest::state::GuestState;
-use crate::limits::cpu_meter::{self, Meter};
+use crate::limits::cpu_meter::{self, CpuMeter};
 use crate::limits::failure::Failure;
-use crate::limits::first_poll::Pace;
-use crate::limits::memory_limiter::{Denied, Limiter};
+use crate::limits::first_poll::FirstPolls;
+use crate::limits::memory_limiter::{DeniedGrowth, MemoryLimiter};
 use crate::run::backtrace;
 use crate::run::engine::Engine;
-use crate::run::loaded::Base;
+use crate::run::loaded::PluginBase;
 use crate::unattended::Unattended;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
@@ -44,62 +44,62 @@ pub(crate) enum Subject {
 /// The time that a run has left when its guest has returned, for what the host does with
 /// its result.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Left {
+pub(crate) struct TimeLeft {
     pub cpu: Duration,
     pub wall: Duration,
 }
 
 /// The refusals of a run, which it may not know in words; and what it has left.
 #[derive(Debug, Default)]
-pub(crate) struct Refused {
-    pub left: Left,
+pub(crate) struct Refusals {
+    pub left: TimeLeft,
     /// The limit on growth that it met.
-    pub growth: Option<Denied>,
+    pub growth: Option<DeniedGrowth>,
     /// Of the network, in sentences.
     pub network: Vec<String>,
 }
 
 /// How a run ended.
-pub(crate) enum Ended<R> {
+pub(crate) enum RunOutcome<R> {
     /// The guest's function returned; what it had been refused.
-    Returned(R, Refused),
+    Returned(R, Refusals),
     Failed(Failure),
     Stopped,
 }
 
-impl<R> Ended<R> {
+impl<R> RunOutcome<R> {
     /// The same with what the function returned made something else.
-    pub fn map<T>(self, make: impl FnOnce(R) -> T) -> Ended<T> {
+    pub fn map<T>(self, make: impl FnOnce(R) -> T) -> RunOutcome<T> {
         match self {
-            Self::Returned(value, refused) => Ended::Returned(make(value), refused),
-            Self::Failed(failure) => Ended::Failed(failure),
-            Self::Stopped => Ended::Stopped,
+            Self::Returned(value, refused) => RunOutcome::Returned(make(value), refused),
+            Self::Failed(failure) => RunOutcome::Failed(failure),
+            Self::Stopped => RunOutcome::Stopped,
         }
     }
 }
 
 /// Tells what a run took, however it ends: who drops the run wants to know it too.
-struct Account<'a> {
-    meter: &'a Meter,
+struct SpentReport<'a> {
+    meter: &'a CpuMeter,
     context: &'a Arc<dyn RunContext>,
 }
 
-impl Drop for Account<'_> {
+impl Drop for SpentReport<'_> {
     fn drop(&mut self) {
         self.context.report(Report::Spent(self.meter.spent()));
     }
 }
 
 /// How a run failed before it gave anything.
-struct Broken {
+struct FailedRun {
     error: wasmtime::Error,
-    refused: Refused,
+    refused: Refusals,
     /// Whether the guest's function had been reached.
     entered: bool,
 }
 
 /// Why a future that was driven is over.
-enum Driven<T> {
+enum DriveEnd<T> {
     Done(T),
     Stopped,
     OutOfTime,
@@ -119,19 +119,19 @@ pub(crate) trait Call: Send {
 }
 
 /// A call of a function of the contract, whose types are known here.
-pub(crate) struct Contract<'a, P, R> {
+pub(crate) struct ContractCall<'a, P, R> {
     export: &'a ComponentExportIndex,
     params: P,
     returned: PhantomData<fn() -> R>,
 }
 
-impl<'a, P, R> Contract<'a, P, R> {
+impl<'a, P, R> ContractCall<'a, P, R> {
     pub fn new(export: &'a ComponentExportIndex, params: P) -> Self {
         Self { export, params, returned: PhantomData }
     }
 }
 
-impl<P, R> Call for Contract<'_, P, R>
+impl<P, R> Call for ContractCall<'_, P, R>
 where
     P: ComponentNamedList + Lower + Send + Sync,
     R: ComponentNamedList + Lift + Send + Sync + 'static,
@@ -145,12 +145,12 @@ where
 }
 
 /// A call of a function of any types.
-pub(crate) struct Plain<'a> {
+pub(crate) struct PlainCall<'a> {
     pub function: &'a Function,
     pub arguments: Vec<Val>,
 }
 
-impl Call for Plain<'_> {
+impl Call for PlainCall<'_> {
     /// Nothing where the function has no result.
     type Returned = Option<Val>;
 
@@ -167,11 +167,11 @@ impl Call for Plain<'_> {
 }
 
 /// What shall run.
-pub(crate) struct Order<'a> {
-    pub base: &'a Base,
+pub(crate) struct Invocation<'a> {
+    pub base: &'a PluginBase,
     pub limits: &'a Arc<Limits>,
     /// What is known of how such runs begin.
-    pub pace: &'a Pace,
+    pub first_polls: &'a FirstPolls,
     pub subject: Subject,
     /// Kept until the run is over.
     pub room: Room,
@@ -179,23 +179,23 @@ pub(crate) struct Order<'a> {
 
 /// Runs one exported function of a plugin, with all that its manifest grants.
 pub(crate) async fn invoke<C: Call>(
-    order: Order<'_>,
+    order: Invocation<'_>,
     call: C,
     context: &Arc<dyn RunContext>,
-) -> Ended<C::Returned> {
+) -> RunOutcome<C::Returned> {
     if context.stopped() {
-        return Ended::Stopped;
+        return RunOutcome::Stopped;
     }
-    let Order { base, limits, pace, subject, room: _room } = order;
+    let Invocation { base, limits, first_polls, subject, room: _room } = order;
     // Before the time of the run begins: a person thinks for as long as they like.
     match base.grants.permitted(context).await {
         Ok(()) => {}
-        Err(NotPermitted { why: WhyNot::Stopped, .. }) => return Ended::Stopped,
-        Err(refused) => return Ended::Failed(Failure::NotPermitted(refused)),
+        Err(NotPermitted { why: WhyNot::Stopped, .. }) => return RunOutcome::Stopped,
+        Err(refused) => return RunOutcome::Failed(Failure::NotPermitted(refused)),
     }
     let engine = &*base.engine;
-    let meter = Arc::new(Meter::new(limits.cpu));
-    let _account = Account { meter: &meter, context };
+    let meter = Arc::new(CpuMeter::new(limits.cpu));
+    let _account = SpentReport { meter: &meter, context };
     let (function, is_tool): (Arc<str>, bool) = match subject {
         Subject::Tool(name) => (name, true),
         Subject::Function(name) => (name.into(), false),
@@ -210,27 +210,31 @@ pub(crate) async fn invoke<C: Call>(
         network: engine.network.clone(),
         began: meter.born(),
     };
-    let limiter = Limiter::new(limits, engine.rooms.clone(), base.code.needs.within(limits.memory).prepaid());
+    let limiter = MemoryLimiter::new(
+        limits,
+        engine.budget.clone(),
+        base.component.needs.within(limits.memory).prepaid(),
+    );
     let state = match GuestState::new(limiter, context.clone(), about) {
         Ok(state) => state,
-        Err(failure) => return Ended::Failed(failure),
+        Err(failure) => return RunOutcome::Failed(failure),
     };
-    let call = pin!(guest(engine, &base.code.pre, limits, &meter, state, call));
-    match drive(engine, (&meter, pace), limits.wall, context, call).await {
-        Driven::Stopped => Ended::Stopped,
-        Driven::OutOfTime => Ended::Failed(Failure::Wall),
-        Driven::Done(Ok((value, mut refused))) => {
+    let call = pin!(guest(engine, &base.component.pre, limits, &meter, state, call));
+    match drive(engine, (&meter, first_polls), limits.wall, context, call).await {
+        DriveEnd::Stopped => RunOutcome::Stopped,
+        DriveEnd::OutOfTime => RunOutcome::Failed(Failure::Wall),
+        DriveEnd::Done(Ok((value, mut refused))) => {
             let spent = meter.spent();
-            refused.left = Left {
+            refused.left = TimeLeft {
                 cpu: limits.cpu.saturating_sub(spent.cpu),
                 wall: limits.wall.saturating_sub(spent.wall),
             };
-            Ended::Returned(value, refused)
+            RunOutcome::Returned(value, refused)
         }
-        Driven::Done(Err(broken)) => {
+        DriveEnd::Done(Err(broken)) => {
             let interrupted = matches!(broken.error.downcast_ref(), Some(Trap::Interrupt));
             if interrupted && context.stopped() {
-                return Ended::Stopped;
+                return RunOutcome::Stopped;
             }
             let failure = if interrupted && meter.is_over() {
                 Failure::Cpu
@@ -248,14 +252,14 @@ pub(crate) async fn invoke<C: Call>(
                 let line = base.grants.clean(line);
                 tracing::info!(target: "guest", plugin = %base.file, tool = %function, stream = "trap", "{line}");
             }
-            Ended::Failed(failure)
+            RunOutcome::Failed(failure)
         }
     }
 }
 
 /// What a component said that it offers.
 #[derive(Default)]
-pub(crate) struct Listed {
+pub(crate) struct ListedOffer {
     pub tools: ListedTools,
     pub prompts: ListedPrompts,
 }
@@ -267,8 +271,8 @@ pub(crate) async fn list(
     pre: &InstancePre<GuestState>,
     exports: &Exports,
     plugin: &Arc<str>,
-) -> Result<Listed, Refusal> {
-    let mut listed = Listed::default();
+) -> Result<ListedOffer, Refusal> {
+    let mut listed = ListedOffer::default();
     if let Some(tools) = &exports.tools {
         listed.tools = list_one(engine, (pre, &tools.list), plugin, "list-tools").await?;
     }
@@ -289,12 +293,12 @@ where
     R: ComponentNamedList + Lift + Send + Sync + 'static,
 {
     let (limits, meter, state, context) = ungranted(engine, plugin, function)?;
-    let call = Contract::<(), R>::new(export, ());
+    let call = ContractCall::<(), R>::new(export, ());
     let call = pin!(guest(engine, pre, &limits, &meter, state, call));
-    match drive(engine, (&meter, &Pace::default()), limits.wall, &context, call).await {
-        Driven::Done(Ok((value, _))) => Ok(value),
-        Driven::Done(Err(broken)) if !meter.is_over() => Err(unlisted(function, &broken, &limits)),
-        Driven::Done(Err(_)) | Driven::OutOfTime | Driven::Stopped => {
+    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, call).await {
+        DriveEnd::Done(Ok((value, _))) => Ok(value),
+        DriveEnd::Done(Err(broken)) if !meter.is_over() => Err(unlisted(function, &broken, &limits)),
+        DriveEnd::Done(Err(_)) | DriveEnd::OutOfTime | DriveEnd::Stopped => {
             Err(Refusal::ListTime { function, limit: limits.wall })
         }
     }
@@ -313,22 +317,24 @@ async fn check_types(
         let instance = pre.instantiate_async(&mut store).await;
         let growth = store.data().limiter.denied;
         let broken = |entered| {
-            move |error| Broken { error, refused: Refused { growth, ..Refused::default() }, entered }
+            move |error| FailedRun { error, refused: Refusals { growth, ..Refusals::default() }, entered }
         };
         let instance = instance.map_err(broken(false))?;
         exports.check(&mut store, instance).map_err(broken(true))
     });
-    match drive(engine, (&meter, &Pace::default()), limits.wall, &context, checked).await {
-        Driven::Done(Ok(())) => Ok(()),
-        Driven::Done(Err(broken)) if broken.entered => Err(Refusal::Contract(format!("{:#}", broken.error))),
-        Driven::Done(Err(broken)) if !meter.is_over() => Err(unlisted(FUNCTION, &broken, &limits)),
-        Driven::Done(Err(_)) | Driven::OutOfTime | Driven::Stopped => {
+    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, checked).await {
+        DriveEnd::Done(Ok(())) => Ok(()),
+        DriveEnd::Done(Err(broken)) if broken.entered => {
+            Err(Refusal::Contract(format!("{:#}", broken.error)))
+        }
+        DriveEnd::Done(Err(broken)) if !meter.is_over() => Err(unlisted(FUNCTION, &broken, &limits)),
+        DriveEnd::Done(Err(_)) | DriveEnd::OutOfTime | DriveEnd::Stopped => {
             Err(Refusal::ListTime { function: FUNCTION, limit: limits.wall })
         }
     }
 }
 
-fn unlisted(function: &'static str, broken: &Broken, limits: &Limits) -> Refusal {
+fn unlisted(function: &'static str, broken: &FailedRun, limits: &Limits) -> Refusal {
     let why = match Failure::of(&broken.error, broken.refused.growth, broken.entered) {
         // Whoever looks after the folder may see it all.
         Failure::Host => format!("{:#}", broken.error),
@@ -337,13 +343,13 @@ fn unlisted(function: &'static str, broken: &Broken, limits: &Limits) -> Refusal
     Refusal::List { function, why }
 }
 
-type Ungranted = (Arc<Limits>, Arc<Meter>, GuestState, Arc<dyn RunContext>);
+type UngrantedRun = (Arc<Limits>, Arc<CpuMeter>, GuestState, Arc<dyn RunContext>);
 
 /// A run that nobody asked for: nothing is granted to it and nobody hears it.
-fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<Ungranted, Refusal> {
+fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<UngrantedRun, Refusal> {
     let time = engine.settings.list_time;
     let limits = Arc::new(Limits { cpu: time, wall: time, ..engine.settings.limits.clone() });
-    let meter = Arc::new(Meter::new(limits.cpu));
+    let meter = Arc::new(CpuMeter::new(limits.cpu));
     let about = About {
         plugin: plugin.clone(),
         function: function.into(),
@@ -355,19 +361,20 @@ fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Resu
         began: meter.born(),
     };
     let context: Arc<dyn RunContext> = Arc::new(Unattended);
-    let state = GuestState::new(Limiter::new(&limits, engine.rooms.clone(), 0), context.clone(), about)
-        .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
+    let state =
+        GuestState::new(MemoryLimiter::new(&limits, engine.budget.clone(), 0), context.clone(), about)
+            .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
     Ok((limits, meter, state, context))
 }
 
-fn store(engine: &Engine, limits: &Limits, meter: &Arc<Meter>, state: GuestState) -> Store<GuestState> {
+fn store(engine: &Engine, limits: &Limits, meter: &Arc<CpuMeter>, state: GuestState) -> Store<GuestState> {
     let context = state.context.clone();
     let mut store = Store::new(&engine.wasm, state);
     store.limiter(|run| &mut run.limiter);
     store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
     // Those of the host's table, and those that a component hands to itself.
     store.set_max_component_handles(limits.handles as usize);
-    cpu_meter::arm(&mut store, &engine.gate, meter, &context);
+    cpu_meter::arm(&mut store, &engine.scheduler, meter, &context);
     store
 }
 
@@ -376,10 +383,10 @@ async fn guest<C: Call>(
     engine: &Engine,
     pre: &InstancePre<GuestState>,
     limits: &Limits,
-    meter: &Arc<Meter>,
+    meter: &Arc<CpuMeter>,
     state: GuestState,
     call: C,
-) -> Result<(C::Returned, Refused), Broken> {
+) -> Result<(C::Returned, Refusals), FailedRun> {
     let context = state.context.clone();
     let mut store = store(engine, limits, meter, state);
     let mut entered = false;
@@ -396,10 +403,11 @@ async fn guest<C: Call>(
     let called = called.await;
     let limiter = &store.data().limiter;
     meter.had(limiter.memory());
-    let refused = Refused { growth: limiter.denied, network: store.data().refusals(), left: Left::default() };
+    let refused =
+        Refusals { growth: limiter.denied, network: store.data().refusals(), left: TimeLeft::default() };
     match called {
         Ok(value) => Ok((value, refused)),
-        Err(error) => Err(Broken { error, refused, entered }),
+        Err(error) => Err(FailedRun { error, refused, entered }),
     }
 }
 
@@ -407,21 +415,21 @@ async fn guest<C: Call>(
 /// only during the polls.
 async fn drive<T>(
     engine: &Engine,
-    (meter, pace): (&Meter, &Pace),
+    (meter, first_polls): (&CpuMeter, &FirstPolls),
     wall: Duration,
     context: &Arc<dyn RunContext>,
     mut guest: Pin<&mut impl Future<Output = T>>,
-) -> Driven<T> {
+) -> DriveEnd<T> {
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|cx| {
         // From the second poll on: what ends the run comes before the guest, or
         // a guest that wakes late could outlive its time.
         if let Some(timer) = &mut timer {
             if context.stopped() {
-                return Poll::Ready(Driven::Stopped);
+                return Poll::Ready(DriveEnd::Stopped);
             }
             if timer.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Driven::OutOfTime);
+                return Poll::Ready(DriveEnd::OutOfTime);
             }
         }
         let polled = {
@@ -430,12 +438,12 @@ async fn drive<T>(
             let polled = guest.as_mut().poll(cx);
             let took = meter.leave();
             if timer.is_none() {
-                pace.note(took);
+                first_polls.note(took);
             }
             polled
         };
         if let Poll::Ready(output) = polled {
-            return Poll::Ready(Driven::Done(output));
+            return Poll::Ready(DriveEnd::Done(output));
         }
         meter.rest();
         if timer.is_some() {
@@ -443,7 +451,7 @@ async fn drive<T>(
         }
         let left = wall.saturating_sub(meter.born().elapsed());
         let timer = timer.insert(Box::pin(tokio::time::sleep(left)));
-        timer.as_mut().poll(cx).map(|()| Driven::OutOfTime)
+        timer.as_mut().poll(cx).map(|()| DriveEnd::OutOfTime)
     })
     .await
 }

@@ -1,12 +1,12 @@
 //! A component that is ready to run, and the part of a plugin that its tools and its provider share.
 
-use crate::component::describe::Declared;
+use crate::component::describe::DeclaredTool;
 use crate::component::exports::Exports;
 use crate::component::inspect::Surface;
 use crate::convert::typed::Functions;
 use crate::grant::Grants;
 use crate::guest::state::GuestState;
-use crate::limits::run_budget::Share;
+use crate::limits::run_budget::Amounts;
 use crate::run::engine::Engine;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use toolyard_task::wire::PromptDescription;
 use wasmtime::component::InstancePre;
 
 /// A component: compiled, linked, and asked what it offers.
-pub(crate) struct Code {
+pub(crate) struct LoadedComponent {
     pub digest: Digest,
     pub size: u64,
     pub surface: Surface,
@@ -25,18 +25,18 @@ pub(crate) struct Code {
     /// Of a component that knows nothing of the contract.
     pub functions: Functions,
     /// What a run of it needs of the machine.
-    pub needs: Share,
-    pub declared: Vec<Arc<Declared>>,
+    pub needs: Amounts,
+    pub declared: Vec<Arc<DeclaredTool>>,
     pub prompts: Vec<PromptDescription>,
     /// How long it took to compile; `None` if the code was in the cache.
     pub compiled_in: Option<Duration>,
 }
 
 /// What all tools of a plugin share, and its provider.
-pub(crate) struct Base {
+pub(crate) struct PluginBase {
     pub engine: Arc<Engine>,
     pub file: Arc<str>,
-    pub code: Arc<Code>,
+    pub code: Arc<LoadedComponent>,
     pub manifest: Arc<Manifest>,
     /// What the manifest grants, found on this machine.
     pub grants: Arc<Grants>,

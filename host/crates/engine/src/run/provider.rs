@@ -8,9 +8,9 @@ use crate::component::exports::{
 use crate::convert::encode::{prompt, resource};
 use crate::convert::guest_error::{call_error, rpc_error};
 use crate::limits::failure::Failure;
-use crate::limits::first_poll::Pace;
-use crate::run::invoke::{self, Contract, Ended, Order, Subject};
-use crate::run::loaded::Base;
+use crate::limits::first_poll::FirstPolls;
+use crate::run::invoke::{self, ContractCall, Invocation, RunOutcome, Subject};
+use crate::run::loaded::PluginBase;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(crate) struct GuestProvider {
     pub spec: ProviderSpec,
     /// What the guest calls its prompts, by the names that clients use.
     pub guest_names: BTreeMap<String, Arc<str>>,
-    pub pace: Pace,
-    pub base: Arc<Base>,
+    pub first_polls: FirstPolls,
+    pub base: Arc<PluginBase>,
 }
 
 impl GuestProvider {
@@ -39,7 +39,7 @@ impl GuestProvider {
         spec.prompts.retain(|prompt| !left_out.contains(prompt.name.as_str()));
         let mut guest_names = self.guest_names.clone();
         guest_names.retain(|name, _| !left_out.contains(name.as_str()));
-        Self { spec, guest_names, pace: Pace::default(), base: self.base.clone() }
+        Self { spec, guest_names, first_polls: FirstPolls::default(), base: self.base.clone() }
     }
 }
 
@@ -49,11 +49,11 @@ impl Provider for GuestProvider {
     }
 
     fn room(&self) -> Result<Room, Shortage> {
-        self.base.engine.rooms.take(self.base.code.needs.within(self.base.manifest.limits.memory))
+        self.base.engine.budget.take(self.base.component.needs.within(self.base.manifest.limits.memory))
     }
 
     fn is_quick(&self) -> bool {
-        self.pace.is_quick()
+        self.first_polls.is_quick()
     }
 
     fn serve(
@@ -83,7 +83,7 @@ async fn serve(
     room: Room,
     context: &Arc<dyn RunContext>,
 ) -> RetrievalEnd {
-    let exports = &provider.base.code.exports;
+    let exports = &provider.base.component.exports;
     let done = RetrievalEnd::Done;
     match request {
         Retrieval::Resources { cursor } => {
@@ -181,18 +181,18 @@ impl Request<'_> {
     {
         let base = &self.provider.base;
         let limits = &base.manifest.limits;
-        let order = Order {
+        let order = Invocation {
             base,
             limits,
-            pace: &self.provider.pace,
+            first_polls: &self.provider.first_polls,
             subject: Subject::Function(self.function),
             room: self.room,
         };
         let fail = |failure: Failure| RpcError::internal(failure.sentence(&self.subject, limits));
-        match invoke::invoke(order, Contract::<P, R>::new(export, params), self.context).await {
-            Ended::Stopped => RetrievalEnd::Stopped,
-            Ended::Failed(failure) => RetrievalEnd::Failed(fail(failure)),
-            Ended::Returned(returned, _) => match unwrap(returned) {
+        match invoke::invoke(order, ContractCall::<P, R>::new(export, params), self.context).await {
+            RunOutcome::Stopped => RetrievalEnd::Stopped,
+            RunOutcome::Failed(failure) => RetrievalEnd::Failed(fail(failure)),
+            RunOutcome::Returned(returned, _) => match unwrap(returned) {
                 Err(error) => RetrievalEnd::Failed(fault(&self.subject, error)),
                 Ok(given) => match encode(given, limits.output) {
                     Ok(retrieved) => RetrievalEnd::Done(retrieved),

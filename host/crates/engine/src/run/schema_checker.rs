@@ -1,9 +1,9 @@
 //! Checks of values that take longer than a thread that serves clients may give: on threads
 //! of their own, in the turns of their account, within the time and memory of a run.
 
-use crate::limits::cpu_scheduler::Gate;
+use crate::limits::cpu_scheduler::CpuScheduler;
 use crate::limits::epoch::TICK;
-use crate::limits::run_budget::Rooms;
+use crate::limits::run_budget::RunBudget;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,16 +20,16 @@ const MAX_CHECKS: usize = 16;
 const ACCOUNTS_KEPT: usize = 64;
 
 /// Runs the checks that take long.
-pub(crate) struct Checker {
-    gate: Arc<Gate>,
-    rooms: Arc<Rooms>,
+pub(crate) struct SchemaChecker {
+    scheduler: Arc<CpuScheduler>,
+    budget: Arc<RunBudget>,
     all: Arc<Semaphore>,
     /// One check at a time for each account.
     accounts: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 
 /// How a long check ended.
-pub(crate) enum Checked {
+pub(crate) enum CheckEnd {
     Verdict(Verdict),
     /// The caller has cancelled or left.
     Stopped,
@@ -50,19 +50,19 @@ impl Drop for StopOnDrop {
 
 /// Memory that was drawn for a check.
 struct Drawn<'a> {
-    rooms: &'a Rooms,
+    budget: &'a RunBudget,
     bytes: u64,
 }
 
 impl Drop for Drawn<'_> {
     fn drop(&mut self) {
-        self.rooms.give_back(self.bytes);
+        self.budget.give_back(self.bytes);
     }
 }
 
-impl Checker {
-    pub fn new(gate: Arc<Gate>, rooms: Arc<Rooms>) -> Self {
-        Self { gate, rooms, all: Arc::new(Semaphore::new(MAX_CHECKS)), accounts: Mutex::default() }
+impl SchemaChecker {
+    pub fn new(scheduler: Arc<CpuScheduler>, budget: Arc<RunBudget>) -> Self {
+        Self { scheduler, budget, all: Arc::new(Semaphore::new(MAX_CHECKS)), accounts: Mutex::default() }
     }
 
     /// Checks a value for as long as `time` lets it compute. Dropping the future ends it.
@@ -72,20 +72,20 @@ impl Checker {
         value: RawJson,
         order: CheckOrder,
         time: Duration,
-    ) -> Checked {
-        let Some(place) = self.place(&order).await else { return Checked::Stopped };
+    ) -> CheckEnd {
+        let Some(place) = self.place(&order).await else { return CheckEnd::Stopped };
         let dropped = Arc::new(AtomicBool::new(false));
         let _stop = StopOnDrop(dropped.clone());
-        let (gate, rooms, handle) = (self.gate.clone(), self.rooms.clone(), Handle::current());
+        let (scheduler, budget, handle) = (self.scheduler.clone(), self.budget.clone(), Handle::current());
         let checking = tokio::task::spawn_blocking(move || {
             let checked = check(
                 &schema,
                 &value,
-                &rooms,
+                &budget,
                 time,
                 || dropped.load(Ordering::Relaxed) || (order.stopped)(),
                 {
-                    let runner = gate.runner(order.share.clone());
+                    let runner = scheduler.runner(order.share.clone());
                     move |computed| handle.block_on(runner.turn(computed))
                 },
             );
@@ -93,7 +93,7 @@ impl Checker {
             checked
         });
         // It does not panic, and is not aborted; a runtime that shuts down takes its runs with it.
-        checking.await.unwrap_or(Checked::Stopped)
+        checking.await.unwrap_or(CheckEnd::Stopped)
     }
 
     /// Waits until it is this account's turn to check something.
@@ -120,19 +120,19 @@ impl Checker {
 fn check(
     schema: &Schema,
     value: &RawJson,
-    rooms: &Rooms,
+    budget: &RunBudget,
     time: Duration,
     stopped: impl Fn() -> bool,
     turn: impl Fn(Duration),
-) -> Checked {
+) -> CheckEnd {
     if stopped() {
-        return Checked::Stopped;
+        return CheckEnd::Stopped;
     }
     let bytes = nodes_of(value.as_str()) * NODE_BYTES;
-    if !rooms.draw(bytes) {
-        return Checked::NoMemory;
+    if !budget.draw(bytes) {
+        return CheckEnd::NoMemory;
     }
-    let _drawn = Drawn { rooms, bytes };
+    let _drawn = Drawn { budget, bytes };
     let mut computed = Duration::ZERO;
     let mut charged = Duration::ZERO;
     let mut began = Instant::now();
@@ -151,8 +151,8 @@ fn check(
         Ok(())
     };
     match schema.check(value, &mut Budget::looked_after(&mut look)) {
-        Ok(verdict) => Checked::Verdict(verdict),
-        Err(Halt::Stopped) => Checked::Stopped,
-        Err(Halt::Spent | Halt::TooDeep) => Checked::Spent,
+        Ok(verdict) => CheckEnd::Verdict(verdict),
+        Err(Halt::Stopped) => CheckEnd::Stopped,
+        Err(Halt::Spent | Halt::TooDeep) => CheckEnd::Spent,
     }
 }

@@ -1,15 +1,15 @@
 //! A tool of a plugin, as the dispatcher sees it.
 
 use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
-use crate::component::describe::Declared;
+use crate::component::describe::DeclaredTool;
 use crate::component::exports::{CallParams, Called};
 use crate::convert::encode;
 use crate::convert::guest_error::{self, Missing};
 use crate::convert::typed::Function;
 use crate::limits::failure::Failure;
-use crate::limits::first_poll::Pace;
-use crate::run::invoke::{self, Contract, Ended, Left, Order, Plain, Subject};
-use crate::run::loaded::Base;
+use crate::limits::first_poll::FirstPolls;
+use crate::run::invoke::{self, ContractCall, Invocation, PlainCall, RunOutcome, Subject, TimeLeft};
+use crate::run::loaded::PluginBase;
 use crate::run::schema_checker;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ pub(crate) struct GuestTool {
     pub spec: ToolSpec,
     /// What the guest calls it, without the manifest's prefix.
     pub guest_name: Arc<str>,
-    pub declared: Arc<Declared>,
+    pub declared: Arc<DeclaredTool>,
     pub callee: Callee,
     pub limits: Arc<Limits>,
-    pub pace: Pace,
-    pub base: Arc<Base>,
+    pub first_polls: FirstPolls,
+    pub base: Arc<PluginBase>,
 }
 
 /// What is called for it.
@@ -59,13 +59,13 @@ impl Tool for GuestTool {
             let checker = &base.engine.checker;
             let subject = || format!("check of the arguments of `{}`", self.spec.name());
             match checker.check(declared.input.clone(), arguments, order, limits.cpu).await {
-                schema_checker::Checked::Verdict(Verdict::Fits) => Checked::Fits,
-                schema_checker::Checked::Verdict(Verdict::Misfit(what)) => {
+                schema_checker::CheckEnd::Verdict(Verdict::Fits) => Checked::Fits,
+                schema_checker::CheckEnd::Verdict(Verdict::Misfit(what)) => {
                     Checked::Misfit(self.misfit(&what))
                 }
-                schema_checker::Checked::Stopped => Checked::Unfinished,
-                schema_checker::Checked::Spent => Checked::Misfit(Failure::Cpu.sentence(&subject(), limits)),
-                schema_checker::Checked::NoMemory => {
+                schema_checker::CheckEnd::Stopped => Checked::Unfinished,
+                schema_checker::CheckEnd::Spent => Checked::Misfit(Failure::Cpu.sentence(&subject(), limits)),
+                schema_checker::CheckEnd::NoMemory => {
                     Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits))
                 }
             }
@@ -80,11 +80,11 @@ impl Tool for GuestTool {
     }
 
     fn room(&self) -> Result<Room, Shortage> {
-        self.base.engine.rooms.take(self.base.code.needs.within(self.limits.memory))
+        self.base.engine.budget.take(self.base.component.needs.within(self.limits.memory))
     }
 
     fn is_quick(&self) -> bool {
-        self.pace.is_quick()
+        self.first_polls.is_quick()
     }
 
     fn run(
@@ -112,17 +112,17 @@ async fn run(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<
 }
 
 async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
-    let order = Order {
+    let order = Invocation {
         base: &tool.base,
         limits: &tool.limits,
-        pace: &tool.pace,
+        first_polls: &tool.first_polls,
         subject: Subject::Tool(tool.guest_name.clone()),
         room,
     };
     match &tool.callee {
         Callee::Contract(export) => {
             let call =
-                Contract::<CallParams<'_>, Called>::new(export, (&tool.guest_name, arguments.as_str()));
+                ContractCall::<CallParams<'_>, Called>::new(export, (&tool.guest_name, arguments.as_str()));
             let ended = invoke::invoke(order, call, &context).await;
             let told = context.tells_missing_capabilities();
             tool.end(ended.map(|(called,)| Ok(called)), told, &context).await
@@ -134,7 +134,7 @@ async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc
             };
             // It is no longer needed, and may be large.
             drop(arguments);
-            let ended = invoke::invoke(order, Plain { function, arguments: read }, &context).await;
+            let ended = invoke::invoke(order, PlainCall { function, arguments: read }, &context).await;
             let result =
                 |returned: Option<Val>| function.result(returned.as_ref(), tool.limits.output).map(Ok);
             tool.end(ended.map(result), false, &context).await
@@ -152,7 +152,7 @@ impl GuestTool {
     async fn result(
         &self,
         mut given: ToolResult,
-        left: Left,
+        left: TimeLeft,
         context: &Arc<dyn RunContext>,
     ) -> Result<Option<RunEnd>, Failure> {
         let structured = encode::structured(given.structured_content.take())?;
@@ -183,7 +183,7 @@ impl GuestTool {
         &self,
         schema: &Arc<Schema>,
         structured: RawJson,
-        left: Left,
+        left: TimeLeft,
         context: &Arc<dyn RunContext>,
     ) -> Result<Option<Verdict>, Failure> {
         let stopped = context.clone();
@@ -191,10 +191,10 @@ impl GuestTool {
         let checking = self.base.engine.checker.check(schema.clone(), structured, order, left.cpu);
         match tokio::time::timeout(left.wall, checking).await {
             Err(_) => Err(Failure::Wall),
-            Ok(schema_checker::Checked::Verdict(verdict)) => Ok(Some(verdict)),
-            Ok(schema_checker::Checked::Stopped) => Ok(None),
-            Ok(schema_checker::Checked::Spent) => Err(Failure::Cpu),
-            Ok(schema_checker::Checked::NoMemory) => Err(Failure::NoMemory),
+            Ok(schema_checker::CheckEnd::Verdict(verdict)) => Ok(Some(verdict)),
+            Ok(schema_checker::CheckEnd::Stopped) => Ok(None),
+            Ok(schema_checker::CheckEnd::Spent) => Err(Failure::Cpu),
+            Ok(schema_checker::CheckEnd::NoMemory) => Err(Failure::NoMemory),
         }
     }
 
@@ -202,7 +202,7 @@ impl GuestTool {
     /// knows the error for a capability that it lacks.
     async fn end(
         &self,
-        ended: Ended<Result<Result<ToolResult, CallError>, Failure>>,
+        ended: RunOutcome<Result<Result<ToolResult, CallError>, Failure>>,
         told: bool,
         context: &Arc<dyn RunContext>,
     ) -> RunEnd {
@@ -212,9 +212,9 @@ impl GuestTool {
         let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));
         let redactor = self.base.grants.redactor.as_deref();
         match ended {
-            Ended::Stopped => RunEnd::Stopped,
-            Ended::Failed(failure) | Ended::Returned(Err(failure), _) => fail(failure),
-            Ended::Returned(Ok(Ok(mut result)), refused) => {
+            RunOutcome::Stopped => RunEnd::Stopped,
+            RunOutcome::Failed(failure) | RunOutcome::Returned(Err(failure), _) => fail(failure),
+            RunOutcome::Returned(Ok(Ok(mut result)), refused) => {
                 if result.is_error {
                     // A guest that was refused something and fails in its own words does
                     // not know what the limit was, or the grant.
@@ -230,13 +230,13 @@ impl GuestTool {
                     Err(failure) => fail(failure),
                 }
             }
-            Ended::Returned(Ok(Err(CallError::Rpc(mut error))), _) => {
+            RunOutcome::Returned(Ok(Err(CallError::Rpc(mut error))), _) => {
                 if let Some(redactor) = redactor {
                     redactor.guest_error(&mut error);
                 }
                 RunEnd::Error(guest_error::rpc_error(&name(), error))
             }
-            Ended::Returned(Ok(Err(CallError::MissingCapability(what))), _) => {
+            RunOutcome::Returned(Ok(Err(CallError::MissingCapability(what))), _) => {
                 let missing = Missing::of(&name(), &what);
                 match missing.error() {
                     Some(error) if told => RunEnd::Error(error),

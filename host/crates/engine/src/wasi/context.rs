@@ -27,7 +27,7 @@ fn context(run: &GuestState) -> WasiCtx {
         wasi.env(name, value);
     }
     if !grants.sockets.is_empty() {
-        sockets::grant(&mut wasi, run.traffic());
+        sockets::grant(&mut wasi, run.network_policy());
     }
     wasi.build()
 }

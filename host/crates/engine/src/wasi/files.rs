@@ -17,7 +17,7 @@ mod beneath;
 #[cfg(target_os = "linux")]
 mod paths;
 
-use crate::grant::{Checked, OpenFolder};
+use crate::grant::{CheckedMounts, OpenFolder};
 use crate::guest::state::GuestState;
 use cap_std::fs::ReadDir;
 use rustix::fs::OFlags;
@@ -190,7 +190,12 @@ enum Opened {
 }
 
 /// Opens a file or a folder without ever waiting for anybody, and nothing else.
-fn open_promptly(folder: &Dir, name: &str, how: OFlags, checked: &Checked) -> Result<Opened, ErrorCode> {
+fn open_promptly(
+    folder: &Dir,
+    name: &str,
+    how: OFlags,
+    checked: &CheckedMounts,
+) -> Result<Opened, ErrorCode> {
     let opened = beneath::open(&folder.dir, name, how | OFlags::NONBLOCK | OFlags::NOCTTY, checked)?;
     leave_some(&opened)?;
     let kind = opened.metadata()?.file_type();

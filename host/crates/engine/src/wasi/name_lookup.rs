@@ -68,23 +68,23 @@ impl Lookup for GuestState {
         network: Resource<Network>,
         name: String,
     ) -> Result<Resource<Stream>, SocketError> {
-        let traffic = self.traffic().clone();
+        let policy = self.network_policy().clone();
         // The network stands for the right to use it.
         self.table.get(&network)?;
         let lookup = match Host::parse(&in_uri(name)) {
             Ok(Host::Address(address)) => {
                 NameLookup { name: None, state: LookupState::Found(vec![address].into_iter()) }
             }
-            Ok(Host::Name(name)) if traffic.grants.sockets.names(&name) => {
+            Ok(Host::Name(name)) if policy.grants.sockets.names(&name) => {
                 let name: Arc<str> = name.into();
-                let (asked, traffic) = (name.clone(), traffic.clone());
-                let time = traffic.limits.http_time;
-                let found = async move { timeout(time, traffic.addresses(&asked)).await.ok().flatten() };
+                let (asked, policy) = (name.clone(), policy.clone());
+                let time = policy.limits.http_time;
+                let found = async move { timeout(time, policy.addresses(&asked)).await.ok().flatten() };
                 NameLookup { name: Some(name), state: LookupState::UnderWay(spawn(found)) }
             }
             Ok(Host::Name(name)) => {
-                let manifest = traffic.manifest();
-                traffic.refused(format!(
+                let manifest = policy.manifest();
+                policy.refused(format!(
                     "the name {name} is not looked up; an entry of `sockets` of {manifest} would have to name it"
                 ));
                 return Err(ErrorCode::AccessDenied.into());
@@ -107,13 +107,13 @@ impl HostResolveAddressStream for GuestState {
             let lookup = self.table.get_mut(&ours(&stream))?;
             let Some(address) = lookup.next()? else { return Ok(None) };
             let Some(name) = lookup.name.clone() else { return Ok(Some(address.into())) };
-            let traffic = self.traffic();
+            let policy = self.network_policy();
             let ip = address.to_canonical();
-            if traffic.resolved.note(&traffic.grants.sockets, &name, ip) {
+            if policy.resolved.note(&policy.grants.sockets, &name, ip) {
                 return Ok(Some(address.into()));
             }
-            let (word, manifest) = (address::kind(ip).word(), traffic.manifest());
-            traffic.refused(format!(
+            let (word, manifest) = (address::kind(ip).word(), policy.manifest());
+            policy.refused(format!(
                 "{name} is at a {word} address, which `sockets` of {manifest} does not cover; an entry that \
                  names the address reaches it, or one with `private = true`"
             ));

@@ -22,17 +22,17 @@ const WRITE_BYTES: usize = 64 << 10;
 pub(crate) struct GuestOutput(Arc<Mutex<Lines>>);
 
 /// What a run may still write to both streams together.
-pub(crate) type Budget = Arc<Mutex<Left>>;
+pub(crate) type Budget = Arc<Mutex<OutputLeft>>;
 
 /// How many bytes are left, and whether it was said that there are none.
-pub(crate) struct Left {
+pub(crate) struct OutputLeft {
     bytes: usize,
     told: bool,
 }
 
 /// The budget of a run.
 pub(crate) fn budget(bytes: u64) -> Budget {
-    Arc::new(Mutex::new(Left { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), told: false }))
+    Arc::new(Mutex::new(OutputLeft { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), told: false }))
 }
 
 struct Lines {

@@ -3,7 +3,7 @@
 use super::docs::{Docs, Said};
 use super::shape::{Field, Reading, Shape, write_fields};
 use super::{Function, schema};
-use crate::component::describe::{self, Declared};
+use crate::component::describe::{self, DeclaredTool};
 use crate::error::{Refusal, Skipped};
 use crate::settings::Settings;
 use std::collections::HashMap;
@@ -47,7 +47,7 @@ impl Functions {
         component: &Component,
         bytes: &[u8],
         settings: &Settings,
-    ) -> Result<(Self, Vec<Arc<Declared>>), Refusal> {
+    ) -> Result<(Self, Vec<Arc<DeclaredTool>>), Refusal> {
         let mut functions = Self::default();
         let found = functions.find(engine, component);
         let docs = Docs::of(bytes);
@@ -151,7 +151,7 @@ fn tool(
     docs: &Docs,
     settings: &Settings,
     (allowance, parts_left): (&mut Allowance, &mut usize),
-) -> Result<(Function, Arc<Declared>), String> {
+) -> Result<(Function, Arc<DeclaredTool>), String> {
     if found.name.starts_with('[') {
         return Err("it belongs to a resource".to_owned());
     }

@@ -7,7 +7,7 @@ const TICK: Duration = Duration::from_millis(1);
 /// A run that always wants to compute.
 struct Busy {
     name: &'static str,
-    runner: Runner,
+    runner: ScheduledRun,
     turn: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
@@ -15,8 +15,8 @@ fn share(name: &str, weight: u32) -> Share {
     Share { account: name.into(), weight }
 }
 
-fn busy(gate: &Arc<Gate>, name: &'static str, weight: u32) -> Busy {
-    let runner = gate.runner(share(name, weight));
+fn busy(scheduler: &Arc<CpuScheduler>, name: &'static str, weight: u32) -> Busy {
+    let runner = scheduler.runner(share(name, weight));
     let turn = Box::pin(runner.turn(TICK));
     Busy { name, runner, turn }
 }
@@ -40,10 +40,10 @@ fn play(busy: &mut [Busy], rounds: usize) -> BTreeMap<&'static str, u32> {
 
 #[test]
 fn a_hundred_runs_of_one_account_get_no_more_than_one_of_another() {
-    let gate = Gate::new(2);
-    let mut all: Vec<Busy> = (0..100).map(|_| busy(&gate, "many", 1)).collect();
-    all.push(busy(&gate, "one", 1));
-    all.push(busy(&gate, "other", 1));
+    let scheduler = CpuScheduler::new(2);
+    let mut all: Vec<Busy> = (0..100).map(|_| busy(&scheduler, "many", 1)).collect();
+    all.push(busy(&scheduler, "one", 1));
+    all.push(busy(&scheduler, "other", 1));
     let turns = play(&mut all, 3_000);
     let (many, one, other) = (turns["many"], turns["one"], turns["other"]);
     assert!(one.abs_diff(many) <= one / 10 && one.abs_diff(other) <= one / 10, "{turns:?}");
@@ -51,8 +51,8 @@ fn a_hundred_runs_of_one_account_get_no_more_than_one_of_another() {
 
 #[test]
 fn time_is_shared_out_by_weight() {
-    let gate = Gate::new(1);
-    let mut all = vec![busy(&gate, "a", 1), busy(&gate, "b", 3), busy(&gate, "b", 3)];
+    let scheduler = CpuScheduler::new(1);
+    let mut all = vec![busy(&scheduler, "a", 1), busy(&scheduler, "b", 3), busy(&scheduler, "b", 3)];
     let turns = play(&mut all, 4_000);
     let ratio = f64::from(turns["b"]) / f64::from(turns["a"]);
     assert!((2.7..3.3).contains(&ratio), "{turns:?}");
@@ -60,49 +60,49 @@ fn time_is_shared_out_by_weight() {
 
 #[test]
 fn a_newcomer_neither_owes_nor_has_saved_up() {
-    let gate = Gate::new(1);
-    let mut all = vec![busy(&gate, "old", 1)];
+    let scheduler = CpuScheduler::new(1);
+    let mut all = vec![busy(&scheduler, "old", 1)];
     let alone = play(&mut all, 1_000);
     assert!(alone["old"] > 400, "{alone:?}");
-    all.push(busy(&gate, "new", 1));
+    all.push(busy(&scheduler, "new", 1));
     let both = play(&mut all, 1_000);
     assert!(both["old"].abs_diff(both["new"]) <= both["new"] / 10 + 1, "{both:?}");
 }
 
 #[test]
 fn turns_come_back_from_who_rests_and_from_who_is_dropped() {
-    let gate = Gate::new(1);
+    let scheduler = CpuScheduler::new(1);
     let waker = noop_waker();
     let mut cx = Context::from_waker(&waker);
-    let mut first = busy(&gate, "a", 1);
+    let mut first = busy(&scheduler, "a", 1);
     assert!(first.turn.as_mut().poll(&mut cx).is_pending(), "never at once");
-    let mut second = busy(&gate, "b", 1);
+    let mut second = busy(&scheduler, "b", 1);
     assert!(second.turn.as_mut().poll(&mut cx).is_pending());
     assert!(first.turn.as_mut().poll(&mut cx).is_ready());
     assert!(second.turn.as_mut().poll(&mut cx).is_pending(), "one at a time");
     first.runner.rest();
     first.runner.rest();
     assert!(second.turn.as_mut().poll(&mut cx).is_ready());
-    let mut third = busy(&gate, "c", 1);
+    let mut third = busy(&scheduler, "c", 1);
     assert!(third.turn.as_mut().poll(&mut cx).is_pending());
     assert!(third.turn.as_mut().poll(&mut cx).is_pending());
     drop(second);
     assert!(third.turn.as_mut().poll(&mut cx).is_ready());
     drop((first, third));
-    let state = gate.lock();
+    let state = scheduler.lock();
     assert_eq!((state.free, state.accounts.len()), (1, 0));
 }
 
 #[test]
 fn who_leaves_while_called_passes_the_turn_on() {
-    let gate = Gate::new(1);
+    let scheduler = CpuScheduler::new(1);
     let waker = noop_waker();
     let mut cx = Context::from_waker(&waker);
-    let mut called = busy(&gate, "a", 1);
+    let mut called = busy(&scheduler, "a", 1);
     assert!(called.turn.as_mut().poll(&mut cx).is_pending());
-    let mut waits = busy(&gate, "b", 1);
+    let mut waits = busy(&scheduler, "b", 1);
     assert!(waits.turn.as_mut().poll(&mut cx).is_pending());
-    let mut gone = busy(&gate, "b", 1);
+    let mut gone = busy(&scheduler, "b", 1);
     assert!(gone.turn.as_mut().poll(&mut cx).is_pending());
     drop((called, gone));
     assert!(waits.turn.as_mut().poll(&mut cx).is_ready());

@@ -2,7 +2,7 @@ use super::*;
 use crate::grant::http::HttpGrant;
 use crate::network::Network;
 use crate::network::connect::Roots;
-use crate::network::http::Outgoing;
+use crate::network::http::OutgoingHttp;
 use crate::network::name_lookup::{NameLookups, Resolver};
 use crate::unattended::Unattended;
 use async_trait::async_trait;
@@ -55,8 +55,8 @@ async fn server() -> (u16, Arc<Mutex<Vec<String>>>) {
 }
 
 struct Run {
-    outgoing: Outgoing,
-    traffic: Arc<Traffic>,
+    outgoing: OutgoingHttp,
+    policy: Arc<NetworkPolicy>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -79,8 +79,8 @@ impl Run {
         let answers = Mutex::new(answers.iter().map(parse).collect());
         let resolver = Fickle { answers, asked: asked.clone() };
         let network = Network { lookups: NameLookups::new(Arc::new(resolver)), roots: Roots::default() };
-        let traffic = Arc::new(Traffic::of(grant, limits, network, context));
-        Self { outgoing: Outgoing::new(traffic.clone()), traffic, asked }
+        let policy = Arc::new(NetworkPolicy::of(grant, limits, network, context));
+        Self { outgoing: OutgoingHttp::new(policy.clone()), policy, asked }
     }
 
     async fn send(&mut self, request: Request<UnsyncBoxBody<Bytes, Error>>) -> Result<u16, String> {
@@ -110,7 +110,7 @@ async fn a_name_is_resolved_once_and_what_was_looked_at_is_connected_to() {
     // The name has moved: the next request is judged by where it leads now.
     assert_eq!(run.get(&uri).await, Err("DestinationIpProhibited".to_owned()));
     assert_eq!(seen.lock().expect("free").len(), 1);
-    assert!(run.traffic.refusals()[0].contains("metadata address"), "{:?}", run.traffic.refusals());
+    assert!(run.policy.refusals()[0].contains("metadata address"), "{:?}", run.policy.refusals());
 }
 
 /// The run of a task, whose host may lose it.
@@ -190,7 +190,7 @@ async fn a_run_whose_host_may_have_lost_its_task_sends_nothing() {
     context.0.store(false, Ordering::SeqCst);
     assert_eq!(run.get(&uri).await, Err("HttpRequestDenied".to_owned()));
     assert_eq!(seen.lock().expect("free").len(), 1);
-    assert!(run.traffic.refusals()[0].contains("lost its task"), "{:?}", run.traffic.refusals());
+    assert!(run.policy.refusals()[0].contains("lost its task"), "{:?}", run.policy.refusals());
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn a_public_name_that_leads_inside_is_not_followed() {
         let mut run = Run::new(&format!("*.example.com:{port}"), &[&[answer]], Limits::default());
         let result = run.get(&format!("http://rebind.example.com:{port}/")).await;
         assert_eq!(result, Err("DestinationIpProhibited".to_owned()), "{answer}");
-        let [why] = &run.traffic.refusals()[..] else { panic!("one reason") };
+        let [why] = &run.policy.refusals()[..] else { panic!("one reason") };
         assert!(why.contains("`http.allow` of p.toml") && !why.contains(answer), "{why}");
     }
     assert!(seen.lock().expect("free").is_empty());
@@ -237,7 +237,7 @@ async fn what_is_not_granted_is_not_even_resolved() {
     }
     assert_eq!(run.get("http://user@localhost:1/").await, Err("HttpRequestUriInvalid".to_owned()));
     assert!(run.asked.lock().expect("free").is_empty());
-    let why = run.traffic.refusals().join("\n");
+    let why = run.policy.refusals().join("\n");
     for says in [
         "add \"localhost:2\" to `http.allow` of p.toml",
         "add \"other.example\"",
@@ -272,7 +272,7 @@ async fn a_get_has_no_body() {
             assert_eq!(sent, Err("HttpRequestBodySize(Some(0))".to_owned()), "{method} {length:?}");
         }
     }
-    assert!(run.traffic.refusals().join("\n").contains("one with GET or HEAD has no body"));
+    assert!(run.policy.refusals().join("\n").contains("one with GET or HEAD has no body"));
     assert!(seen.lock().expect("free").is_empty(), "nothing has left");
     let mut plain = request(Method::GET, &uri);
     plain.headers_mut().insert("content-length", HeaderValue::from_static("0"));
@@ -318,7 +318,7 @@ async fn requests_are_counted_and_the_limits_named() {
     assert_eq!(run.get(&uri).await, Ok(200), "its place is free again");
     let error = run.get(&uri).await.expect_err("three were sent");
     assert!(error.contains("(`limits.http-requests`)"), "{error}");
-    assert!(run.traffic.refusals().iter().any(|why| why.contains("(`limits.http-request`)")));
+    assert!(run.policy.refusals().iter().any(|why| why.contains("(`limits.http-request`)")));
 }
 
 /// Here nobody can be asked.
@@ -333,12 +333,12 @@ async fn what_is_left_to_a_person_is_not_even_resolved_before_they_said_yes() {
     let uri = format!("http://localhost:{port}/");
     let mut run = Run::of(vec![asked.clone()], &[&["127.0.0.1"]], Limits::default());
     assert_eq!(run.get(&uri).await, Err("HttpRequestDenied".to_owned()));
-    let why = run.traffic.refusals().join("\n");
+    let why = run.policy.refusals().join("\n");
     assert!(why.contains(&format!("http://localhost:{port} needs the user's permission")), "{why}");
     assert!(why.contains("(`http.allow.grant`)"), "{why}");
     // Another method is not theirs to grant.
     assert_eq!(run.send(request(Method::POST, &uri)).await, Err("HttpRequestDenied".to_owned()));
-    assert!(run.traffic.refusals()[1].contains("add \"POST\" to the `methods`"));
+    assert!(run.policy.refusals()[1].contains("add \"POST\" to the `methods`"));
     assert!(run.asked.lock().expect("free").is_empty());
     // What the operator grants as well is not asked for.
     let own = entry(GrantedBy::Operator, Vec::new());

@@ -6,7 +6,7 @@
 //! that were checked. Nothing behind another mount is looked at, opened, made or emptied.
 
 use super::leave_some;
-use crate::grant::{Checked, number};
+use crate::grant::{CheckedMounts, number};
 use cap_std::fs::{OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{OFlags, ftruncate};
 use std::fs::File;
@@ -14,7 +14,12 @@ use std::io;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 /// Opens what the path leads to.
-pub(super) fn open(folder: &File, path: &str, flags: OFlags, checked: &Checked) -> Result<File, ErrorCode> {
+pub(super) fn open(
+    folder: &File,
+    path: &str,
+    flags: OFlags,
+    checked: &CheckedMounts,
+) -> Result<File, ErrorCode> {
     #[cfg(target_os = "linux")]
     {
         use rustix::io::Errno;
@@ -32,7 +37,7 @@ pub(super) fn open(folder: &File, path: &str, flags: OFlags, checked: &Checked) 
 
 /// The same where the kernel does not offer it: what was opened is looked at afterwards, before
 /// anything is done with it.
-fn by_names(folder: &File, path: &str, flags: OFlags, checked: &Checked) -> Result<File, ErrorCode> {
+fn by_names(folder: &File, path: &str, flags: OFlags, checked: &CheckedMounts) -> Result<File, ErrorCode> {
     let start = cap_std::fs::Dir::from_std_file(folder.try_clone()?);
     let empties = flags.contains(OFlags::TRUNC);
     let opened = start.open_with(path, &options(flags - OFlags::TRUNC))?.into_std();
@@ -63,7 +68,7 @@ fn options(flags: OFlags) -> OpenOptions {
 
 #[cfg(target_os = "linux")]
 mod by_kernel {
-    use super::{Checked, ErrorCode, leave_some};
+    use super::{CheckedMounts, ErrorCode, leave_some};
     use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, ftruncate, openat2, readlinkat};
     use rustix::io::Errno;
     use std::collections::VecDeque;
@@ -103,7 +108,12 @@ mod by_kernel {
 
     /// The same name by name, into mounts that were checked. `..` leads to where the walk came
     /// from, whatever was renamed meanwhile.
-    pub fn walk(folder: &File, path: &str, flags: OFlags, checked: &Checked) -> Result<File, ErrorCode> {
+    pub fn walk(
+        folder: &File,
+        path: &str,
+        flags: OFlags,
+        checked: &CheckedMounts,
+    ) -> Result<File, ErrorCode> {
         let mut walk = Walk { folder, passed: Vec::new(), checked };
         let mut rest = VecDeque::new();
         let mut links = 0;
@@ -157,7 +167,7 @@ mod by_kernel {
         folder: &'a File,
         /// The folders from there on.
         passed: Vec<OwnedFd>,
-        checked: &'a Checked,
+        checked: &'a CheckedMounts,
     }
 
     enum Found {
@@ -272,7 +282,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    type Open = fn(&File, &str, OFlags, &Checked) -> Result<File, ErrorCode>;
+    type Open = fn(&File, &str, OFlags, &CheckedMounts) -> Result<File, ErrorCode>;
 
     fn ways() -> Vec<(&'static str, Open)> {
         let mut ways: Vec<(&'static str, Open)> = vec![("any", open), ("names", by_names)];
@@ -361,7 +371,7 @@ mod tests {
         ] {
             for flags in &kinds {
                 let outcomes = ways().into_iter().map(|(way, open)| {
-                    let outcome = seen(path, open(&start, path, *flags, &Checked::default()));
+                    let outcome = seen(path, open(&start, path, *flags, &CheckedMounts::default()));
                     // What was made is no longer there for the next way.
                     if path == "dangling" || path == "none" {
                         let _ = std::fs::remove_file(at.join("in/none"));
@@ -384,9 +394,9 @@ mod tests {
         assert_eq!(std::fs::read_to_string(at.join("out")).expect("there"), "x");
         for (way, open) in ways() {
             std::fs::write(at.join("in/file"), "long").expect("writes");
-            open(&start, "a/up", write | OFlags::TRUNC, &Checked::default()).expect("opens");
+            open(&start, "a/up", write | OFlags::TRUNC, &CheckedMounts::default()).expect("opens");
             assert_eq!(std::fs::read(at.join("in/file")).expect("there"), b"", "{way}");
-            open(&start, "dangling", write | OFlags::CREATE, &Checked::default()).expect("makes");
+            open(&start, "dangling", write | OFlags::CREATE, &CheckedMounts::default()).expect("makes");
             std::fs::remove_file(at.join("in/none")).expect("was made by way of the link");
         }
     }

@@ -4,7 +4,7 @@
 
 use super::beneath;
 use super::{Handle, TYPES, folder_of, given};
-use crate::grant::Checked;
+use crate::grant::CheckedMounts;
 use crate::guest::state::GuestState;
 use futures_util::FutureExt as _;
 use rustix::fs::OFlags;
@@ -181,7 +181,7 @@ fn parent(
     folder: &Dir,
     path: &str,
     strips_slashes: bool,
-    checked: &Checked,
+    checked: &CheckedMounts,
 ) -> Result<(File, String), ErrorCode> {
     let open = |path| beneath::open(&folder.dir, path, OFlags::PATH | OFlags::DIRECTORY, checked);
     Ok(match last(path, strips_slashes)? {
@@ -262,7 +262,7 @@ async fn at_names(
     .await
 }
 
-fn checked(run: &GuestState) -> Arc<Checked> {
+fn checked(run: &GuestState) -> Arc<CheckedMounts> {
     run.about.grants.mounts.clone()
 }
 
