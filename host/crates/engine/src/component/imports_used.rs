@@ -1,6 +1,6 @@
-//! What a component reaches for, told from the functions that it imports: standard
-//! libraries import whole interfaces that most programs never call into, and toolchains
-//! leave out the functions that nothing calls.
+//! The imports that a component uses to get out of pure computation, found by the functions that it
+//! imports: standard libraries import whole interfaces that most programs never call into, and
+//! toolchains leave out the functions that nothing calls.
 
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
@@ -36,7 +36,7 @@ impl ImportUse {
         }
     }
 
-    /// What a component does that reaches so, in the third person.
+    /// What a component does with the import, in the third person.
     #[must_use]
     pub const fn does(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl ImportUse {
     }
 }
 
-/// What a component reaches for.
+/// The imports that a component uses.
 pub(crate) fn of(component: &Component) -> Vec<ImportUse> {
     let engine = component.engine();
     let mut found = Vec::new();
@@ -92,7 +92,7 @@ pub(crate) fn of(component: &Component) -> Vec<ImportUse> {
         let interface = name.split('@').next().unwrap_or_default();
         for (function, _) in instance.exports(engine) {
             found.extend(
-                ImportUse::ALL.iter().filter(|reach| reach.interface() == interface && reach.is_by(function)),
+                ImportUse::ALL.iter().filter(|used| used.interface() == interface && used.is_by(function)),
             );
         }
     }

@@ -40,8 +40,8 @@ pub struct CheckReport {
     pub imports: Vec<String>,
     /// What it exports, by interface.
     pub exports: Vec<String>,
-    /// What it reaches for beyond pure computation, by the functions that it imports.
-    pub reaches: Vec<ImportUse>,
+    /// The imports that lead out of pure computation, by the functions that it imports.
+    pub imports_used: Vec<ImportUse>,
     /// What its manifest grants, by the same ways.
     pub granted: Vec<ImportUse>,
     /// What a run may use.
@@ -146,7 +146,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         task_support: tool.spec.task_support,
         header_fault: describe::header_fault(&tool.spec.description.input_schema),
     });
-    let is_granted = |reach: &ImportUse| match reach {
+    let is_granted = |used: &ImportUse| match used {
         ImportUse::Files => !grants.folders.is_empty(),
         ImportUse::Http => !grants.http.rules.is_empty(),
         ImportUse::Tcp => !grants.sockets.tcp.is_empty(),
@@ -166,7 +166,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         has_completion: code.exports.complete.is_some(),
         imports: code.surface.imports.clone(),
         exports: code.surface.exports.clone(),
-        reaches: imports_used::of(code.pre.component()),
+        imports_used: imports_used::of(code.pre.component()),
         granted: ImportUse::ALL.into_iter().filter(is_granted).collect(),
         folders,
         hosts: grants.http.rules.iter().map(ToString::to_string).collect(),

@@ -68,7 +68,7 @@ impl Metrics {
 const fn name(state: &PluginState) -> &'static str {
     match state {
         PluginState::Serving => SERVING,
-        PluginState::Former { .. } => FORMER,
+        PluginState::KeptPrevious { .. } => FORMER,
         PluginState::Refused { .. } => REFUSED,
         PluginState::Disabled => DISABLED,
     }

@@ -59,7 +59,7 @@ pub(crate) struct Candidate {
     pub listed: Option<OfferedNames>,
     /// The version that served before, if it may go on where the one in the folder is left
     /// with nothing.
-    pub former: Option<OfferedNames>,
+    pub previous: Option<OfferedNames>,
 }
 
 /// The names that one version of a plugin offers.
@@ -75,7 +75,7 @@ pub(crate) struct OfferedNames {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Whether the version before serves, since the listed one has nothing left.
-    pub is_former: bool,
+    pub keeps_previous: bool,
     /// Names that this version lists and does not get, and the file that has each.
     pub left_out: BTreeMap<Name, String>,
     /// Names that the version in the folder would not get, where that is not the one that
@@ -85,18 +85,18 @@ pub(crate) struct Outcome {
 
 /// Decides which names each file gets, and returns the owners from now on. `gone` are files that
 /// were removed since the start.
-pub(crate) fn settle(
+pub(crate) fn resolve(
     files: &BTreeMap<String, Candidate>,
     owners: &Owners,
     gone: &BTreeSet<String>,
 ) -> (BTreeMap<String, Outcome>, Owners) {
-    let mut former: BTreeSet<&str> = BTreeSet::new();
+    let mut previous: BTreeSet<&str> = BTreeSet::new();
     loop {
         let offers: BTreeMap<&str, &OfferedNames> = files
             .iter()
             .filter_map(|(file, candidate)| {
-                let is_former = former.contains(file.as_str());
-                let offer = if is_former { &candidate.former } else { &candidate.listed };
+                let keeps_previous = previous.contains(file.as_str());
+                let offer = if keeps_previous { &candidate.previous } else { &candidate.listed };
                 Some((file.as_str(), offer.as_ref()?))
             })
             .collect();
@@ -113,7 +113,7 @@ pub(crate) fn settle(
         // one more such file.
         let emptied = offers.iter().find(|(file, offer)| {
             let has_nothing = !offer.has_more && lost(file, offer).len() == offer.names.len();
-            let before = files.get(**file).and_then(|candidate| candidate.former.as_ref());
+            let before = files.get(**file).and_then(|candidate| candidate.previous.as_ref());
             let is_better = before.is_some_and(|before| {
                 let gets = |name: &Name| {
                     owners.get(name).is_some_and(|owner| owner.file == **file)
@@ -121,23 +121,23 @@ pub(crate) fn settle(
                 };
                 before.has_more || before.names.iter().any(gets)
             });
-            has_nothing && !former.contains(*file) && is_better
+            has_nothing && !previous.contains(*file) && is_better
         });
         if let Some((file, _)) = emptied {
             let (file, _) = files.get_key_value(*file).unwrap_or_else(|| unreachable!("it is one of them"));
-            former.insert(file);
+            previous.insert(file);
             continue;
         }
         let outcomes = files.iter().map(|(file, candidate)| {
-            let is_former = former.contains(file.as_str());
+            let keeps_previous = previous.contains(file.as_str());
             let lost_by = |offer: &Option<OfferedNames>| offer.as_ref().map(|offer| lost(file, offer));
-            let outcome = match is_former {
+            let outcome = match keeps_previous {
                 false => {
                     Outcome { left_out: lost_by(&candidate.listed).unwrap_or_default(), ..Outcome::default() }
                 }
                 true => Outcome {
-                    is_former,
-                    left_out: lost_by(&candidate.former).unwrap_or_default(),
+                    keeps_previous,
+                    left_out: lost_by(&candidate.previous).unwrap_or_default(),
                     contested: lost_by(&candidate.listed).unwrap_or_default(),
                 },
             };
@@ -227,7 +227,7 @@ mod tests {
     }
 
     fn lists(digest: &str, names: &[&str]) -> Candidate {
-        Candidate { listed: Some(offer(digest, names)), former: None }
+        Candidate { listed: Some(offer(digest, names)), previous: None }
     }
 
     fn folder(files: &[(&str, Candidate)]) -> BTreeMap<String, Candidate> {
@@ -236,7 +236,7 @@ mod tests {
 
     /// A decision at the start.
     fn start(files: &BTreeMap<String, Candidate>, owners: &Owners) -> (BTreeMap<String, Outcome>, Owners) {
-        settle(files, owners, &BTreeSet::new())
+        resolve(files, owners, &BTreeSet::new())
     }
 
     fn left_out(outcomes: &BTreeMap<String, Outcome>, file: &str) -> Vec<String> {
@@ -305,17 +305,17 @@ mod tests {
         let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
         let gone = BTreeSet::from(["p.wasm".to_owned()]);
         let alone = folder(&[("a.wasm", lists("a", &["x"]))]);
-        let (outcomes, lent) = settle(&alone, &owners, &gone);
+        let (outcomes, lent) = resolve(&alone, &owners, &gone);
         assert!(left_out(&outcomes, "a.wasm").is_empty(), "it serves");
         assert_eq!(lent, owners, "and does not own");
         let returned = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p2", &["x"]))]);
-        assert_eq!(left_out(&settle(&returned, &lent, &gone).0, "a.wasm"), ["x"]);
+        assert_eq!(left_out(&resolve(&returned, &lent, &gone).0, "a.wasm"), ["x"]);
         // The next start makes it the owner.
         let (_, owners) = start(&alone, &lent);
-        assert_eq!(left_out(&settle(&both, &owners, &gone).0, "p.wasm"), ["x"]);
+        assert_eq!(left_out(&resolve(&both, &owners, &gone).0, "p.wasm"), ["x"]);
         // A file that was renamed is the owner at once.
         let renamed = folder(&[("a.wasm", lists("a", &["x"])), ("z.wasm", lists("p", &["x"]))]);
-        assert_eq!(settle(&renamed, &lent, &gone).1[&tool("x")].file, "z.wasm");
+        assert_eq!(resolve(&renamed, &lent, &gone).1[&tool("x")].file, "z.wasm");
     }
 
     #[test]
@@ -331,13 +331,13 @@ mod tests {
     fn a_version_that_is_left_with_nothing_gives_way_to_the_one_before() {
         let first = folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", lists("b", &["y"]))]);
         let (_, owners) = start(&first, &Owners::new());
-        let taking = Candidate { listed: Some(offer("b2", &["x"])), former: Some(offer("b", &["y"])) };
+        let taking = Candidate { listed: Some(offer("b2", &["x"])), previous: Some(offer("b", &["y"])) };
         let files =
             folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", taking), ("c.wasm", lists("c", &["y"]))]);
         let (outcomes, owners) = start(&files, &owners);
-        assert!(outcomes["b.wasm"].is_former);
+        assert!(outcomes["b.wasm"].keeps_previous);
         assert_eq!(outcomes["b.wasm"].contested[&tool("x")], "a.wasm");
-        assert_eq!(left_out(&outcomes, "c.wasm"), ["y"], "the former version goes on and keeps its name");
+        assert_eq!(left_out(&outcomes, "c.wasm"), ["y"], "the previous version goes on and keeps its name");
         assert_eq!(owners[&tool("y")].file, "b.wasm");
     }
 
@@ -345,7 +345,7 @@ mod tests {
     fn prompts_and_tools_of_one_name_do_not_meet() {
         let mut prompts = offer("b", &[]);
         prompts.names.insert(Name { kind: NameKind::Prompt, name: "x".to_owned() });
-        let prompts = Candidate { listed: Some(prompts), former: None };
+        let prompts = Candidate { listed: Some(prompts), previous: None };
         let (outcomes, _) =
             start(&folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", prompts)]), &Owners::new());
         assert!(outcomes.values().all(|outcome| outcome.left_out.is_empty()));
@@ -364,7 +364,7 @@ mod tests {
         );
         let candidate =
             (proptest::option::weighted(0.8, offer.clone()), proptest::option::weighted(0.3, offer))
-                .prop_map(|(listed, former)| Candidate { former: listed.as_ref().and(former), listed });
+                .prop_map(|(listed, previous)| Candidate { previous: listed.as_ref().and(previous), listed });
         proptest::collection::btree_map(file.prop_map(str::to_owned), candidate, 0..5)
     }
 
@@ -382,11 +382,11 @@ mod tests {
                     gone.extend(before.difference(&here).cloned());
                 }
                 before = here;
-                let (outcomes, next) = settle(&files, &owners, &gone);
+                let (outcomes, next) = resolve(&files, &owners, &gone);
                 let mut served: BTreeMap<&Name, &str> = BTreeMap::new();
                 for (file, candidate) in &files {
                     let outcome = &outcomes[file];
-                    let offer = if outcome.is_former { &candidate.former } else { &candidate.listed };
+                    let offer = if outcome.keeps_previous { &candidate.previous } else { &candidate.listed };
                     for name in offer.iter().flat_map(|offer| &offer.names) {
                         match outcome.left_out.get(name) {
                             Some(owner) => prop_assert_ne!(owner, file),
@@ -401,13 +401,13 @@ mod tests {
                 for (name, owner) in &owners {
                     let Some(candidate) = files.get(&owner.file) else { continue };
                     let still = candidate.listed.as_ref().is_none_or(|offer| offer.names.contains(name));
-                    if still && !outcomes[&owner.file].is_former {
+                    if still && !outcomes[&owner.file].keeps_previous {
                         prop_assert_eq!(&next[name].file, &owner.file, "{:?}", name);
                     }
                 }
                 // Where a former version serves, what it frees may serve the newer one next time.
-                if outcomes.values().all(|outcome| !outcome.is_former) {
-                    prop_assert_eq!(&settle(&files, &next, &gone), &(outcomes, next.clone()));
+                if outcomes.values().all(|outcome| !outcome.keeps_previous) {
+                    prop_assert_eq!(&resolve(&files, &next, &gone), &(outcomes, next.clone()));
                 }
                 owners = next;
             }

@@ -1,27 +1,24 @@
-//! The plugins of a folder: loading what changed, settling who serves which
-//! name, and building the catalog.
+//! The plugins of a folder: loads the files that changed, gives each name to one plugin, and builds
+//! the catalog.
 
 use crate::error::{LoadError, Refusal};
 use crate::folder::loader::{FileLoader, LoadedFile};
 use crate::folder::loads::Loads;
 use crate::folder::metrics::Metrics;
 use crate::folder::name_file::{NameFile, NamesLock};
-use crate::folder::names::{self, Candidate, Name, NameKind, Owners};
+use crate::folder::names::{self, Owners};
 use crate::folder::outsiders::Outsiders;
-use crate::folder::plugin::Plugin;
+use crate::folder::report;
 use crate::folder::scan::{Excess, Folder, Precedence, Scan, ScanError};
+use crate::folder::serving::{FileOutcome, Files, Serving};
 use crate::folder::snapshot::{PluginReport, PluginState, Snapshot};
-use crate::grant;
 use crate::run::engine::Engine;
-use crate::run::provider::GuestProvider;
-use crate::run::tool::GuestTool;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use toolyard_task::provider::ProviderSpec;
 use toolyard_task::{Catalog, Provider, Tool};
 
 /// The plugins of one folder.
@@ -228,8 +225,13 @@ impl Plugins {
         let turn = self.recall().await;
         let loading: Vec<String> =
             self.loads.names().filter(|name| !self.files.contains_key(*name)).cloned().collect();
-        let (serving, mut reports, owners) =
-            decide((&self.files, &loading), &self.serving, (&self.owners, &self.gone));
+        let files = Files::new(&self.files, &self.serving);
+        let (names, owners) = names::resolve(&files.candidates(&loading), &self.owners, &self.gone);
+        let outcomes = files.serve(names);
+        let served = |(file, outcome): (&String, &FileOutcome)| Some((file.clone(), outcome.served.clone()?));
+        let serving: Serving = outcomes.iter().filter_map(served).collect();
+        let reports = outcomes.into_iter().map(|(file, outcome)| report::of(&file, outcome));
+        let mut reports: Vec<PluginReport> = reports.collect();
         self.snapshot.loading = loading;
         self.report_excess(&mut reports);
         if owners != self.owners {
@@ -240,11 +242,11 @@ impl Plugins {
         if same_plugins && reports == self.snapshot.plugins {
             return false;
         }
-        let former: BTreeMap<&str, &PluginReport> =
+        let before: BTreeMap<&str, &PluginReport> =
             self.snapshot.plugins.iter().map(|report| (report.file.as_str(), report)).collect();
         for report in &reports {
-            if former.get(report.file.as_str()).is_none_or(|former| *former != report) {
-                log(report);
+            if before.get(report.file.as_str()).is_none_or(|before| *before != report) {
+                report::log(report);
                 self.metrics.loaded(report);
             }
         }
@@ -256,7 +258,7 @@ impl Plugins {
             let providers = providers.map(|provider| provider as Arc<dyn Provider>);
             match Catalog::new(tools).and_then(|catalog| catalog.with(providers)) {
                 Ok(catalog) => self.snapshot.catalog = Arc::new(catalog),
-                // `settle` gives each name to one plugin.
+                // `names::resolve` gives each name to one plugin.
                 Err(collision) => tracing::error!("the catalog stays as it was: {collision}"),
             }
             self.serving = serving;
@@ -270,7 +272,8 @@ impl Plugins {
         let (limit, excess) = (self.engine.settings.max_files, self.excess.count);
         for file in &self.excess.named {
             let why = LoadError { file: file.clone(), why: Refusal::TooManyFiles { limit, excess } };
-            reports.push(report(file, None, Vec::new(), PluginState::Refused { why: why.to_string() }));
+            let state = PluginState::Refused { why: why.to_string() };
+            reports.push(report::of(file, FileOutcome { served: None, left_out: Vec::new(), state }));
         }
         if !self.excess.named.is_empty() {
             reports.sort_by(|one, other| one.file.cmp(&other.file));
@@ -321,163 +324,5 @@ impl std::fmt::Debug for Plugins {
             .field("dir", &self.dir)
             .field("snapshot", &self.snapshot)
             .finish_non_exhaustive()
-    }
-}
-
-/// A plugin that serves, without the names that it does not get.
-pub(crate) struct Served {
-    plugin: Arc<Plugin>,
-    left_out: BTreeSet<Name>,
-    provider: Option<Arc<GuestProvider>>,
-}
-
-impl PartialEq for Served {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.plugin, &other.plugin) && self.left_out == other.left_out
-    }
-}
-
-impl Served {
-    /// The former object, if it is the same.
-    fn new(plugin: &Arc<Plugin>, left_out: BTreeSet<Name>, former: Option<&Arc<Self>>) -> Arc<Self> {
-        let prompts: BTreeSet<&str> = left_out
-            .iter()
-            .filter(|name| name.kind == NameKind::Prompt)
-            .map(|name| name.name.as_str())
-            .collect();
-        let provider = plugin.provider.as_ref().map(|provider| match prompts.is_empty() {
-            true => provider.clone(),
-            false => Arc::new(provider.without(&prompts)),
-        });
-        let new = Self { plugin: plugin.clone(), provider, left_out };
-        match former {
-            Some(former) if **former == new => former.clone(),
-            _ => Arc::new(new),
-        }
-    }
-
-    fn tools(&self) -> impl Iterator<Item = &Arc<GuestTool>> {
-        self.plugin.tools.iter().filter(|tool| !self.lacks(NameKind::Tool, tool.spec.name()))
-    }
-
-    fn lacks(&self, kind: NameKind, name: &str) -> bool {
-        self.left_out.iter().any(|out| out.kind == kind && out.name == name)
-    }
-}
-
-type Serving = BTreeMap<String, Arc<Served>>;
-
-/// Decides which plugin serves which name. A file that is being loaded for the first time keeps the
-/// names that it had before a restart.
-fn decide(
-    (files, loading): (&BTreeMap<String, Arc<LoadedFile>>, &[String]),
-    before: &Serving,
-    (owners, gone): (&Owners, &BTreeSet<String>),
-) -> (Serving, Vec<PluginReport>, Owners) {
-    // The manifests decide, not which plugin serves already, so the order makes no difference.
-    let granted: Vec<_> = files
-        .iter()
-        .filter(|(_, held)| !held.is_disabled())
-        .filter_map(|(file, held)| Some((file.as_str(), &*held.built.as_ref().ok()?.base.grants)))
-        .collect();
-    let faults = grant::faults(&granted);
-    let former = |file: &str, held: &LoadedFile| {
-        let former = &before.get(file)?.plugin;
-        let is_other = held.built.as_ref().is_ok_and(|built| !Arc::ptr_eq(built, former));
-        (is_other && held.has_manifest_of(former)).then_some(former)
-    };
-    let candidate = |(file, held): (&String, &Arc<LoadedFile>)| {
-        let may_serve = !held.is_disabled() && !faults.contains_key(file.as_str());
-        let listed = held.built.as_ref().ok().filter(|_| may_serve).map(|built| built.offer());
-        let former = former(file, held).filter(|_| listed.is_some()).map(|former| former.offer());
-        (file.clone(), Candidate { listed, former })
-    };
-    let mut candidates: BTreeMap<String, Candidate> = files.iter().map(candidate).collect();
-    candidates.extend(loading.iter().map(|file| (file.clone(), Candidate::default())));
-    let (mut outcomes, owners) = names::settle(&candidates, owners, gone);
-    let mut serving = Serving::new();
-    let mut reports = Vec::with_capacity(files.len());
-    for (file, held) in files {
-        let says = |why: Refusal| LoadError { file: file.clone(), why }.to_string();
-        let collision = |(name, holder): (&Name, &String)| Refusal::Collision {
-            kind: name.kind.as_str(),
-            name: name.name.clone(),
-            first: holder.clone(),
-            second: file.clone(),
-        };
-        let outcome = outcomes.remove(file).unwrap_or_default();
-        let (plugin, state) = match &held.built {
-            _ if held.is_disabled() => (None, PluginState::Disabled),
-            Err(why) => (None, PluginState::Refused { why: says(why.clone()) }),
-            Ok(_) if let Some(fault) = faults.get(file.as_str()) => {
-                (None, PluginState::Refused { why: says(fault.clone().into()) })
-            }
-            Ok(built) => {
-                let offer = built.offer();
-                let first = outcome.left_out.iter().next().map(collision);
-                match (outcome.contested.iter().next().map(collision), first) {
-                    (Some(why), _) if outcome.is_former => {
-                        (former(file, held), PluginState::Former { why: says(why) })
-                    }
-                    (_, Some(why)) if !offer.has_more && outcome.left_out.len() == offer.names.len() => {
-                        (None, PluginState::Refused { why: says(why) })
-                    }
-                    _ => match &held.fault {
-                        None => (Some(built), PluginState::Serving),
-                        Some(why) => (Some(built), PluginState::Former { why: says(why.clone()) }),
-                    },
-                }
-            }
-        };
-        let left_out = outcome.left_out.iter().filter(|_| plugin.is_some()).map(|lost| says(collision(lost)));
-        let left_out: Vec<String> = left_out.collect();
-        let served = plugin
-            .map(|plugin| Served::new(plugin, outcome.left_out.into_keys().collect(), before.get(file)));
-        reports.push(report(file, served.as_deref(), left_out, state));
-        if let Some(served) = served {
-            serving.insert(file.clone(), served);
-        }
-    }
-    (serving, reports, owners)
-}
-
-fn report(file: &str, served: Option<&Served>, left_out: Vec<String>, state: PluginState) -> PluginReport {
-    let plugin = served.map(|served| &served.plugin);
-    let tools = || served.into_iter().flat_map(Served::tools);
-    let provider = served.and_then(|served| served.provider.as_ref());
-    let offers = |what: fn(&ProviderSpec) -> bool| provider.is_some_and(|provider| what(&provider.spec));
-    PluginReport {
-        file: file.to_owned(),
-        digest: plugin.map(|plugin| plugin.base.component.digest.clone()),
-        tools: tools().map(|tool| tool.spec.name().to_owned()).collect(),
-        limits: tools().map(|tool| tool.limits.clone()).collect(),
-        concurrency: plugin.and_then(|plugin| plugin.base.manifest.concurrency),
-        queue: plugin.and_then(|plugin| plugin.base.manifest.queue),
-        prompts: provider
-            .into_iter()
-            .flat_map(|provider| &provider.spec.prompts)
-            .map(|prompt| prompt.name.clone())
-            .collect(),
-        has_resources: offers(|spec| spec.has_resources),
-        has_completion: offers(|spec| spec.has_completion),
-        left_out,
-        state,
-        compiled_in: plugin.and_then(|plugin| plugin.base.component.compiled_in),
-    }
-}
-
-fn log(report: &PluginReport) {
-    let PluginReport { file, tools, prompts, has_resources, left_out, state, .. } = report;
-    for why in left_out {
-        tracing::warn!(plugin = file, "left out: {why}");
-    }
-    match state {
-        PluginState::Serving => {
-            let (tools, prompts) = (tools.len(), prompts.len());
-            tracing::info!(plugin = file, tools, prompts, resources = has_resources, "serving");
-        }
-        PluginState::Former { why } => tracing::warn!(plugin = file, "the former version goes on: {why}"),
-        PluginState::Refused { why } => tracing::warn!(plugin = file, "refused: {why}"),
-        PluginState::Disabled => tracing::info!(plugin = file, "disabled by its manifest"),
     }
 }

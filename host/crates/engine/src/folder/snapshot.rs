@@ -54,7 +54,7 @@ pub enum PluginState {
     /// As it is in the folder.
     Serving,
     /// In the version before; the one in the folder is not taken.
-    Former {
+    KeptPrevious {
         /// Why not.
         why: String,
     },
