@@ -1,4 +1,4 @@
-//! A component before it runs: what the file is, its machine code, and what it offers.
+//! A component before it runs: the kind of its file, its machine code, and its offer.
 
 pub(crate) mod cache;
 pub(crate) mod compile;

@@ -1,4 +1,4 @@
-//! What a run may use: memory, processor time, time by the clock, and a share of the machine.
+//! The limits of a run: its memory, its processor time, and its part of the machine.
 
 pub(crate) mod cpu_meter;
 pub(crate) mod cpu_scheduler;

@@ -1,4 +1,4 @@
-//! What a run may connect to: HTTP, raw sockets and the names of both.
+//! The network: HTTP, raw sockets and the look-up of names.
 //!
 //! The manifest says which hosts it grants. `policy` holds the grants of one run and what was
 //! refused of them, `permission` decides on one request, `name_lookup` finds addresses, `address`

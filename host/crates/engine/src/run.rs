@@ -1,4 +1,4 @@
-//! One execution of a guest: the engine, the linker, the call, and what came of it.
+//! One execution of a guest: the engine, the linker, the call, and its end.
 
 mod backtrace;
 pub(crate) mod engine;

@@ -1,4 +1,4 @@
-//! What components are compiled with.
+//! The tools that components are compiled with.
 
 use crate::component::cache::Cache;
 use crate::settings::Settings;

@@ -1,4 +1,4 @@
-//! Reports on the files of the folder, made from what became of them.
+//! Reports on the files of the folder, for people and for the log.
 
 use crate::folder::serving::{FileOutcome, Served};
 use crate::folder::snapshot::{PluginReport, PluginState};

@@ -56,7 +56,7 @@ impl Served {
 /// By the names of their files.
 pub(crate) type Serving = BTreeMap<String, Arc<Served>>;
 
-/// What became of one file.
+/// The version of a file that serves, and why.
 pub(crate) struct FileOutcome {
     pub served: Option<Arc<Served>>,
     /// The names that it does not get, a sentence each.
@@ -64,7 +64,7 @@ pub(crate) struct FileOutcome {
     pub state: PluginState,
 }
 
-/// The files of the folder, and what is known of them before names are given out.
+/// The files of the folder before each has its names.
 pub(crate) struct Files<'a> {
     files: &'a BTreeMap<String, Arc<LoadedFile>>,
     before: &'a Serving,
@@ -96,7 +96,7 @@ impl<'a> Files<'a> {
         self.files.iter().map(candidate).chain(loading).collect()
     }
 
-    /// Puts the names into effect that were given out.
+    /// Puts the names into effect that each file has got.
     pub fn serve(&self, mut names: BTreeMap<String, Outcome>) -> BTreeMap<String, FileOutcome> {
         let serve = |(file, loaded): (&String, &Arc<LoadedFile>)| {
             let names = names.remove(file).unwrap_or_default();

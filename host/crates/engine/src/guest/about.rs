@@ -1,4 +1,4 @@
-//! What a run is of, and what it was given.
+//! The plugin and the function of a run, and what its manifest grants.
 
 use crate::grant::Grants;
 use crate::network::Network;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use toolyard_manifest::Limits;
 use toolyard_schema::Bounds;
 
-/// What the run is of.
+/// The plugin and the function of a run, with its grants and limits.
 #[derive(Clone)]
 pub(crate) struct About {
     pub plugin: Arc<str>,

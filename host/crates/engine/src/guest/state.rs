@@ -29,8 +29,8 @@ pub(crate) struct GuestState {
 
 impl GuestState {
     /// # Errors
-    /// If a folder that is granted is not where it was. It could still be used,
-    /// but who moved it away should not find that it is.
+    /// If a granted folder is not where it was. The run could still use it, but an operator who has
+    /// moved it away expects that it cannot.
     pub fn new(limiter: MemoryLimiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
         if let Some(lost) = about.grants.folders.iter().find(|folder| !folder.is_in_place()) {
             let (plugin, folder) = (&about.plugin, lost.grant.host.display());
@@ -50,7 +50,7 @@ impl GuestState {
         Ok(run)
     }
 
-    /// What the run may connect to.
+    /// The network policy of the run.
     pub fn network_policy(&self) -> &Arc<NetworkPolicy> {
         self.policy.get_or_init(|| {
             let About { plugin, function, grants, limits, network, .. } = self.about.clone();
@@ -58,7 +58,7 @@ impl GuestState {
         })
     }
 
-    /// What was refused of it, in sentences.
+    /// Its refusals of the network, in sentences.
     pub fn refusals(&self) -> Vec<String> {
         self.policy.get().map(|policy| policy.refusals()).unwrap_or_default()
     }

@@ -17,7 +17,7 @@ use wasmtime_wasi_http::Error;
 /// The most refusals of a run that are kept and logged.
 const MAX_REFUSALS: usize = 8;
 
-/// What one run may connect to.
+/// The network policy of one run.
 pub(crate) struct NetworkPolicy {
     pub plugin: Arc<str>,
     pub function: Arc<str>,
@@ -25,7 +25,7 @@ pub(crate) struct NetworkPolicy {
     pub limits: Arc<Limits>,
     pub network: Arc<Network>,
     pub context: Arc<dyn RunContext>,
-    /// What names were resolved to for raw sockets.
+    /// The addresses of names that the run has looked up for raw sockets.
     pub resolved: ResolvedPeers,
     refusals: Mutex<Vec<String>>,
 }
@@ -90,7 +90,7 @@ impl NetworkPolicy {
         Error::InternalError(Some(why))
     }
 
-    /// What was refused, in sentences.
+    /// The refusals, in sentences.
     pub fn refusals(&self) -> Vec<String> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

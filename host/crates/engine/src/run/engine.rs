@@ -103,7 +103,7 @@ impl Engine {
         std::thread::available_parallelism().map_or(1, |cores| cores.get().min(LOADS_AT_ONCE as usize))
     }
 
-    /// What components are compiled with.
+    /// The tools that components are compiled with.
     pub(crate) fn toolchain(&self) -> Toolchain<'_> {
         Toolchain { wasm: &self.wasm, cache: &self.cache, settings: &self.settings }
     }
