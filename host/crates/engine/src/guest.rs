@@ -1,4 +1,4 @@
-//! What a store holds for the guest in it.
+//! The state that a store holds for its guest.
 
 pub(crate) mod about;
 pub(crate) mod state;

@@ -1,4 +1,4 @@
-//! What kind of WebAssembly a file holds, by its first eight bytes.
+//! The kind of WebAssembly that a file holds, by its first eight bytes.
 
 use crate::error::Refusal;
 

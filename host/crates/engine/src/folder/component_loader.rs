@@ -93,7 +93,10 @@ pub(crate) fn load(
     })
 }
 
-/// What an instance needs; refuses what the pool cannot hold.
+/// The needs of an instance.
+///
+/// # Errors
+/// If the pool cannot hold one.
 fn resources(component: &Component) -> Result<Amounts, Refusal> {
     let Some(needed) = component.resources_required() else {
         return Err(Refusal::Resources("it imports core modules, so its needs are unknown".to_owned()));

@@ -24,8 +24,8 @@ fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> 
     let protocol = match used {
         SocketAddrUse::TcpConnect => Protocol::Tcp,
         SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => Protocol::Udp,
-        // A socket that connects is bound to some port of any address first. What comes
-        // to it from elsewhere is dropped, or refused with `TcpListen`.
+        // A socket that connects is bound to some port of any address first. Data from other
+        // peers is dropped, or refused with `TcpListen`.
         SocketAddrUse::TcpBind | SocketAddrUse::UdpBind
             if address.ip().to_canonical().is_unspecified() && address.port() == 0 =>
         {

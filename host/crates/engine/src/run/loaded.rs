@@ -24,7 +24,7 @@ pub(crate) struct LoadedComponent {
     pub exports: Exports,
     /// Of a component that knows nothing of the contract.
     pub functions: Functions,
-    /// What a run of it needs of the machine.
+    /// The needs of a run, of what the machine has.
     pub needs: Amounts,
     pub declared: Vec<Arc<DeclaredTool>>,
     pub prompts: Vec<PromptDescription>,
@@ -32,12 +32,12 @@ pub(crate) struct LoadedComponent {
     pub compiled_in: Option<Duration>,
 }
 
-/// What all tools of a plugin share, and its provider.
+/// The part of a plugin that all its tools and its provider share.
 pub(crate) struct PluginBase {
     pub engine: Arc<Engine>,
     pub file: Arc<str>,
     pub code: Arc<LoadedComponent>,
     pub manifest: Arc<Manifest>,
-    /// What the manifest grants, found on this machine.
+    /// The grants of the manifest, found on this machine.
     pub grants: Arc<Grants>,
 }

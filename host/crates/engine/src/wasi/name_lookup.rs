@@ -46,7 +46,7 @@ impl Pollable for NameLookup {
 impl NameLookup {
     /// The next address, as far as the look-up is.
     fn next(&mut self) -> Result<Option<IpAddr>, ErrorCode> {
-        // What is ready becomes so by being polled.
+        // The look-up ends only when it is polled.
         let _ = self.ready().now_or_never();
         match &mut self.state {
             LookupState::UnderWay(_) => Err(ErrorCode::WouldBlock),
@@ -56,7 +56,7 @@ impl NameLookup {
     }
 }
 
-/// The handle of ours that stands behind one of WASI's.
+/// The handle of a look-up, given the handle that WASI calls a stream of addresses.
 fn ours(stream: &Resource<Stream>) -> Resource<NameLookup> {
     Resource::new_borrow(stream.rep())
 }
@@ -96,7 +96,7 @@ impl Lookup for GuestState {
     }
 }
 
-/// A host as it stands in a URI: an IPv6 address in brackets.
+/// A host as a URI writes it: an IPv6 address in brackets.
 fn in_uri(name: String) -> String {
     if name.parse::<Ipv6Addr>().is_ok() { format!("[{name}]") } else { name }
 }
@@ -130,7 +130,7 @@ impl HostResolveAddressStream for GuestState {
     }
 }
 
-/// What the errors of a look-up are made of.
+/// Conversions of the errors of a look-up.
 impl network::Host for GuestState {
     fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
         error.downcast()
