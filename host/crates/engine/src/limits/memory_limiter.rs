@@ -155,7 +155,7 @@ impl ResourceLimiter for MemoryLimiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::run_budget::Share;
+    use crate::limits::run_budget::Amounts;
 
     fn grow(limiter: &mut MemoryLimiter, from: usize, to: usize) -> bool {
         limiter.memory_growing(from, to, Some(90)).expect("never fails")
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn growth_counts_over_all_memories_and_what_the_memory_itself_forbids_does_not() {
         let limits = Limits { memory: 100, ..Limits::default() };
-        let budget = RunBudget::new(Share { bytes: 1_000, ..Share::default() });
+        let budget = RunBudget::new(Amounts { bytes: 1_000, ..Amounts::default() });
         let mut limiter = MemoryLimiter::new(&limits, budget, 0);
         assert!(grow(&mut limiter, 0, 95), "fails later, by the memory's maximum");
         assert!(grow(&mut limiter, 0, 60));
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn growth_beyond_what_is_prepaid_is_drawn_from_the_host_and_given_back() {
         let limits = Limits { memory: 1_000, ..Limits::default() };
-        let budget = RunBudget::new(Share { bytes: 30, ..Share::default() });
+        let budget = RunBudget::new(Amounts { bytes: 30, ..Amounts::default() });
         let mut limiter = MemoryLimiter::new(&limits, budget.clone(), 50);
         assert!(grow(&mut limiter, 0, 40) && grow(&mut limiter, 40, 60));
         assert_eq!(budget.taken().bytes, 10);
