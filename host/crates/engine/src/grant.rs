@@ -18,7 +18,7 @@ pub(crate) use overlap::faults;
 
 use crate::grant::http::{HttpGrant, Injection, filled};
 use crate::grant::redact::Redactor;
-use crate::grant::secret::{self, Secret};
+use crate::grant::secret::Secret;
 use crate::settings::Settings;
 use mounts::Mounts;
 use overlap::SecretFile;

@@ -45,7 +45,13 @@ impl Plugin {
         })?;
         let grants = Grants::of((place, file), &manifest, &engine.settings, pins)?;
         let grants = Arc::new(grants);
-        let base = Arc::new(PluginBase { engine: engine.clone(), file: file.into(), code, manifest, grants });
+        let base = Arc::new(PluginBase {
+            engine: engine.clone(),
+            file: file.into(),
+            component: code,
+            manifest,
+            grants,
+        });
         let nothing = ToolOverride::default();
         let tools = base.component.declared.iter().filter_map(|declared| {
             let said = base.manifest.tools.get(&declared.description.name).unwrap_or(&nothing);

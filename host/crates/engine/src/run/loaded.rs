@@ -36,7 +36,7 @@ pub(crate) struct LoadedComponent {
 pub(crate) struct PluginBase {
     pub engine: Arc<Engine>,
     pub file: Arc<str>,
-    pub code: Arc<LoadedComponent>,
+    pub component: Arc<LoadedComponent>,
     pub manifest: Arc<Manifest>,
     /// The grants of the manifest, found on this machine.
     pub grants: Arc<Grants>,

@@ -248,7 +248,7 @@ fn returning(result: Option<Shape>) -> Function {
         r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
            (func (export "f") (canon lift (core func $i "f"))))"#,
     );
-    let engine = wasmtime::Engine::new(&crate::run::engine::config()).expect("starts");
+    let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
     let component = wasmtime::component::Component::new(&engine, module.expect("parses")).expect("compiles");
     let index = component.get_export_index(None, "f").expect("is there");
     Function { index, params: Vec::new(), result }
