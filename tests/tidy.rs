@@ -190,22 +190,34 @@ fn nothing_sleeps_is_ignored_or_expected_to_panic() {
 const DISPATCH_FLOORS: [&str; 10] =
     ["observe", "access", "client", "slots", "task", "node", "catalog", "run", "cluster", "call"];
 
-/// A folder that this text uses although it stands in `floor`, which is below that folder. What the
-/// crate root gives out again counts as the folder that it comes from.
-fn uses_a_higher_floor(floor: &str, text: &str, root: &str) -> Option<&'static str> {
-    let rank = |name: &str| DISPATCH_FLOORS.iter().position(|floor| *floor == name);
+/// The folders of `engine` from the ground up, above the files of the crate root: `bindings`, `error`,
+/// `settings` and `unattended`.
+const ENGINE_FLOORS: [&str; 9] =
+    ["limits", "grant", "component", "convert", "network", "guest", "wasi", "run", "folder"];
+
+/// The code of a file without comments.
+fn code(text: &str) -> String {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The name at the beginning of a path.
+fn first_name(path: &str) -> &str {
+    path.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("")
+}
+
+/// A folder above `floor` that a text in `floor` uses. A name that the crate root exports counts as
+/// the folder that it comes from.
+fn uses_a_higher_floor<'a>(floors: &[&'a str], floor: &str, text: &str, root: &str) -> Option<&'a str> {
+    let rank = |name: &str| floors.iter().position(|floor| *floor == name);
     let own = rank(floor)?;
-    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code(text);
     let from_root = code.split("crate::").skip(1).flat_map(|rest| {
         let group = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(group, _)| group);
-        let name = |text: &str| {
-            text.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_owned()
-        };
-        group.map_or_else(|| vec![name(rest)], |group| group.split(',').map(name).collect())
+        group.map_or_else(|| vec![first_name(rest)], |group| group.split(',').map(first_name).collect())
     });
     from_root
         .filter_map(|name| {
-            rank(&name).or_else(|| {
+            rank(name).or_else(|| {
                 let exports = root.split(';').filter(|line| line.trim_start().starts_with("pub use "));
                 let mut words = exports.filter_map(|line| line.trim_start().strip_prefix("pub use "));
                 let export = words.find(|line| {
@@ -215,36 +227,145 @@ fn uses_a_higher_floor(floor: &str, text: &str, root: &str) -> Option<&'static s
             })
         })
         .find(|used| *used > own)
-        .map(|used| DISPATCH_FLOORS[used])
+        .map(|used| floors[used])
+}
+
+/// Holds every file of a crate to the floors of its folders.
+fn check_floors(src: &Path, floors: &[&str]) {
+    let lib = std::fs::read_to_string(src.join("lib.rs")).expect("text");
+    for path in sources().iter().filter(|path| path.starts_with(src)) {
+        let inside = path.strip_prefix(src).expect("is below").with_extension("");
+        let floor = inside.iter().next().and_then(|name| name.to_str()).expect("plain names");
+        let text = std::fs::read_to_string(path).expect("text");
+        let higher = uses_a_higher_floor(floors, floor, &text, &lib);
+        assert_eq!(higher, None, "{}: a folder uses only folders below it", path.display());
+    }
 }
 
 #[test]
 fn the_folders_of_dispatch_are_floors() {
-    let src = root().join("host/crates/dispatch/src");
-    let lib = std::fs::read_to_string(src.join("lib.rs")).expect("text");
-    for path in sources().iter().filter(|path| path.starts_with(&src)) {
-        let inside = path.strip_prefix(&src).expect("is below").with_extension("");
-        let floor = inside.iter().next().and_then(|name| name.to_str()).expect("plain names");
-        let text = std::fs::read_to_string(path).expect("text");
-        let higher = uses_a_higher_floor(floor, &text, &lib);
-        assert_eq!(higher, None, "{}: a folder uses only folders below it", path.display());
-    }
-    let bad = |text| uses_a_higher_floor("task", text, "pub use call::reply::{CallReply, Created};");
+    check_floors(&root().join("host/crates/dispatch/src"), &DISPATCH_FLOORS);
+    let root = "pub use call::reply::{CallReply, Created};";
+    let bad = |text| uses_a_higher_floor(&DISPATCH_FLOORS, "task", text, root);
     assert_eq!(bad("use crate::run::deps::RunDeps;"), Some("run"));
     assert_eq!(bad("use crate::{CallReply, Fault};"), Some("call"), "by way of the root");
     assert_eq!(bad("use crate::slots::Slots;"), None);
 }
 
 #[test]
-fn the_facade_of_dispatch_has_its_methods_in_the_root_and_in_call() {
-    let src = root().join("host/crates/dispatch/src");
-    let may = |path: &Path| path.ends_with("src/lib.rs") || path.starts_with(src.join("call"));
-    let has = |text: &str| text.lines().any(|line| line.starts_with("impl Dispatch"));
-    for path in sources().iter().filter(|path| path.starts_with(&src) && !may(path)) {
-        let text = std::fs::read_to_string(path).expect("text");
-        assert!(!has(&text), "{}: a component has its own struct", path.display());
+fn the_folders_of_engine_are_floors() {
+    let src = root().join("host/crates/engine/src");
+    check_floors(&src, &ENGINE_FLOORS);
+    for folder in subfolders(&src) {
+        let name = folder.file_name().and_then(|name| name.to_str()).expect("plain names");
+        assert!(
+            ENGINE_FLOORS.contains(&name),
+            "{name}: every folder of the engine has its floor listed here"
+        );
     }
-    assert!(has("use crate::Dispatch;\nimpl Dispatch {\n}"));
+    // The ground is below all of them.
+    let lib = std::fs::read_to_string(src.join("lib.rs")).expect("text");
+    for file in ["bindings", "error", "settings", "unattended"] {
+        let text = std::fs::read_to_string(src.join(file).with_extension("rs")).expect("text");
+        let floors: Vec<&str> = [file].into_iter().chain(ENGINE_FLOORS).collect();
+        assert_eq!(
+            uses_a_higher_floor(&floors, file, &text, &lib),
+            None,
+            "{file}: the ground uses no folder"
+        );
+    }
+    let root = "pub use run::engine::Engine;";
+    let bad = |text| uses_a_higher_floor(&ENGINE_FLOORS, "component", text, root);
+    assert_eq!(bad("use crate::guest::state::GuestState;"), Some("guest"));
+    assert_eq!(bad("fn compile(engine: &crate::Engine) {}"), Some("run"), "by way of the root");
+    assert_eq!(bad("use crate::grant::Grants;"), None);
+}
+
+/// The paths of a tree of `use`, or the single path, that this text begins with.
+fn paths(prefix: &str, text: &str) -> Vec<String> {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(text.len());
+    let (path, rest) = text.split_at(end);
+    let path = format!("{prefix}{path}");
+    let Some(group) = rest.strip_prefix('{') else { return vec![path] };
+    let (mut depth, mut start, mut found) = (1, 0, Vec::new());
+    for (at, c) in group.char_indices() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        if depth == 0 || (depth == 1 && c == ',') {
+            found.extend(paths(&path, group[start..at].trim()));
+            start = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    found
+}
+
+/// The modules that each module uses, by their paths below the crate root. Tests do not count, and
+/// neither does a use of a parent or of a child.
+fn module_uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
+    let is_below = |low: &str, high: &str| low.strip_prefix(high).is_some_and(|rest| rest.starts_with("::"));
+    let related = |one: &str, other: &str| one == other || is_below(one, other) || is_below(other, one);
+    // The longest beginning of a path that is a module.
+    let module = |path: &str| {
+        let names: Vec<&str> = path.split("::").collect();
+        (1..=names.len()).rev().find_map(|most| files.get_key_value(&names[..most].join("::")))
+    };
+    let uses = |name: &str, text: &str| {
+        let code = code(text);
+        let code = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let parent = name.rsplit_once("::").map_or(String::new(), |(parent, _)| format!("{parent}::"));
+        let bases = [("crate::", ""), ("super::", parent.as_str())];
+        let paths = bases.into_iter().flat_map(|(word, base)| {
+            code.split(word).skip(1).flat_map(move |rest| paths(base, rest)).collect::<Vec<_>>()
+        });
+        let used = paths.filter_map(|path| module(&path)).map(|(used, _)| used.as_str());
+        used.filter(|used| !related(used, name)).collect()
+    };
+    files.iter().map(|(name, text)| (name.as_str(), uses(name, text))).collect()
+}
+
+/// A module that uses itself by way of others, and the modules on the way.
+fn circle<'a>(uses: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
+    uses.keys().find_map(|start| {
+        let mut ways = vec![vec![*start]];
+        let mut seen = BTreeSet::new();
+        while let Some(way) = ways.pop() {
+            let last = way.last().copied()?;
+            for next in uses.get(last).into_iter().flatten() {
+                if next == start {
+                    return Some(way);
+                }
+                if seen.insert(*next) {
+                    ways.push(way.iter().copied().chain([*next]).collect());
+                }
+            }
+        }
+        None
+    })
+}
+
+#[test]
+fn no_files_of_engine_use_each_other_in_a_circle() {
+    let src = root().join("host/crates/engine/src");
+    let mut files = BTreeMap::new();
+    for path in sources().iter().filter(|path| path.starts_with(&src)) {
+        let inside = path.strip_prefix(&src).expect("is below").with_extension("");
+        let names: Vec<&str> = inside.iter().filter_map(|name| name.to_str()).collect();
+        if !names.contains(&"tests") && names != ["lib"] {
+            files.insert(names.join("::"), std::fs::read_to_string(path).expect("text"));
+        }
+    }
+    assert_eq!(circle(&module_uses(&files)), None);
+    let bad = [
+        ("run", "mod tool; mod engine;"),
+        ("run::tool", "use super::engine::Engine;\nuse crate::run;"),
+        ("run::engine", "use crate::wasi::{\n    clocks::{self},\n    files,\n};"),
+        ("wasi::files", "use crate::run::tool::GuestTool;"),
+        ("wasi::clocks", "// use crate::run::engine;"),
+    ];
+    let bad = bad.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+    assert_eq!(circle(&module_uses(&bad)), Some(vec!["run::engine", "wasi::files", "run::tool"]));
 }
 
 /// A mutation that does not apply any more shows nothing, and only `make mutants` would say so.

@@ -290,7 +290,7 @@ impl Assembled {
             for why in &report.left_out {
                 out.push_str(&format!("  left out    {why}\n"));
             }
-            if let PluginState::Refused { why } | PluginState::Former { why } = &report.state {
+            if let PluginState::Refused { why } | PluginState::KeptPrevious { why } = &report.state {
                 out.push_str(&format!("  not loaded  {}: {why}\n", report.file));
             }
         }

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use toolyard_dispatch::visible;
-use toolyard_engine::{CheckReport, FolderGrant, Reach};
+use toolyard_engine::{CheckReport, FolderGrant, ImportUse};
 use toolyard_manifest::{GrantedBy, LimitRow, Limits};
 
 /// The options of `check`.
@@ -102,12 +102,12 @@ fn as_text(report: &CheckReport) -> String {
     for (index, grant) in grants(report).into_iter().enumerate() {
         line(if index == 0 { "granted" } else { "" }, grant);
     }
-    for (index, reach) in missing(report).enumerate() {
-        let what = format!("[{}]: it {}, and may not", reach.section(), reach.does());
+    for (index, used) in missing(report).enumerate() {
+        let what = format!("[{}]: it {}, and may not", used.section(), used.does());
         line(if index == 0 { "missing" } else { "" }, what);
     }
-    for (index, reach) in unused(report).enumerate() {
-        let what = format!("[{}]: nothing in it {}; take the grant away", reach.section(), reach.does());
+    for (index, used) in unused(report).enumerate() {
+        let what = format!("[{}]: nothing in it {}; take the grant away", used.section(), used.does());
         line(if index == 0 { "unused" } else { "" }, what);
     }
     let shown = |row: &LimitRow| format!("{} {}", row.key, row.shown(limits).replace(".0 ", " "));
@@ -144,24 +144,24 @@ fn grants(report: &CheckReport) -> Vec<String> {
 /// What stands beside an import.
 fn beside(report: &CheckReport, import: &str) -> String {
     let name = import.split('@').next().unwrap_or_default();
-    let reach = report.reaches.iter().find(|reach| reach.interface() == name);
-    reach.map_or_else(String::new, |reach| {
-        let granted = report.granted.contains(reach);
+    let used = report.imports_used.iter().find(|used| used.interface() == name);
+    used.map_or_else(String::new, |used| {
+        let granted = report.granted.contains(used);
         let granted = if granted { "granted by" } else { "nothing is granted by" };
-        format!("  it {}; {granted} [{}]", reach.does(), reach.section())
+        format!("  it {}; {granted} [{}]", used.does(), used.section())
     })
 }
 
 /// What it reaches for and may not have. Every standard library reads the
 /// environment, which says nothing.
-fn missing(report: &CheckReport) -> impl Iterator<Item = Reach> {
-    let wanted = report.reaches.iter().copied().filter(|reach| *reach != Reach::Environment);
-    wanted.filter(|reach| !report.granted.contains(reach))
+fn missing(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
+    let wanted = report.imports_used.iter().copied().filter(|used| *used != ImportUse::Environment);
+    wanted.filter(|used| !report.granted.contains(used))
 }
 
 /// What it may have and never reaches for.
-fn unused(report: &CheckReport) -> impl Iterator<Item = Reach> {
-    report.granted.iter().copied().filter(|reach| !report.reaches.contains(reach))
+fn unused(report: &CheckReport) -> impl Iterator<Item = ImportUse> {
+    report.granted.iter().copied().filter(|used| !report.imports_used.contains(used))
 }
 
 /// The least manifest for the component: what it has now without what it never
@@ -169,10 +169,10 @@ fn unused(report: &CheckReport) -> impl Iterator<Item = Reach> {
 fn suggestion(report: &CheckReport) -> anyhow::Result<String> {
     let stem = report.file.strip_suffix(".wasm").unwrap_or(&report.file);
     let mut manifest: toml::Table = report.manifest.as_deref().unwrap_or_default().parse()?;
-    let useless = |reach: &Reach| !report.granted.contains(reach) || !report.reaches.contains(reach);
-    for reach in Reach::ALL.into_iter().filter(useless) {
-        match reach.section().split_once('.') {
-            None => drop(manifest.remove(reach.section())),
+    let useless = |used: &ImportUse| !report.granted.contains(used) || !report.imports_used.contains(used);
+    for used in ImportUse::ALL.into_iter().filter(useless) {
+        match used.section().split_once('.') {
+            None => drop(manifest.remove(used.section())),
             Some((table, key)) => {
                 if let Some(table) = manifest.get_mut(table).and_then(toml::Value::as_table_mut) {
                     table.remove(key);
@@ -190,9 +190,9 @@ fn suggestion(report: &CheckReport) -> anyhow::Result<String> {
         // Writing to a String does not fail.
         let _ = write!(out, "\n{}", toml::to_string(&manifest)?);
     }
-    for reach in missing(report) {
-        let (table, _) = reach.section().split_once('.').unwrap_or((reach.section(), ""));
-        let _ = write!(out, "\n# It {}.\n# [{table}]\n# {}\n", reach.does(), reach.example());
+    for used in missing(report) {
+        let (table, _) = used.section().split_once('.').unwrap_or((used.section(), ""));
+        let _ = write!(out, "\n# It {}.\n# [{table}]\n# {}\n", used.does(), used.example());
     }
     Ok(out)
 }
@@ -202,7 +202,7 @@ fn first_line(description: Option<&str>) -> &str {
 }
 
 fn as_json(report: &CheckReport) -> serde_json::Value {
-    let names = |reaches: &[Reach]| reaches.iter().map(|reach| reach.section()).collect::<Vec<_>>();
+    let names = |uses: &[ImportUse]| uses.iter().map(|used| used.section()).collect::<Vec<_>>();
     serde_json::json!({
         "plugin": report.file,
         "digest": report.digest.to_string(),
@@ -230,7 +230,7 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
         "completion": report.has_completion,
         "imports": report.imports,
         "exports": report.exports,
-        "reaches": names(&report.reaches),
+        "reaches": names(&report.imports_used),
         "granted": names(&report.granted),
         "missing": names(&missing(report).collect::<Vec<_>>()),
         "unused": names(&unused(report).collect::<Vec<_>>()),

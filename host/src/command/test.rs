@@ -159,7 +159,7 @@ fn read_cases(options: &Options) -> anyhow::Result<Vec<(Found, Case)>> {
 /// The files that are not loaded, or not as they are.
 fn refused(assembled: &Assembled) -> Vec<(String, String)> {
     let why = |report: &toolyard_engine::PluginReport| match &report.state {
-        PluginState::Refused { why } | PluginState::Former { why } => {
+        PluginState::Refused { why } | PluginState::KeptPrevious { why } => {
             Some((report.file.clone(), why.clone()))
         }
         PluginState::Serving | PluginState::Disabled => None,

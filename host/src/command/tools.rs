@@ -105,7 +105,7 @@ fn print_refused(plugins: &[PluginReport], json: bool) -> ExitCode {
                 tell!("left out: {why}");
             }
         }
-        let (PluginState::Refused { why } | PluginState::Former { why }) = &report.state else {
+        let (PluginState::Refused { why } | PluginState::KeptPrevious { why }) = &report.state else {
             continue;
         };
         code = ExitCode::FAILURE;

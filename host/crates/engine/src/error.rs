@@ -2,7 +2,6 @@
 //! loaded. The sentences are for whoever looks after the folder: they name the
 //! file, what is wrong with it and, where it is known, what to do.
 
-use crate::typed::Skipped;
 use std::time::Duration;
 use toolyard_manifest::ManifestError;
 use toolyard_task::wire::error::clip;
@@ -232,6 +231,15 @@ pub enum Refusal {
     /// The engine failed; this is a fault of ours.
     #[error("the engine failed while loading it: {0}")]
     Internal(String),
+}
+
+/// A function of a component that cannot be a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The function, such as `a:b/math@1.0.0#add`.
+    pub function: String,
+    /// Why.
+    pub why: String,
 }
 
 impl Refusal {

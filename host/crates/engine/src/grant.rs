@@ -3,20 +3,22 @@
 
 mod checked;
 mod folders;
+pub(crate) mod http;
 mod kernel;
 mod mounts;
 mod overlap;
+pub(crate) mod redact;
+pub(crate) mod secret;
 mod unlinked;
 
-pub(crate) use checked::{Checked, number};
+pub(crate) use checked::{CheckedMounts, number};
 pub use folders::FolderGrant;
 pub(crate) use folders::{OpenFolder, Pins, find};
 pub(crate) use overlap::faults;
 
-use crate::folder::manifest_name;
-use crate::outgoing::{HttpGrant, Injection, filled};
-use crate::redact::Redactor;
-use crate::secret::{self, Secret};
+use crate::grant::http::{HttpGrant, Injection, filled};
+use crate::grant::redact::Redactor;
+use crate::grant::secret::Secret;
 use crate::settings::Settings;
 use mounts::Mounts;
 use overlap::SecretFile;
@@ -33,7 +35,7 @@ pub(crate) struct Grants {
     /// Folders, held open.
     pub folders: Vec<OpenFolder>,
     /// The mounts that they lie in, and those in them.
-    pub mounts: Arc<Checked>,
+    pub mounts: Arc<CheckedMounts>,
     /// The files that its secrets were read from.
     pub secret_files: Vec<SecretFile>,
     /// Hosts of outgoing requests, and the headers that are added for them.
@@ -62,14 +64,14 @@ impl Grants {
         settings: &Settings,
         pins: &Pins,
     ) -> Result<Self, ManifestError> {
-        let name = &manifest_name(file);
+        let name = &toolyard_manifest::file_name(file);
         let refuse = |line, what: String| ManifestError { file: name.to_owned(), line, what };
         let needs_mounts = !manifest.folders.is_empty() || !manifest.secrets.is_empty();
         let mounts = needs_mounts.then(Mounts::read).flatten();
         let mounts = mounts.as_ref();
         let mut folders = find(name, place, &manifest.folders, &settings.private, mounts, pins)?;
         let checked = folders.iter_mut().map(|folder| std::mem::take(&mut folder.mounts));
-        let checked = Arc::new(Checked::together(checked));
+        let checked = Arc::new(CheckedMounts::together(checked));
         let injected: Vec<&str> = manifest.http.secrets().map(|(secret, _)| secret).collect();
         let secrets = secret::find(name, place, &manifest.secrets, &injected, settings.variable)?;
         let injection = |named: &NamedInjection| {

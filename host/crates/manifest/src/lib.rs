@@ -36,6 +36,12 @@ use toolyard_task::wire::UriRange;
 /// The largest manifest, in bytes.
 pub const MAX_BYTES: u64 = 256 << 10;
 
+/// The name of the manifest that lies beside the file `component`.
+#[must_use]
+pub fn file_name(component: &str) -> String {
+    format!("{}.toml", component.strip_suffix(".wasm").unwrap_or(component))
+}
+
 /// A manifest, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {

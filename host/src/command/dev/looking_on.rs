@@ -118,7 +118,7 @@ impl Onlooking {
             Some((PluginState::Refused { why }, _)) => {
                 ("refused", Colour::Red, why.clone(), json!({"why": why, "former": false}))
             }
-            Some((PluginState::Former { why }, _)) => {
+            Some((PluginState::KeptPrevious { why }, _)) => {
                 let text = format!("{why}; the former version goes on");
                 ("refused", Colour::Red, text, json!({"why": why, "former": true}))
             }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The mounts that the guests of a plugin may pass into.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedMounts {
     ids: Vec<u64>,
     /// Where the kernel gives the number of a mount that is gone to another one, it must not go.
     held: Vec<OwnedFd>,
@@ -18,7 +18,7 @@ pub(crate) struct Checked {
     is_outdated: AtomicBool,
 }
 
-impl Checked {
+impl CheckedMounts {
     fn add(&mut self, file: impl AsFd) {
         let Some((id, lasts)) = number(&file) else { return };
         self.ids.push(id);
@@ -71,7 +71,7 @@ pub(crate) fn number(_: impl AsFd) -> Option<(u64, bool)> {
 
 /// Where the files of a granted folder lie.
 #[derive(Debug, Default)]
-pub(crate) struct Reach {
+pub(crate) struct ReachableMounts {
     /// The folder itself.
     pub own: Vec<Place>,
     /// The folders that it lies in.
@@ -82,13 +82,13 @@ pub(crate) struct Reach {
     files: Vec<Place>,
 }
 
-impl Reach {
+impl ReachableMounts {
     /// Finds it for a folder, held open and found at `path`.
     ///
     /// # Errors
     /// If something of the kernel is in it.
-    pub fn of(folder: &File, path: &Path, mounts: &Mounts) -> Result<(Self, Checked), String> {
-        let mut checked = Checked::default();
+    pub fn of(folder: &File, path: &Path, mounts: &Mounts) -> Result<(Self, CheckedMounts), String> {
+        let mut checked = CheckedMounts::default();
         checked.add(folder);
         let mut reach = Self {
             own: mounts.places_in(mount_id(folder), path),

@@ -8,7 +8,7 @@
 //! plugin is refused until the operator says that this one is meant: the other one may be
 //! there because a guest, or another user, has put it there.
 
-use super::checked::{Checked, Reach};
+use super::checked::{CheckedMounts, ReachableMounts};
 use super::kernel;
 use super::mounts::{Mounts, Way};
 use super::unlinked::{self, Identity, identity, plain};
@@ -70,9 +70,9 @@ pub(crate) struct OpenFolder {
     /// The folders that it lies in, up to the root.
     pub above: Vec<Identity>,
     /// Where its files lie, as far as mounts are shown.
-    pub reach: Reach,
+    pub reach: ReachableMounts,
     /// The mounts that were checked with it.
-    pub mounts: Checked,
+    pub mounts: CheckedMounts,
     /// The manifest's line, for complaints.
     pub line: Option<usize>,
 }
@@ -192,7 +192,7 @@ fn open(place: &Path, named: &NamedFolder, around: &Surroundings<'_>) -> Result<
     if let Some(fault) = kernel::fault(&handle, &above, around.mounts) {
         return Err(fault);
     }
-    let reached = around.mounts.map(|mounts| Reach::of(&handle, &host, mounts));
+    let reached = around.mounts.map(|mounts| ReachableMounts::of(&handle, &host, mounts));
     let (reach, mounts) = reached.transpose()?.unwrap_or_default();
     let (perms, mode) = permissions(named.mode);
     if named.by == GrantedBy::Person && host.to_str().is_none() {

@@ -111,14 +111,14 @@ pub(super) fn is_device(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::checked::Reach;
+    use super::super::checked::ReachableMounts;
     use super::super::unlinked::{above, open_folder};
     use super::*;
 
     fn fault_of(path: &str) -> Option<String> {
         let folder = open_folder(Path::new(path)).expect("opens");
         let mounts = Mounts::read().expect("shown");
-        let inside = || Reach::of(&folder, Path::new(path), &mounts).err();
+        let inside = || ReachableMounts::of(&folder, Path::new(path), &mounts).err();
         fault(&folder, &above(&folder).expect("known"), Some(&mounts)).or_else(inside)
     }
 

@@ -8,7 +8,6 @@
 use super::Grants;
 use super::folders::{OpenFolder, fault};
 use super::mounts::{Mounts, Way};
-use crate::folder::manifest_name;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toolyard_manifest::{FolderMode, ManifestError, NamedSecret, Source};
@@ -44,7 +43,7 @@ pub(crate) fn faults<'a>(plugins: &[(&'a str, &Grants)]) -> BTreeMap<&'a str, Ma
                 nested(plugin, folder, other, grants).or_else(|| beside_secret(folder, other, grants))
             })?;
             let named = (folder.grant.guest.as_str(), folder.grant.named.as_str());
-            Some((plugin, fault(&manifest_name(plugin), folder.line, named, &what)))
+            Some((plugin, fault(&toolyard_manifest::file_name(plugin), folder.line, named, &what)))
         })
     };
     plugins.iter().filter_map(|(plugin, grants)| fault_of(plugin, grants)).collect()
@@ -68,6 +67,6 @@ fn beside_secret(folder: &OpenFolder, other: &str, grants: &Grants) -> Option<St
     Some(format!(
         "has the file of a secret in it (`secrets.{}` of {}); name a folder that has not, or move the file",
         secret.name,
-        manifest_name(other),
+        toolyard_manifest::file_name(other),
     ))
 }

@@ -3,7 +3,7 @@
 
 use crate::kit::{Folder, call, engine, error, ok, settings, state, why};
 use std::sync::Arc;
-use toolyard_engine::{Engine, PluginState, Reach};
+use toolyard_engine::{Engine, PluginState, ImportUse};
 use toolyard_manifest::FolderMode;
 use toolyard_task::Catalog;
 
@@ -163,6 +163,6 @@ async fn another_grant_acts_at_once_and_a_check_shows_it() {
     let [grant] = &report.folders[..] else { panic!("{report:?}") };
     assert_eq!((grant.guest.as_str(), grant.mode), ("/data", FolderMode::Write));
     assert!(grant.host.ends_with("data") && grant.host.is_absolute());
-    assert_eq!(report.granted, [Reach::Files], "{report:?}");
-    assert!(report.reaches.contains(&Reach::Files), "{report:?}");
+    assert_eq!(report.granted, [ImportUse::Files], "{report:?}");
+    assert!(report.imports_used.contains(&ImportUse::Files), "{report:?}");
 }

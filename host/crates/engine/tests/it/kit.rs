@@ -112,7 +112,7 @@ pub fn state<'a>(snapshot: &'a Snapshot, file: &str) -> &'a PluginState {
 /// Why a file is refused.
 pub fn why(snapshot: &Snapshot, file: &str) -> String {
     match state(snapshot, file) {
-        PluginState::Refused { why } | PluginState::Former { why } => why.clone(),
+        PluginState::Refused { why } | PluginState::KeptPrevious { why } => why.clone(),
         other => panic!("{file}: {other:?}"),
     }
 }

@@ -91,7 +91,7 @@ async fn added_replaced_broken_mended_renamed_removed() {
 
     folder.replace("a.wasm", b"broken");
     let broken = watched.next().await;
-    assert!(matches!(state(broken, "a.wasm"), PluginState::Former { .. }));
+    assert!(matches!(state(broken, "a.wasm"), PluginState::KeptPrevious { .. }));
     assert!(why(broken, "a.wasm").contains("it is text"));
     assert!(Arc::ptr_eq(&broken.catalog, &snapshot.catalog), "the tools are the same");
     assert_eq!(ok(&call(&broken.catalog, "version", "{}").await), "v2");
@@ -196,7 +196,7 @@ async fn manifests_take_effect_and_a_wrong_one_stops_the_plugin() {
     folder.replace("a.wasm", b"broken");
     folder.replace("a.toml", b"prefix = \"y\"");
     let former =
-        watched.until("former", |now| matches!(state(now, "a.wasm"), PluginState::Former { .. })).await;
+        watched.until("former", |now| matches!(state(now, "a.wasm"), PluginState::KeptPrevious { .. })).await;
     assert!(former.catalog.get("y_version").is_some());
 
     folder.replace("a.toml", b"enabled = false");
@@ -231,7 +231,7 @@ async fn whoever_serves_a_name_keeps_it_until_it_goes() {
     watched.until("add", |now| now.catalog.get("add").is_some()).await;
     folder.replace("b.wasm", &guest("versioned_v2"));
     let kept = watched.next().await;
-    assert!(matches!(state(kept, "b.wasm"), PluginState::Former { .. }), "{kept:?}");
+    assert!(matches!(state(kept, "b.wasm"), PluginState::KeptPrevious { .. }), "{kept:?}");
     assert!(kept.catalog.get("add").is_some());
     folder.remove("a.wasm");
     let freed = watched.next().await;

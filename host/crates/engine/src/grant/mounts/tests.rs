@@ -1,5 +1,5 @@
 use super::*;
-use crate::grant::checked::Reach;
+use crate::grant::checked::ReachableMounts;
 use proptest::prelude::*;
 
 /// A table whose lines are `id parent device root at kind options`.
@@ -152,7 +152,7 @@ fn what_is_protected_is_found_by_any_mount() {
         ("/srv/three", false, false),
     ] {
         let inner = mounts.inside(Path::new(path)).flat_map(|(mount, _)| mounts.roots(mount)).collect();
-        let reach = Reach::with(places(&mounts, path), inner);
+        let reach = ReachableMounts::with(places(&mounts, path), inner);
         assert_eq!((reach.holds_any(&way), reach.lies_in_any(&data)), (holds, lies_in), "{path}");
     }
 }
@@ -163,7 +163,7 @@ fn what_can_be_replaced_through_another_mount_lies_within() {
         table(&["1 0 8:1 / / ext4", "2 1 8:2 / /vol xfs", "3 1 8:2 /a /srv/a xfs", "4 1 8:4 / /vol/a/m xfs"]);
     let reach = |path: &str| {
         let above = Path::new(path).ancestors().skip(1).flat_map(|above| mounts.places(above)).collect();
-        let mut reach = Reach::with(places(&mounts, path), Vec::new());
+        let mut reach = ReachableMounts::with(places(&mounts, path), Vec::new());
         reach.above = above;
         reach
     };

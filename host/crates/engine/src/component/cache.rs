@@ -1,0 +1,376 @@
+//! Machine code on disk, by what it was made of.
+//!
+//! Loading machine code means trusting it like one's own program, so it is only
+//! taken from a folder that nobody else can write to, from a file that is ours, and only
+//! if its checksum is that which was noted when it was written. The folder is opened once
+//! and held: whoever can rename it, since the folder around it is open to others, does
+//! not put another one in its place. For each component there are two
+//! files: `KEY.cwasm`, and `KEY.json` with the checksum and, once it is known,
+//! what the component said that it offers. Where the component was made of a core
+//! module, it is kept as `KEY.wasm`, its checksum before it.
+
+use crate::error::StartError;
+use rustix::fs::{AtFlags, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::hash::{Hash, Hasher};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use toolyard_task::wire::{PromptDescription, ToolDescription};
+use wasmtime::component::Component;
+
+/// Of SHA-256.
+const CHECKSUM_BYTES: usize = 32;
+/// How much of a file is read at once.
+const PIECE_BYTES: usize = 64 << 10;
+/// The bits of a mode that let others write.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// The folder.
+pub(crate) struct Cache {
+    /// Where it was when it was opened, for people and to remove it.
+    dir: PathBuf,
+    handle: Arc<File>,
+    /// Removed at the end, where the host named none.
+    ours_alone: bool,
+}
+
+/// What is kept beside the code.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    code: Check,
+    offer: Option<ComponentOffer>,
+    /// Its checksum: a schema that lost a bit would refuse a good plugin.
+    offer_sum: Option<String>,
+}
+
+/// A file as it was when it was written. Shows what a disk or a copy did to it; it is no
+/// defence against people, who cannot write there. Each start looks at all code, which is
+/// three times as large as what it was made of, so this has to be quick.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Check {
+    bytes: u64,
+    crc32: u32,
+}
+
+impl Check {
+    /// Of a file from its beginning, without having it in memory.
+    fn of(mut file: &File) -> std::io::Result<Self> {
+        let mut piece = vec![0; PIECE_BYTES];
+        let (mut bytes, mut sum) = (0, crc32fast::Hasher::new());
+        loop {
+            let read = match file.read(&mut piece) {
+                Ok(0) => return Ok(Self { bytes, crc32: sum.finalize() }),
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            bytes += read as u64;
+            sum.update(&piece[..read]);
+        }
+    }
+}
+
+/// The answers of `list-tools` and `list-prompts`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ComponentOffer {
+    pub tools: Vec<ToolDescription>,
+    pub prompts: Vec<PromptDescription>,
+}
+
+/// What was found.
+pub(crate) struct CachedCode {
+    pub component: Component,
+    pub offer: Option<ComponentOffer>,
+}
+
+impl ComponentOffer {
+    fn sum(&self) -> serde_json::Result<String> {
+        Ok(hex(&Sha256::digest(serde_json::to_vec(self)?)))
+    }
+}
+
+impl Note {
+    fn whole_offer(self) -> Option<ComponentOffer> {
+        let offer = self.offer?;
+        let is_whole = self.offer_sum.is_some() && offer.sum().ok() == self.offer_sum;
+        if !is_whole {
+            tracing::warn!("what a component offers is damaged in the cache; asking it again");
+        }
+        is_whole.then_some(offer)
+    }
+}
+
+impl Cache {
+    pub fn open(dir: Option<&Path>) -> Result<Self, StartError> {
+        let (dir, ours_alone) = match dir {
+            Some(dir) => (dir.to_owned(), false),
+            None => (std::env::temp_dir().join(format!("toolyard-{}", unique())), true),
+        };
+        let refuse = |why: String| StartError::Cache { path: dir.display().to_string(), why };
+        let made = std::fs::DirBuilder::new().recursive(!ours_alone).mode(0o700).create(&dir);
+        made.map_err(|error| refuse(error.to_string()))?;
+        let found = std::fs::symlink_metadata(&dir).map_err(|error| refuse(error.to_string()))?;
+        if !found.is_dir() {
+            return Err(refuse("it is not a folder".to_owned()));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle =
+            rustix::fs::open(&dir, flags, Mode::empty()).map_err(|error| refuse(error.to_string()))?;
+        let handle = File::from(handle);
+        let found = handle.metadata().map_err(|error| refuse(error.to_string()))?;
+        if found.uid() != rustix::process::geteuid().as_raw() {
+            return Err(refuse("it belongs to another user".to_owned()));
+        }
+        if found.mode() & OTHERS_WRITE != 0 {
+            return Err(refuse("others may write to it; `chmod 700` it".to_owned()));
+        }
+        Ok(Self { dir, handle: Arc::new(handle), ours_alone })
+    }
+
+    /// The name under which code for this component is kept.
+    pub fn key(&self, engine: &wasmtime::Engine, digest: &str) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(b"toolyard-4\0");
+        hasher.update(compatibility(engine));
+        hasher.update(digest);
+        hex(&hasher.finalize())
+    }
+
+    /// The code of this key, if it is there and whole.
+    pub fn load(&self, engine: &wasmtime::Engine, key: &str) -> Option<CachedCode> {
+        self.take(engine, key).unwrap_or_else(|why| {
+            let path = self.dir.join(code_name(key));
+            tracing::warn!(path = %path.display(), "machine code in the cache is not taken; compiling again: {why}");
+            None
+        })
+    }
+
+    /// The same; `None` if it is not there, an error if it is and is no good.
+    fn take(&self, engine: &wasmtime::Engine, key: &str) -> Result<Option<CachedCode>, String> {
+        let Some(note) = self.note(key)? else { return Ok(None) };
+        let Some(file) = self.open_own(&code_name(key))? else { return Ok(None) };
+        if Check::of(&file).map_err(|error| error.to_string())? != note.code {
+            return Err("it is damaged".to_owned());
+        }
+        let component = component_of(engine, &file).map_err(|error| format!("{error:#}"))?;
+        Ok(Some(CachedCode { component, offer: note.whole_offer() }))
+    }
+
+    /// The note beside the code; `None` also if the file is not a valid note.
+    fn note(&self, key: &str) -> Result<Option<Note>, String> {
+        let note = self.read_own(&note_name(key))?;
+        Ok(note.and_then(|note| serde_json::from_slice(&note).ok()))
+    }
+
+    /// A file of the folder, if it exists.
+    ///
+    /// # Errors
+    /// If another user could have written it, or it is not a regular file.
+    fn open_own(&self, name: &str) -> Result<Option<File>, String> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&*self.handle, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let found = file.metadata().map_err(|error| error.to_string())?;
+        if !found.is_file() {
+            return Err("it is not a regular file".to_owned());
+        }
+        if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & OTHERS_WRITE != 0 {
+            return Err("another user could have written it".to_owned());
+        }
+        Ok(Some(file))
+    }
+
+    fn read_own(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+        let Some(mut file) = self.open_own(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        Ok(Some(bytes))
+    }
+
+    /// The folder, for a process that is to work in it.
+    pub fn handle(&self) -> Arc<File> {
+        self.handle.clone()
+    }
+
+    /// A name for a file that will become code or was the compiler's input; the
+    /// file is removed when this is dropped.
+    pub fn scratch(&self, suffix: &str) -> Scratch<'_> {
+        Scratch { cache: self, name: format!(".{}.{suffix}", unique()) }
+    }
+
+    /// Keeps code under this key and loads it from there.
+    pub fn keep(
+        &self,
+        engine: &wasmtime::Engine,
+        key: &str,
+        code: &Scratch<'_>,
+    ) -> Result<Component, String> {
+        let failed = |error: std::io::Error| format!("the machine code could not be stored: {error}");
+        let gone = || "the machine code is gone".to_owned();
+        let file = self.open_own(&code.name)?.ok_or_else(gone)?;
+        let note = Note { code: Check::of(&file).map_err(failed)?, offer: None, offer_sum: None };
+        code.rename(&code_name(key)).map_err(failed)?;
+        self.write_note(key, &note).map_err(failed)?;
+        let taken = self.take(engine, key).map_err(|why| format!("the machine code is not taken: {why}"))?;
+        taken.map(|kept| kept.component).ok_or_else(gone)
+    }
+
+    /// Keeps what a component offers. Failing to costs only time later.
+    pub fn keep_offer(&self, key: &str, offer: &ComponentOffer) {
+        let kept = self.note(key).and_then(|note| {
+            let note = note.ok_or_else(|| "its note is gone".to_owned())?;
+            let offer_sum = Some(offer.sum().map_err(|error| error.to_string())?);
+            let note = Note { code: note.code, offer: Some(offer.clone()), offer_sum };
+            self.write_note(key, &note).map_err(|error| error.to_string())
+        });
+        if let Err(error) = kept {
+            tracing::warn!("what a component offers could not be stored: {error}");
+        }
+    }
+
+    /// The component that was made of the core module of this key, if it is there
+    /// and whole.
+    pub fn load_component(&self, key: &str) -> Option<Vec<u8>> {
+        let kept = self.read_own(&component_name(key)).unwrap_or_else(|why| {
+            tracing::warn!("a component in the cache is not taken; making it again: {why}");
+            None
+        });
+        let mut kept = kept?;
+        let (sum, component) = kept.split_first_chunk::<CHECKSUM_BYTES>()?;
+        if Sha256::digest(component)[..] != sum[..] {
+            tracing::warn!("a component in the cache is damaged; making it again");
+            return None;
+        }
+        kept.drain(..CHECKSUM_BYTES);
+        Some(kept)
+    }
+
+    /// Keeps it. Failing to costs only time later.
+    pub fn keep_component(&self, key: &str, component: &[u8]) {
+        let scratch = self.scratch("wasm");
+        let kept = [&Sha256::digest(component)[..], component].concat();
+        let kept = scratch.write(&kept).and_then(|()| scratch.rename(&component_name(key)));
+        if let Err(error) = kept {
+            tracing::warn!("a component could not be stored: {error}");
+        }
+    }
+
+    fn write_note(&self, key: &str, note: &Note) -> std::io::Result<()> {
+        let scratch = self.scratch("json");
+        scratch.write(&serde_json::to_vec(note)?)?;
+        scratch.rename(&note_name(key))
+    }
+}
+
+fn code_name(key: &str) -> String {
+    format!("{key}.cwasm")
+}
+
+fn component_name(key: &str) -> String {
+    format!("{key}.wasm")
+}
+
+fn note_name(key: &str) -> String {
+    format!("{key}.json")
+}
+
+/// The component in an open file of the cache. It is mapped if the file can be named by its
+/// descriptor, else copied.
+fn component_of(engine: &wasmtime::Engine, file: &File) -> wasmtime::Result<Component> {
+    let descriptor = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    if descriptor.exists() {
+        // SAFETY: the file was written by this program for an engine of this
+        // configuration: only we can write to it and to its folder, both of which we hold
+        // open, and the checksum noted at that time is right.
+        return unsafe { Component::deserialize_file(engine, &descriptor) };
+    }
+    let mut code = Vec::new();
+    rustix::fs::seek(file, rustix::fs::SeekFrom::Start(0))?;
+    { file }.read_to_end(&mut code)?;
+    // SAFETY: as above.
+    unsafe { Component::deserialize(engine, &code) }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        if self.ours_alone {
+            // What is mapped stays mapped. Failing leaves a folder in the
+            // system's own folder for such.
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// A file of ours that is on its way.
+pub(crate) struct Scratch<'a> {
+    cache: &'a Cache,
+    /// In the folder of the cache.
+    pub name: String,
+}
+
+impl Scratch<'_> {
+    pub fn write(&self, bytes: &[u8]) -> std::io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = rustix::fs::openat(&*self.cache.handle, self.name.as_str(), flags, mode)?;
+        File::from(file).write_all(bytes)
+    }
+
+    pub fn read(&self) -> Result<Vec<u8>, String> {
+        self.cache.read_own(&self.name)?.ok_or_else(|| "it is gone".to_owned())
+    }
+
+    fn rename(&self, name: &str) -> std::io::Result<()> {
+        let handle = &*self.cache.handle;
+        Ok(rustix::fs::renameat(handle, self.name.as_str(), handle, name)?)
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // Gone already where it was renamed.
+        let _ = rustix::fs::unlinkat(&*self.cache.handle, self.name.as_str(), AtFlags::empty());
+    }
+}
+
+/// The part of an engine's configuration that machine code depends on,
+/// wasmtime's version included.
+pub(crate) fn compatibility(engine: &wasmtime::Engine) -> [u8; 32] {
+    struct Sink(Sha256);
+    impl Hasher for Sink {
+        fn finish(&self) -> u64 {
+            0
+        }
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+    }
+    let mut sink = Sink(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut sink);
+    sink.0.finalize().into()
+}
+
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// Not used before by any process that is alive.
+fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos());
+    format!("{}-{nanos:x}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,222 @@
+//! From a component to machine code, and from a core module to a component, by
+//! preference in a child process.
+//!
+//! Cranelift cannot be interrupted, and a component can be made so that it takes
+//! minutes and gigabytes. So a child of the same program compiles, at low
+//! priority, with limits that the kernel keeps; the parent kills it when its time
+//! is up.
+
+use crate::component::cache::{CachedCode, Scratch};
+use crate::component::compile_turn::CompileTurn;
+use crate::component::componentize::componentize;
+use crate::component::magic::{WasmKind, magic};
+use crate::component::toolchain::{Toolchain, config};
+use crate::error::Refusal;
+use crate::settings::Compiler;
+use rustix::process::{Resource, Rlimit, Signal};
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use toolyard_manifest::Unit;
+
+/// Address space of the child beyond what the compilation may use: the program
+/// itself, stacks, and what the allocator reserves for each thread.
+const CHILD_BASE: u64 = 1 << 30;
+/// Threads of the child.
+const CHILD_THREADS: u32 = 2;
+/// What is kept of the child's complaints.
+const COMPLAINT_BYTES: u64 = 4 << 10;
+
+/// Where code came from.
+pub(crate) enum Source {
+    Cache,
+    Compiled(Duration),
+}
+
+/// The code of a component, from the cache or compiled. Blocks for as long as
+/// that takes.
+pub(crate) fn code(
+    tools: Toolchain<'_>,
+    turn: &mut CompileTurn,
+    bytes: &[u8],
+    key: &str,
+) -> Result<(CachedCode, Source), Refusal> {
+    if let Some(kept) = tools.cache.load(tools.wasm, key) {
+        return Ok((kept, Source::Cache));
+    }
+    let began = Instant::now();
+    let output = tools.cache.scratch("cwasm");
+    match &tools.settings.compiler {
+        Compiler::InProcess => {
+            let code = tools.wasm.precompile_component(bytes).map_err(|error| invalid(&error))?;
+            output.write(&code).map_err(|error| Refusal::NoCompiler(error.to_string()))?;
+        }
+        Compiler::Child { program, args } => {
+            in_child(tools, turn, (program, args), bytes, &output)?.map_err(Refusal::Compile)?
+        }
+    }
+    let component = tools.cache.keep(tools.wasm, key, &output).map_err(Refusal::NoCompiler)?;
+    Ok((CachedCode { component, offer: None }, Source::Compiled(began.elapsed())))
+}
+
+/// The component that a core module becomes, from the cache or made now. Blocks for
+/// as long as that takes.
+pub(crate) fn component(
+    tools: Toolchain<'_>,
+    turn: &mut CompileTurn,
+    module: &[u8],
+    key: &str,
+) -> Result<Vec<u8>, Refusal> {
+    if let Some(component) = tools.cache.load_component(key) {
+        return Ok(component);
+    }
+    let component = match &tools.settings.compiler {
+        Compiler::InProcess => componentize(module, None).map_err(Refusal::Componentize)?,
+        Compiler::Child { program, args } => {
+            let output = tools.cache.scratch("wasm");
+            in_child(tools, turn, (program, args), module, &output)?.map_err(Refusal::Componentize)?;
+            output.read().map_err(Refusal::NoCompiler)?
+        }
+    };
+    tools.cache.keep_component(key, &component);
+    Ok(component)
+}
+
+fn invalid(error: &wasmtime::Error) -> Refusal {
+    Refusal::Compile(format!("{error:#}"))
+}
+
+/// The inner error is the child's complaint. The child is killed when the turn is over.
+fn in_child(
+    tools: Toolchain<'_>,
+    turn: &mut CompileTurn,
+    (program, args): (&Path, &[String]),
+    bytes: &[u8],
+    output: &Scratch<'_>,
+) -> Result<Result<(), String>, Refusal> {
+    let failed = |error: std::io::Error| Refusal::NoCompiler(format!("the compiler does not start: {error}"));
+    let settings = tools.settings;
+    let input = tools.cache.scratch("wasm");
+    input.write(bytes).map_err(failed)?;
+    let mut command = Command::new(program);
+    let folder = tools.cache.handle();
+    // SAFETY: a call of the system and nothing else happens between `fork` and `exec`.
+    unsafe {
+        // By the handle: another folder may be at its path by now.
+        command.pre_exec(move || Ok(rustix::process::fchdir(&*folder)?));
+    }
+    let mut child = command
+        .args(args)
+        .arg(&input.name)
+        .arg(&output.name)
+        .arg(settings.compile_memory.to_string())
+        .arg((settings.compile_time.as_secs() + 1).to_string())
+        // Nothing of our environment, which may hold secrets, goes to it.
+        .env_clear()
+        .env("RAYON_NUM_THREADS", CHILD_THREADS.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let deadline = Instant::now() + settings.compile_time;
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            break status;
+        }
+        let is_late = Instant::now() >= deadline;
+        if is_late || turn.is_over() {
+            // It may have ended in this moment; it is over in any case.
+            let _ = child.kill();
+            child.wait().map_err(failed)?;
+            return Err(if is_late {
+                Refusal::CompileTime(settings.compile_time)
+            } else {
+                Refusal::Interrupted
+            });
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    };
+    if status.success() {
+        return Ok(Ok(()));
+    }
+    let mut complaint = String::new();
+    if let Some(stderr) = child.stderr.take() {
+        // What is not UTF-8 or cannot be read is left out.
+        let _ = stderr.take(COMPLAINT_BYTES).read_to_string(&mut complaint);
+    }
+    let complaint = complaint.trim();
+    if status.signal() == Some(Signal::KILL.as_raw()) {
+        // Not for a limit of its own: the kernel does so to any process when memory runs out.
+        return Err(Refusal::NoCompiler(
+            "the compiler was killed by another process or the kernel".to_owned(),
+        ));
+    }
+    Ok(Err(if status.code() == Some(1) && !complaint.is_empty() {
+        complaint.to_owned()
+    } else {
+        format!(
+            "the compiler ended with {status}, perhaps at its limit of {} (`plugins.compile-memory`)",
+            Unit::Bytes.show(settings.compile_memory)
+        )
+    }))
+}
+
+/// What a child process started by [`Compiler::Child`] does: makes machine code of
+/// one component, or a component of one core module. `arguments` are the last four
+/// that it was started with: the path of what there is, the path for what shall
+/// be, both in the folder that it is started in, the bytes of memory that it may use, and the seconds of processor time. A
+/// complaint goes to the standard error.
+#[must_use]
+pub fn compile_child(arguments: &[OsString]) -> ExitCode {
+    match compile_limited(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(complaint) => {
+            // The parent hears of the failure by the code if not by this.
+            let _ = writeln!(std::io::stderr(), "{complaint}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn compile_limited(arguments: &[OsString]) -> Result<(), String> {
+    let [input, output, memory, seconds] = arguments else {
+        return Err("expected: INPUT OUTPUT MEMORY SECONDS".to_owned());
+    };
+    let number = |text: &OsString| text.to_str().and_then(|text| text.parse::<u64>().ok());
+    let (Some(memory), Some(seconds)) = (number(memory), number(seconds)) else {
+        return Err("MEMORY and SECONDS are numbers".to_owned());
+    };
+    let limit = |resource, most: u64| {
+        rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+            .map_err(|error| format!("the limits of the compiler cannot be set: {error}"))
+    };
+    limit(Resource::As, memory.saturating_add(CHILD_BASE))?;
+    limit(Resource::Cpu, seconds.saturating_mul(u64::from(CHILD_THREADS)))?;
+    limit(Resource::Core, 0)?;
+    // Both are courtesies: it compiles without them.
+    let _ = rustix::process::nice(10);
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+
+    let bytes = std::fs::read(input).map_err(|error| format!("the component cannot be read: {error}"))?;
+    let made = match magic(&bytes) {
+        Ok(WasmKind::TypedModule) => componentize(&bytes, None)?,
+        // What is neither is for wasmtime to name.
+        Ok(WasmKind::Component) | Err(_) => {
+            let engine = wasmtime::Engine::new(&config()).map_err(|error| format!("{error:#}"))?;
+            engine.precompile_component(&bytes).map_err(|error| format!("{error:#}"))?
+        }
+    };
+    // The parent takes it from here, or removes it.
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let written = options.open(output).and_then(|mut file| file.write_all(&made));
+    written.map_err(|error| format!("the code cannot be written: {error}"))
+}

@@ -1,0 +1,312 @@
+//! From what `list-tools` gave to tools that can be listed and checked against
+//! (TL-3 to TL-8). The same checks hold for an answer from the cache.
+
+use crate::bindings::toolyard::plugin::types as wit;
+use crate::error::Refusal;
+use crate::settings::Settings;
+use serde::Deserialize;
+use std::collections::HashSet;
+use std::sync::Arc;
+use toolyard_schema::{Allowance, Schema};
+use toolyard_task::wire::{
+    Execution, RawJson, TaskSupport, ToolDescription, is_tool_name, is_uri, param_headers,
+};
+
+/// The most tools of one component.
+pub(crate) const MAX_TOOLS: usize = 256;
+/// The longest description.
+pub(crate) const DESCRIPTION_BYTES: usize = 64 << 10;
+/// The longest title.
+pub(crate) const TITLE_BYTES: usize = 1 << 10;
+/// The largest annotations, icons and `_meta` of a tool or a prompt.
+pub(crate) const EXTRA_BYTES: usize = 64 << 10;
+
+/// A tool as the component declares it.
+pub(crate) struct DeclaredTool {
+    pub description: ToolDescription,
+    pub input: Arc<Schema>,
+    pub output: Option<Arc<Schema>>,
+}
+
+/// Takes over what the guest said.
+pub(crate) fn describe(listed: Vec<wit::Tool>) -> Result<Vec<ToolDescription>, Refusal> {
+    if listed.len() > MAX_TOOLS {
+        return Err(Refusal::TooManyTools(listed.len()));
+    }
+    listed.into_iter().map(describe_one).collect()
+}
+
+fn describe_one(tool: wit::Tool) -> Result<ToolDescription, Refusal> {
+    let name = tool.name;
+    if !is_tool_name(&name) {
+        return Err(Refusal::ToolName(toolyard_task::wire::error::clip(&name, 140)));
+    }
+    let refuse = |what: String| Refusal::Tool { tool: name.clone(), what };
+    let json = |what: &str, text: String| {
+        RawJson::parse(text).map_err(|error| refuse(format!("its {what} is {error}")))
+    };
+    let extra = |what: &str, text: String, is_right: fn(&RawJson) -> bool, kind: &str| {
+        if text.len() > EXTRA_BYTES {
+            return Err(refuse(format!("its {what} is longer than {EXTRA_BYTES} bytes")));
+        }
+        let json = json(what, text)?;
+        if is_right(&json) { Ok(json) } else { Err(refuse(format!("its {what} is not a JSON {kind}"))) }
+    };
+    let text = |what: &str, text: Option<String>, most: usize| match text {
+        Some(text) if text.len() > most => Err(refuse(format!("its {what} is longer than {most} bytes"))),
+        text => Ok(text),
+    };
+    let icons = extra("icons", tool.icons, RawJson::is_array, "array")?;
+    check_icons(&icons).map_err(refuse)?;
+    let annotations = extra("annotations", tool.annotations, RawJson::is_object, "object")?;
+    check_annotations(&annotations).map_err(refuse)?;
+    let meta = tool.meta.map(|meta| extra("meta", meta, RawJson::is_object, "object")).transpose()?;
+    let support = match tool.task_support {
+        wit::TaskSupport::Forbidden => TaskSupport::Forbidden,
+        wit::TaskSupport::Optional => TaskSupport::Optional,
+        wit::TaskSupport::Required => TaskSupport::Required,
+    };
+    Ok(ToolDescription {
+        title: text("title", tool.title, TITLE_BYTES)?,
+        description: text("description", tool.description, DESCRIPTION_BYTES)?,
+        icons: Some(icons).filter(|icons| !is_empty(icons)),
+        input_schema: json("input schema", tool.input_schema)?,
+        output_schema: tool.output_schema.map(|schema| json("output schema", schema)).transpose()?,
+        annotations: Some(annotations).filter(|annotations| !is_empty(annotations)),
+        execution: execution(support),
+        meta,
+        name,
+    })
+}
+
+/// Checks that icons are as the official schemas have them: a client that is strict takes
+/// nothing of a listing with one that is not.
+///
+/// # Errors
+/// The fault of the first bad icon.
+pub(crate) fn check_icons(icons: &RawJson) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Icon {
+        src: String,
+        #[serde(default, rename = "mimeType")]
+        _mime_type: Present<String>,
+        #[serde(default, rename = "sizes")]
+        _sizes: Present<Vec<String>>,
+        #[serde(default)]
+        theme: Present<String>,
+    }
+    let icons: Vec<Icon> = icons.decode().map_err(|error| format!("its icons do not fit MCP: {error}"))?;
+    for Icon { src, theme, .. } in icons {
+        if !is_uri(&src) {
+            return Err("an icon has a `src` that is not an absolute URI".to_owned());
+        }
+        if theme.0.is_some_and(|theme| theme != "light" && theme != "dark") {
+            return Err("an icon has a `theme` that is not `light` or `dark`".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The same for the annotations of a tool.
+fn check_annotations(annotations: &RawJson) -> Result<(), String> {
+    #[derive(Deserialize)]
+    struct Annotations {
+        #[serde(default, rename = "title")]
+        _title: Present<String>,
+        #[serde(default, rename = "readOnlyHint")]
+        _read_only: Present<bool>,
+        #[serde(default, rename = "destructiveHint")]
+        _destructive: Present<bool>,
+        #[serde(default, rename = "idempotentHint")]
+        _idempotent: Present<bool>,
+        #[serde(default, rename = "openWorldHint")]
+        _open_world: Present<bool>,
+    }
+    let fits = annotations.decode::<Annotations>();
+    fits.map(drop).map_err(|error| format!("its annotations do not fit MCP: {error}"))
+}
+
+/// A member that may be left out, but not be `null`.
+struct Present<T>(Option<T>);
+
+impl<T> Default for Present<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Present<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
+}
+
+/// `[]` or `{}`.
+pub(crate) fn is_empty(json: &RawJson) -> bool {
+    json.as_str()[1..].trim_start().len() == 1
+}
+
+/// What the listing says of tasks. `forbidden` is the protocol's default and is
+/// said all the same, so that nobody has to know that (TL-8).
+pub(crate) fn execution(task_support: TaskSupport) -> Option<Execution> {
+    Some(Execution { task_support })
+}
+
+/// What [`execution`] said.
+pub(crate) fn task_support(execution: Option<Execution>) -> TaskSupport {
+    execution.map_or(TaskSupport::Forbidden, |execution| execution.task_support)
+}
+
+/// Why clients leave a tool out that they reach over HTTP: what it says of headers for
+/// its parameters is not valid (26XH-1). It is served all the same, for the others.
+pub(crate) fn header_fault(input_schema: &RawJson) -> Option<String> {
+    param_headers(input_schema).err()
+}
+
+/// Checks the tools together and compiles their schemas.
+pub(crate) fn declare(
+    described: Vec<ToolDescription>,
+    settings: &Settings,
+) -> Result<Vec<Arc<DeclaredTool>>, Refusal> {
+    let mut names = HashSet::new();
+    for description in &described {
+        if !names.insert(description.name.clone()) {
+            return Err(Refusal::DuplicateTool(description.name.clone()));
+        }
+    }
+    let mut allowance = Allowance::of_component();
+    described.into_iter().map(|description| declare_one(description, settings, &mut allowance)).collect()
+}
+
+/// Compiles the schemas of one tool; it takes its part of the allowance of its component.
+pub(crate) fn declare_one(
+    description: ToolDescription,
+    settings: &Settings,
+    allowance: &mut Allowance,
+) -> Result<Arc<DeclaredTool>, Refusal> {
+    let mut compile = |which: &str, schema: &RawJson| {
+        Schema::compile(schema, settings.schema_bounds(), allowance).map(Arc::new).map_err(|what| {
+            Refusal::Tool { tool: description.name.clone(), what: format!("its {which} schema {what}") }
+        })
+    };
+    let input = compile("input", &description.input_schema)?;
+    let output = description.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
+    Ok(Arc::new(DeclaredTool { description, input, output }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str) -> wit::Tool {
+        wit::Tool {
+            name: name.into(),
+            title: None,
+            description: Some("d".into()),
+            icons: " [ ] ".into(),
+            input_schema: "{\"type\":\"object\"}".into(),
+            output_schema: None,
+            annotations: "{ }".into(),
+            task_support: wit::TaskSupport::Forbidden,
+            meta: None,
+        }
+    }
+
+    fn declared(tools: Vec<wit::Tool>) -> Result<Vec<Arc<DeclaredTool>>, Refusal> {
+        declare(describe(tools)?, &Settings::default())
+    }
+
+    fn refused(tools: Vec<wit::Tool>, says: &str) {
+        match declared(tools) {
+            Ok(_) => panic!("taken, though {says}"),
+            Err(refusal) => assert!(refusal.to_string().contains(says), "{refusal}"),
+        }
+    }
+
+    #[test]
+    fn empty_extras_are_left_out() {
+        let tools = declared(vec![tool("a")]).expect("fine");
+        let description = &tools[0].description;
+        assert!(description.icons.is_none() && description.annotations.is_none());
+    }
+
+    #[test]
+    fn _26xh_1_a_tool_with_a_wrong_annotation_is_taken_and_the_fault_is_known() {
+        for (property, fault) in [
+            (r#"{"type":"string","x-mcp-header":"Region"}"#, None),
+            (r#"{"type":"number","x-mcp-header":"Region"}"#, Some("only a string")),
+            (r#"{"type":"string","x-mcp-header":"a b"}"#, Some("not the name of a header")),
+        ] {
+            let input_schema = format!(r#"{{"type":"object","properties":{{"p":{property}}}}}"#);
+            let tools = declared(vec![wit::Tool { input_schema, ..tool("t") }]).expect("taken");
+            let found = header_fault(&tools[0].description.input_schema);
+            match (&found, fault) {
+                (None, None) => {}
+                (Some(found), Some(says)) if found.contains(says) => {}
+                _ => panic!("{property}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn tl_3_names_have_1_to_128_of_certain_characters() {
+        for name in ["a", "A.b_c-9", &"x".repeat(128)] {
+            assert!(declared(vec![tool(name)]).is_ok(), "{name}");
+        }
+        for name in ["", "a b", "é", "a/b", &"x".repeat(129)] {
+            refused(vec![tool(name)], "name");
+        }
+    }
+
+    #[test]
+    fn tools_are_checked_together() {
+        refused(vec![tool("a"), tool("b"), tool("a")], "two tools are called `a`");
+        refused((0..257).map(|n| tool(&n.to_string())).collect(), "257 tools");
+    }
+
+    #[test]
+    fn malformed_parts_are_named_with_their_tool() {
+        for (wrong, says) in [
+            (wit::Tool { icons: "{}".into(), ..tool("t") }, "its icons is not a JSON array"),
+            (wit::Tool { annotations: "[]".into(), ..tool("t") }, "its annotations is not a JSON object"),
+            (
+                wit::Tool { annotations: r#"{"title":5}"#.into(), ..tool("t") },
+                "its annotations do not fit MCP",
+            ),
+            (
+                wit::Tool { annotations: r#"{"readOnlyHint":"yes"}"#.into(), ..tool("t") },
+                "its annotations do not fit MCP",
+            ),
+            (
+                wit::Tool { annotations: r#"{"a":1,"a":1}"#.into(), ..tool("t") },
+                "its annotations is JSON that not every client",
+            ),
+            (wit::Tool { icons: r#"[{"src":7},3]"#.into(), ..tool("t") }, "its icons do not fit MCP"),
+            (wit::Tool { icons: r#"[{"src":"x"}]"#.into(), ..tool("t") }, "an icon has a `src`"),
+            (
+                wit::Tool { icons: r#"[{"src":"a:b","theme":"red"}]"#.into(), ..tool("t") },
+                "an icon has a `theme`",
+            ),
+            (
+                wit::Tool { icons: r#"[{"src":"a:b","sizes":null}]"#.into(), ..tool("t") },
+                "its icons do not fit MCP",
+            ),
+            (
+                wit::Tool { meta: Some(r#"{"a":"\ud800"}"#.into()), ..tool("t") },
+                "its meta is JSON that not every client can read: half",
+            ),
+            (
+                wit::Tool { meta: Some(r#"{"b":1e999999}"#.into()), ..tool("t") },
+                "its meta is JSON that not every client can read: a number",
+            ),
+            (wit::Tool { annotations: "{".into(), ..tool("t") }, "its annotations is not valid JSON"),
+            (wit::Tool { meta: Some("1".into()), ..tool("t") }, "its meta is not a JSON object"),
+            (wit::Tool { input_schema: "{".into(), ..tool("t") }, "its input schema is not valid JSON"),
+            (wit::Tool { input_schema: "{}".into(), ..tool("t") }, "its input schema does not have"),
+            (wit::Tool { output_schema: Some("[]".into()), ..tool("t") }, "its output schema is not"),
+            (wit::Tool { description: Some("x".repeat(70_000)), ..tool("t") }, "its description is longer"),
+        ] {
+            refused(vec![wrong], &format!("the tool `t`: {says}"));
+        }
+    }
+}

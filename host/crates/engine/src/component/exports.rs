@@ -1,0 +1,122 @@
+//! What a component exports of the contract, found by index when it is loaded,
+//! so that a run looks up no names, and the types that those functions have.
+
+use crate::bindings::exports::toolyard::plugin::{completion, prompts, resources};
+use crate::bindings::toolyard::plugin::types as wit;
+use crate::component::inspect::{COMPLETION, PROMPTS, RESOURCES, TOOLS};
+use crate::error::Refusal;
+use wasmtime::Store;
+use wasmtime::component::{Component, ComponentExportIndex, Instance};
+
+/// The exports of one component. At least one is there.
+pub(crate) struct Exports {
+    pub tools: Option<Tools>,
+    pub resources: Option<Resources>,
+    pub prompts: Option<Prompts>,
+    /// `completion.complete`.
+    pub complete: Option<ComponentExportIndex>,
+}
+
+/// Functions of `tools`.
+pub(crate) struct Tools {
+    pub list: ComponentExportIndex,
+    pub call: ComponentExportIndex,
+}
+
+/// Functions of `resources`.
+pub(crate) struct Resources {
+    pub list: ComponentExportIndex,
+    pub templates: ComponentExportIndex,
+    pub read: ComponentExportIndex,
+}
+
+/// Functions of `prompts`.
+pub(crate) struct Prompts {
+    pub list: ComponentExportIndex,
+    pub get: ComponentExportIndex,
+}
+
+/// What `list-tools` gives.
+pub(crate) type ListedTools = (Vec<wit::Tool>,);
+/// What `call` takes.
+pub(crate) type CallParams<'a> = (&'a str, &'a str);
+/// What it gives.
+pub(crate) type Called = (Result<wit::ToolResult, wit::CallError>,);
+/// What `list-resources` takes.
+pub(crate) type PageParams<'a> = (Option<&'a str>,);
+/// What it gives.
+pub(crate) type Page = (Result<resources::Page, wit::RpcError>,);
+/// What `list-templates` gives.
+pub(crate) type Templates = (Result<Vec<resources::Template>, wit::RpcError>,);
+/// What `read` gives.
+pub(crate) type Read = (Result<Option<Vec<resources::Contents>>, wit::RpcError>,);
+/// What `list-prompts` gives.
+pub(crate) type ListedPrompts = (Vec<prompts::Prompt>,);
+/// What `get` gives.
+pub(crate) type Got = (Result<prompts::PromptResult, wit::CallError>,);
+/// What `complete` takes.
+pub(crate) type CompleteParams<'a> = (&'a completion::Reference, &'a str, &'a str, &'a str);
+/// What it gives.
+pub(crate) type Completed = (Result<completion::Completions, wit::RpcError>,);
+
+impl Exports {
+    /// Finds the functions.
+    ///
+    /// # Errors
+    /// [`Refusal::Contract`] if an interface lacks one.
+    pub fn of(component: &Component) -> Result<Self, Refusal> {
+        let interface = |name| component.get_export_index(None, name).map(|found| (name, found));
+        let function = |(interface, at): &(&str, ComponentExportIndex), name: &str| {
+            component
+                .get_export_index(Some(at), name)
+                .ok_or_else(|| Refusal::Contract(format!("`{interface}` has no function `{name}`")))
+        };
+        let tools = interface(TOOLS).map(|at| {
+            Ok::<_, Refusal>(Tools { list: function(&at, "list-tools")?, call: function(&at, "call")? })
+        });
+        let resources = interface(RESOURCES).map(|at| {
+            Ok::<_, Refusal>(Resources {
+                list: function(&at, "list-resources")?,
+                templates: function(&at, "list-templates")?,
+                read: function(&at, "read")?,
+            })
+        });
+        let prompts = interface(PROMPTS).map(|at| {
+            Ok::<_, Refusal>(Prompts { list: function(&at, "list-prompts")?, get: function(&at, "get")? })
+        });
+        let complete = interface(COMPLETION).map(|at| function(&at, "complete"));
+        Ok(Self {
+            tools: tools.transpose()?,
+            resources: resources.transpose()?,
+            prompts: prompts.transpose()?,
+            complete: complete.transpose()?,
+        })
+    }
+
+    /// Whether there is anything besides tools.
+    pub fn has_more_than_tools(&self) -> bool {
+        self.resources.is_some() || self.prompts.is_some() || self.complete.is_some()
+    }
+
+    /// Checks that the functions have the types of the contract. That can only be
+    /// asked of an instance.
+    pub fn check<T: 'static>(&self, store: &mut Store<T>, instance: Instance) -> wasmtime::Result<()> {
+        if let Some(tools) = &self.tools {
+            instance.get_typed_func::<(), ListedTools>(&mut *store, &tools.list)?;
+            instance.get_typed_func::<CallParams<'_>, Called>(&mut *store, &tools.call)?;
+        }
+        if let Some(resources) = &self.resources {
+            instance.get_typed_func::<PageParams<'_>, Page>(&mut *store, &resources.list)?;
+            instance.get_typed_func::<(), Templates>(&mut *store, &resources.templates)?;
+            instance.get_typed_func::<(&str,), Read>(&mut *store, &resources.read)?;
+        }
+        if let Some(prompts) = &self.prompts {
+            instance.get_typed_func::<(), ListedPrompts>(&mut *store, &prompts.list)?;
+            instance.get_typed_func::<CallParams<'_>, Got>(&mut *store, &prompts.get)?;
+        }
+        if let Some(complete) = &self.complete {
+            instance.get_typed_func::<CompleteParams<'_>, Completed>(&mut *store, complete)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! From what `list-prompts` gave to prompts that can be listed (PR-2). The same
+//! checks hold for an answer from the cache.
+
+use crate::bindings::exports::toolyard::plugin::prompts as wit;
+use crate::component::describe::{self, DESCRIPTION_BYTES, EXTRA_BYTES, TITLE_BYTES};
+use crate::error::Refusal;
+use std::collections::HashSet;
+use toolyard_task::wire::error::clip;
+use toolyard_task::wire::{PromptArgument, PromptDescription, RawJson, is_tool_name};
+
+/// The most prompts of one component.
+const MAX_PROMPTS: usize = 256;
+/// The most arguments of one prompt.
+const MAX_ARGUMENTS: usize = 64;
+/// The longest name of an argument.
+const ARGUMENT_BYTES: usize = 256;
+
+/// Takes over what the guest said.
+pub(crate) fn describe(listed: Vec<wit::Prompt>) -> Result<Vec<PromptDescription>, Refusal> {
+    if listed.len() > MAX_PROMPTS {
+        return Err(Refusal::TooManyPrompts(listed.len()));
+    }
+    listed.into_iter().map(describe_one).collect()
+}
+
+fn describe_one(prompt: wit::Prompt) -> Result<PromptDescription, Refusal> {
+    let wit::Prompt { name, title, description, arguments, icons, meta } = prompt;
+    if !is_tool_name(&name) {
+        return Err(Refusal::PromptName(clip(&name, 140)));
+    }
+    let refuse = |what: String| Refusal::Prompt { prompt: name.clone(), what };
+    let text = |what: &str, text: Option<String>, most: usize| match text {
+        Some(text) if text.len() > most => Err(refuse(format!("its {what} is longer than {most} bytes"))),
+        text => Ok(text),
+    };
+    let extra = |what: &str, text: String, is_right: fn(&RawJson) -> bool, kind: &str| {
+        if text.len() > EXTRA_BYTES {
+            return Err(refuse(format!("its {what} is longer than {EXTRA_BYTES} bytes")));
+        }
+        let json = RawJson::parse(text).map_err(|error| refuse(format!("its {what} is {error}")))?;
+        if is_right(&json) { Ok(json) } else { Err(refuse(format!("its {what} is not a JSON {kind}"))) }
+    };
+    if arguments.len() > MAX_ARGUMENTS {
+        return Err(refuse(format!("it has {} arguments; {MAX_ARGUMENTS} are the most", arguments.len())));
+    }
+    let mut names = HashSet::new();
+    let mut taken = Vec::with_capacity(arguments.len());
+    for wit::Argument { name, title, description, required } in arguments {
+        if !(1..=ARGUMENT_BYTES).contains(&name.len()) || name.chars().any(char::is_control) {
+            return Err(refuse(format!(
+                "the name of an argument is not made of 1 to {ARGUMENT_BYTES} bytes without control characters"
+            )));
+        }
+        if !names.insert(name.clone()) {
+            return Err(refuse(format!("two of its arguments are called `{name}`")));
+        }
+        taken.push(PromptArgument {
+            title: text("argument's title", title, TITLE_BYTES)?,
+            description: text("argument's description", description, DESCRIPTION_BYTES)?,
+            name,
+            required,
+        });
+    }
+    let icons = extra("icons", icons, RawJson::is_array, "array")?;
+    describe::check_icons(&icons).map_err(refuse)?;
+    Ok(PromptDescription {
+        title: text("title", title, TITLE_BYTES)?,
+        description: text("description", description, DESCRIPTION_BYTES)?,
+        arguments: taken,
+        icons: Some(icons).filter(|icons| !describe::is_empty(icons)),
+        meta: meta.map(|meta| extra("meta", meta, RawJson::is_object, "object")).transpose()?,
+        name,
+    })
+}
+
+/// Checks the prompts together.
+pub(crate) fn declare(described: Vec<PromptDescription>) -> Result<Vec<PromptDescription>, Refusal> {
+    let mut names = HashSet::new();
+    for description in &described {
+        if !names.insert(&description.name) {
+            return Err(Refusal::DuplicatePrompt(description.name.clone()));
+        }
+    }
+    Ok(described)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argument(name: &str) -> wit::Argument {
+        wit::Argument { name: name.into(), title: None, description: None, required: true }
+    }
+
+    fn prompt(name: &str) -> wit::Prompt {
+        wit::Prompt {
+            name: name.into(),
+            title: None,
+            description: None,
+            arguments: vec![argument("a")],
+            icons: "[]".into(),
+            meta: None,
+        }
+    }
+
+    fn declared(prompts: Vec<wit::Prompt>) -> Result<Vec<PromptDescription>, Refusal> {
+        declare(describe(prompts)?)
+    }
+
+    #[test]
+    fn pr_2_a_prompt_is_taken_over_without_what_is_empty() {
+        let taken =
+            declared(vec![prompt("p"), wit::Prompt { arguments: vec![], ..prompt("q") }]).expect("fine");
+        assert_eq!(
+            RawJson::of(&taken[0]).as_str(),
+            r#"{"name":"p","arguments":[{"name":"a","required":true}]}"#
+        );
+        assert_eq!(RawJson::of(&taken[1]).as_str(), r#"{"name":"q"}"#);
+    }
+
+    #[test]
+    fn pr_2_malformed_prompts_are_refused_by_name() {
+        for (wrong, says) in [
+            (vec![prompt("")], "the prompt name \"\""),
+            (vec![prompt("a b")], "the prompt name \"a b\""),
+            (vec![prompt("p"), prompt("p")], "two prompts are called `p`"),
+            ((0..257).map(|n| prompt(&n.to_string())).collect(), "257 prompts"),
+            (vec![wit::Prompt { icons: "{}".into(), ..prompt("p") }], "`p`: its icons is not a JSON array"),
+            (vec![wit::Prompt { meta: Some("[".into()), ..prompt("p") }], "`p`: its meta is not valid JSON"),
+            (vec![wit::Prompt { title: Some("x".repeat(2000)), ..prompt("p") }], "`p`: its title is longer"),
+            (
+                vec![wit::Prompt { arguments: vec![argument("x"), argument("x")], ..prompt("p") }],
+                "`p`: two of its arguments are called `x`",
+            ),
+            (vec![wit::Prompt { arguments: vec![argument("")], ..prompt("p") }], "1 to 256 bytes"),
+            (vec![wit::Prompt { arguments: vec![argument("x"); 65], ..prompt("p") }], "65 arguments"),
+        ] {
+            let refusal = declared(wrong).expect_err(says).to_string();
+            assert!(refusal.contains(says), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The ordinary functions of a component, each as a tool or with the reason why not.
+
+use super::docs::{Docs, Said};
+use super::shape::{Field, Reading, Shape, write_fields};
+use super::{Function, schema};
+use crate::component::describe::{self, DeclaredTool};
+use crate::error::{Refusal, Skipped};
+use crate::settings::Settings;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use toolyard_schema::Allowance;
+use toolyard_task::wire::{RawJson, TaskSupport, ToolDescription, is_tool_name};
+use wasmtime::Engine;
+use wasmtime::component::types::{ComponentFunc, ComponentItem};
+use wasmtime::component::{Component, ComponentExportIndex};
+
+/// The most functions that are looked at.
+const MOST: usize = 2_000;
+/// Of how many parts the types of all functions of a component may be made.
+const MAX_PARTS: usize = 50_000;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Functions {
+    /// Those that are tools, by the tool's name.
+    pub by_name: HashMap<String, Arc<Function>>,
+    pub skipped: Vec<Skipped>,
+}
+
+/// A function where it was found.
+struct Found {
+    /// `a:b/math@1.0.0#add`, or `add`.
+    path: String,
+    /// The name of its interface, without package and version.
+    interface: Option<String>,
+    name: String,
+    index: ComponentExportIndex,
+    func: ComponentFunc,
+}
+
+impl Functions {
+    /// Finds them in a component that was compiled of these bytes, and declares their
+    /// tools.
+    pub fn of(
+        engine: &Engine,
+        component: &Component,
+        bytes: &[u8],
+        settings: &Settings,
+    ) -> Result<(Self, Vec<Arc<DeclaredTool>>), Refusal> {
+        let mut functions = Self::default();
+        let found = functions.find(engine, component);
+        let docs = Docs::of(bytes);
+        let mut declared = Vec::new();
+        let mut allowance = Allowance::of_component();
+        let mut parts_left = MAX_PARTS;
+        let mut paths: HashMap<String, Vec<String>> = HashMap::new();
+        for found in &found {
+            paths.entry(tool_name(found)).or_default().push(found.path.clone());
+        }
+        for found in found {
+            let name = tool_name(&found);
+            let twin = paths[&name].iter().find(|path| **path != found.path);
+            let tool = match twin {
+                None => tool(&found, name, &docs, settings, (&mut allowance, &mut parts_left)),
+                Some(twin) => Err(format!("its tool would be called `{name}`, as that of {twin}")),
+            };
+            match tool {
+                Ok((function, tool)) => {
+                    functions.by_name.insert(tool.description.name.clone(), Arc::new(function));
+                    declared.push(tool);
+                    if declared.len() > describe::MAX_TOOLS {
+                        return Err(Refusal::TooManyTools(paths.len()));
+                    }
+                }
+                Err(why) => functions.skipped.push(Skipped { function: found.path, why }),
+            }
+        }
+        if declared.is_empty() {
+            return Err(Refusal::NoFunctions(functions.skipped));
+        }
+        Ok((functions, declared))
+    }
+
+    fn find(&mut self, engine: &Engine, component: &Component) -> Vec<Found> {
+        let mut all = Vec::new();
+        for (name, item) in component.component_type().exports(engine) {
+            let mut skip = |why: &str| {
+                self.skipped.push(Skipped { function: name.to_owned(), why: why.to_owned() });
+            };
+            match item.ty {
+                ComponentItem::ComponentFunc(func) => {
+                    if let Some(index) = component.get_export_index(None, name) {
+                        let (path, name) = (name.to_owned(), name.to_owned());
+                        all.push(Found { path, interface: None, name, index, func });
+                    }
+                }
+                ComponentItem::ComponentInstance(_) if name.starts_with("wasi:") => {
+                    skip("interfaces of WASI are never tools");
+                }
+                ComponentItem::ComponentInstance(instance) => {
+                    let Some(place) = component.get_export_index(None, name) else { continue };
+                    for (function, item) in instance.exports(engine) {
+                        let ComponentItem::ComponentFunc(func) = item.ty else { continue };
+                        let Some(index) = component.get_export_index(Some(&place), function) else {
+                            continue;
+                        };
+                        all.push(Found {
+                            path: format!("{name}#{function}"),
+                            interface: Some(own_name(name).to_owned()),
+                            name: function.to_owned(),
+                            index,
+                            func,
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+        if all.len() > MOST {
+            let why = format!("the component exports {} functions, of which {MOST} are looked at", all.len());
+            self.skipped.push(Skipped { function: all[MOST].path.clone(), why });
+            all.truncate(MOST);
+        }
+        all
+    }
+}
+
+/// `math` of `a:b/math@1.0.0`.
+fn own_name(interface: &str) -> &str {
+    let path = interface.split('@').next().unwrap_or_default();
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// `math_add`, or `add` for a function without an interface. Names in WIT have no
+/// underscore, so two functions of one interface never meet.
+fn tool_name(found: &Found) -> String {
+    match &found.interface {
+        Some(interface) => format!("{interface}_{}", found.name),
+        None => found.name.clone(),
+    }
+}
+
+/// The tool that a function is.
+///
+/// # Errors
+/// Why it is none.
+fn tool(
+    found: &Found,
+    name: String,
+    docs: &Docs,
+    settings: &Settings,
+    (allowance, parts_left): (&mut Allowance, &mut usize),
+) -> Result<(Function, Arc<DeclaredTool>), String> {
+    if found.name.starts_with('[') {
+        return Err("it belongs to a resource".to_owned());
+    }
+    if found.func.async_() {
+        return Err("it is asynchronous, which is not of WASI 0.2".to_owned());
+    }
+    if !is_tool_name(&name) {
+        return Err(format!(
+            "`{}` cannot be the name of a tool",
+            toolyard_task::wire::error::clip(&name, 140)
+        ));
+    }
+    if *parts_left == 0 {
+        return Err(format!(
+            "the types of the component's functions have more than {MAX_PARTS} parts together"
+        ));
+    }
+    let mut reading = Reading::default();
+    let read = read_types(found, &mut reading);
+    // Also for one that is refused: reading it took as long.
+    *parts_left = parts_left.saturating_sub(reading.parts());
+    let (params, result) = read?;
+    let function = Function { index: found.index, params, result };
+    let Said { title, description, task_support, annotations } =
+        docs.function(found.interface.as_deref(), &found.name);
+    let description = ToolDescription {
+        name,
+        title: title.map(|title| toolyard_task::wire::error::clip(&title, describe::TITLE_BYTES / 4)),
+        description: Some(match description {
+            Some(said) => toolyard_task::wire::error::clip(&said, describe::DESCRIPTION_BYTES / 4),
+            None => signature(found, &function),
+        }),
+        icons: None,
+        input_schema: RawJson::of(&schema::object(&function.params)),
+        output_schema: function.success().map(|shape| RawJson::of(&schema::output(shape))),
+        annotations: (!annotations.is_empty()).then(|| RawJson::of(&annotations)),
+        // Any run can be a task; only who knows the tool can know that it must not.
+        execution: describe::execution(task_support.unwrap_or(TaskSupport::Optional)),
+        meta: None,
+    };
+    let declared =
+        describe::declare_one(description, settings, allowance).map_err(|refusal| refusal.to_string())?;
+    Ok((function, declared))
+}
+
+/// The parameters and the result of a function.
+///
+/// # Errors
+/// Why a value of them cannot be JSON.
+fn read_types(found: &Found, reading: &mut Reading) -> Result<(Vec<Field>, Option<Shape>), String> {
+    let param = |(name, of): (&str, _)| Ok(Field { name: reading.name(name)?, shape: reading.shape(&of)? });
+    let params = found.func.params().map(param).collect::<Result<Vec<_>, String>>()?;
+    let result = found.func.results().next().map(|of| reading.shape(&of)).transpose()?;
+    Ok((params, result))
+}
+
+/// What stands for a description where there is none: the function in WIT.
+fn signature(found: &Found, function: &Function) -> String {
+    let mut out = format!("`{}: func(", found.path);
+    // Writing to a String does not fail.
+    let _ = write_fields(&mut out, &function.params);
+    out.push(')');
+    if let Some(result) = &function.result {
+        let _ = write!(out, " -> {result}");
+    }
+    out.push('`');
+    toolyard_task::wire::error::clip(&out, 1_000)
+}

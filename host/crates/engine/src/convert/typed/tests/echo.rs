@@ -1,0 +1,177 @@
+//! Values through real components that give back what they are given, one for each
+//! type, made at random.
+
+use super::super::Functions;
+use super::super::shape::{Case, Shape};
+use super::arbitrary;
+use crate::component::componentize::componentize;
+use crate::settings::Settings;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::fmt::Write as _;
+use std::path::Path;
+use toolyard_task::wire::RawJson;
+use wasmtime::Store;
+use wasmtime::component::{Component, Linker, Val};
+
+/// How many types, and how many values of each.
+const TYPES: usize = 60;
+const VALUES: usize = 20;
+
+/// With so many more parts, a value is passed by a pointer, so that the core function
+/// has nothing to do but to give the pointer back.
+const PADDING: &str = "u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8, u8";
+
+const CORE: &str = r#"(module
+  (memory (export "memory") 1)
+  (global $next (mut i32) (i32.const 16))
+  (func (export "cabi_realloc") (param $old i32) (param $size i32) (param $align i32) (param $new i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and
+      (i32.add (global.get $next) (i32.sub (local.get $align) (i32.const 1)))
+      (i32.sub (i32.const 0) (local.get $align))))
+    (global.set $next (i32.add (local.get $at) (local.get $new)))
+    (block $enough
+      (br_if $enough (i32.le_u (global.get $next) (i32.mul (memory.size) (i32.const 65536))))
+      (drop (memory.grow (i32.add (i32.div_u (local.get $new) (i32.const 65536)) (i32.const 1)))))
+    (local.get $at))
+  (func (export "a:b/echo#echo") (param i32) (result i32) local.get 0)
+)"#;
+
+/// Writes the declarations that a type needs, and gives the text that refers to it.
+fn wit(shape: &Shape, out: &mut String, count: &mut usize) -> String {
+    let mut named = |out: &mut String, kind: &str, body: String| {
+        *count += 1;
+        let _ = writeln!(out, "  {kind} t{count} {{ {body} }}");
+        format!("t{count}")
+    };
+    match shape {
+        Shape::List(item) => format!("list<{}>", wit(item, out, count)),
+        Shape::Option(some) => format!("option<{}>", wit(some, out, count)),
+        Shape::Tuple(items) => {
+            let items: Vec<String> = items.iter().map(|item| wit(item, out, count)).collect();
+            format!("tuple<{}>", items.join(", "))
+        }
+        Shape::Record(fields) => {
+            let mut body = String::new();
+            for field in fields {
+                let shape = wit(&field.shape, out, count);
+                let _ = write!(body, "{}: {shape}, ", field.name);
+            }
+            *count += 1;
+            let _ = writeln!(out, "  record t{count} {{ {body} }}");
+            format!("t{count}")
+        }
+        Shape::Variant(cases) => {
+            let mut body = String::new();
+            for case in cases {
+                let payload = case.payload.as_ref().map(|payload| wit(payload, out, count));
+                let payload = payload.map_or(String::new(), |payload| format!("({payload})"));
+                let _ = write!(body, "{}{payload}, ", case.name);
+            }
+            *count += 1;
+            let _ = writeln!(out, "  variant t{count} {{ {body} }}");
+            format!("t{count}")
+        }
+        Shape::Result(cases) => {
+            let mut payload = |case: &Case| {
+                case.payload.as_ref().map_or_else(|| "_".to_owned(), |payload| wit(payload, out, count))
+            };
+            match (payload(&cases[0]), payload(&cases[1])) {
+                (ok, err) if ok == "_" && err == "_" => "result".to_owned(),
+                (ok, err) if err == "_" => format!("result<{ok}>"),
+                (ok, err) => format!("result<{ok}, {err}>"),
+            }
+        }
+        Shape::Enum(names) => named(out, "enum", names.join(", ")),
+        Shape::Flags(names) => named(out, "flags", names.join(", ")),
+        other => other.to_string(),
+    }
+}
+
+/// A component whose `echo` takes and gives a tuple of a value of the type and padding.
+fn component(shape: &Shape, dir: &Path) -> Vec<u8> {
+    let mut types = String::new();
+    let used = wit(shape, &mut types, &mut 0);
+    let wit = format!(
+        "package a:b;\ninterface echo {{\n{types}  echo: func(v: tuple<{used}, {PADDING}>) -> tuple<{used}, {PADDING}>;\n}}\nworld w {{ export echo; }}\n"
+    );
+    std::fs::write(dir.join("w.wit"), &wit).expect("written");
+    let core = wat::parse_str(CORE).expect("parses");
+    componentize(&core, Some((dir, None))).unwrap_or_else(|why| panic!("{why}\n{wit}"))
+}
+
+#[test]
+fn values_of_random_types_come_back_from_real_components() {
+    let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
+    let dir = tempfile::tempdir().expect("made");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("starts");
+    let mut runner =
+        TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]));
+    for _ in 0..TYPES {
+        let shape = arbitrary::shape(false).new_tree(&mut runner).expect("made").current();
+        let bytes = component(&shape, dir.path());
+        let component = Component::new(&engine, &bytes).expect("compiles");
+        let (functions, declared) =
+            Functions::of(&engine, &component, &bytes, &Settings::default()).expect("it is a tool");
+        let tool = &declared[0];
+        assert_eq!(tool.description.name, "echo_echo");
+        let function = &functions.by_name["echo_echo"];
+        let mut parts = vec![shape.clone()];
+        parts.extend(std::iter::repeat_n(Shape::Integer(super::Integer::U8), 17));
+        assert_eq!(function.params[0].shape, Shape::Tuple(parts), "the type as WIT has it");
+        for _ in 0..VALUES {
+            let value = arbitrary::value(&shape).new_tree(&mut runner).expect("made").current();
+            let mut given = vec![value.clone()];
+            given.extend((1..=17).map(Val::U8));
+            let given = Val::Tuple(given);
+            let json = super::write::json(&function.params[0].shape, &given, super::MOST).expect("written");
+            let arguments = RawJson::parse(format!("{{\"v\":{json}}}")).expect("JSON");
+            assert_eq!(super::fits(&tool.input, &arguments), Ok(()), "{shape}");
+            let read = function.arguments(&arguments).expect("taken");
+            let returned = runtime.block_on(async {
+                let mut store = Store::new(&engine, ());
+                store.set_epoch_deadline(1);
+                let linker = Linker::new(&engine);
+                let instance = linker.instantiate_async(&mut store, &component).await.expect("starts");
+                let mut results = [Val::Bool(false)];
+                let func = instance.get_func(&mut store, function.index).expect("there");
+                func.call_async(&mut store, &read, &mut results).await.expect("runs");
+                results
+            });
+            let result = function.result(returned.first(), super::MOST).expect("well");
+            let result = result.structured_content.expect("there is one");
+            let output = tool.output.as_ref().expect("it has one");
+            assert_eq!(super::fits(output, &RawJson::parse(result.clone()).expect("JSON")), Ok(()));
+            assert_eq!(result, format!("{{\"result\":{json}}}"), "{shape}");
+        }
+    }
+}
+
+/// Each function has a type that is allowed; the schemas of all of them would take many times the
+/// memory of the component.
+#[test]
+fn the_functions_of_a_component_are_bounded_together() {
+    const FUNCTIONS: usize = 40;
+    let engine = wasmtime::Engine::new(&crate::component::toolchain::config()).expect("starts");
+    let dir = tempfile::tempdir().expect("made");
+    let fields: String = (0..3_000).map(|field| format!("a{field}: bool, ")).collect();
+    let functions: String = (0..FUNCTIONS).map(|number| format!("g{number}: func(v: r);\n")).collect();
+    let wit = format!(
+        "package a:b;\ninterface many {{\nrecord r {{ {fields} }}\n{functions}}}\nworld w {{ export many; }}\n"
+    );
+    std::fs::write(dir.path().join("w.wit"), wit).expect("written");
+    let exports: String =
+        (0..FUNCTIONS).map(|number| format!("(func (export \"a:b/many#g{number}\") (param i32))")).collect();
+    let core =
+        CORE.replace("(func (export \"a:b/echo#echo\") (param i32) (result i32) local.get 0)", &exports);
+    let core = wat::parse_str(core).expect("parses");
+    let bytes = componentize(&core, Some((dir.path(), None))).expect("a component");
+    let component = Component::new(&engine, &bytes).expect("compiles");
+    let (functions, declared) =
+        Functions::of(&engine, &component, &bytes, &Settings::default()).expect("some are tools");
+    assert!((10..20).contains(&declared.len()), "{}", declared.len());
+    let why: Vec<&str> = functions.skipped.iter().map(|skipped| skipped.why.as_str()).collect();
+    assert!(why.len() == FUNCTIONS - declared.len() && why[0].contains("50000 parts together"), "{why:?}");
+}

@@ -1,0 +1,181 @@
+//! A report on one component, for `toolyard check`.
+
+use crate::component::describe;
+use crate::component::imports_used::{self, ImportUse};
+use crate::error::{LoadError, Refusal, Skipped};
+use crate::folder::loader::FileLoader;
+use crate::folder::scan;
+use crate::grant::FolderGrant;
+use crate::run::engine::Engine;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use toolyard_manifest::Limits;
+use toolyard_task::Digest;
+use toolyard_task::wire::TaskSupport;
+
+/// What is to be known about a component before it is put into service.
+#[derive(Debug, Clone)]
+pub struct CheckReport {
+    /// The file's name.
+    pub file: String,
+    /// The component.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its tools, under its manifest.
+    pub tools: Vec<CheckedTool>,
+    /// Functions that it exports and that are no tools.
+    pub skipped: Vec<Skipped>,
+    /// Its prompts, under its manifest.
+    pub prompts: Vec<CheckedPrompt>,
+    /// Whether it has resources.
+    pub has_resources: bool,
+    /// Whether it completes arguments.
+    pub has_completion: bool,
+    /// What it imports, by interface.
+    pub imports: Vec<String>,
+    /// What it exports, by interface.
+    pub exports: Vec<String>,
+    /// The imports that lead out of pure computation, by the functions that it imports.
+    pub imports_used: Vec<ImportUse>,
+    /// What its manifest grants, by the same ways.
+    pub granted: Vec<ImportUse>,
+    /// What a run may use.
+    pub limits: Limits,
+    /// Environment variables that the manifest grants, by name.
+    pub env: Vec<String>,
+    /// Folders that the manifest grants.
+    pub folders: Vec<FolderGrant>,
+    /// Hosts that it grants requests to, as it names them.
+    pub hosts: Vec<String>,
+    /// Peers of raw sockets, each with its protocol before it.
+    pub peers: Vec<String>,
+    /// Secrets, by name, and whether the guest sees them.
+    pub secrets: Vec<(String, bool)>,
+    /// The text of the manifest.
+    pub manifest: Option<String>,
+    /// Whether the manifest lets it serve.
+    pub enabled: bool,
+    /// How long it took to compile; `None` if its code was in the cache.
+    pub compiled_in: Option<Duration>,
+}
+
+/// One tool of a report.
+#[derive(Debug, Clone)]
+pub struct CheckedTool {
+    /// The name that clients use.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// Whether it may be called as a task.
+    pub task_support: TaskSupport,
+    /// Why clients that come over HTTP leave it out, if they do (26XH-1).
+    pub header_fault: Option<String>,
+}
+
+/// One prompt of a report.
+#[derive(Debug, Clone)]
+pub struct CheckedPrompt {
+    /// The name that clients use.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The names of its arguments, and whether each must be given.
+    pub arguments: Vec<(String, bool)>,
+}
+
+impl Engine {
+    /// Loads the component at `path` under its manifest, as a folder would, and
+    /// says what it is.
+    ///
+    /// # Errors
+    /// [`LoadError`], as a folder would give it.
+    pub async fn check(self: &Arc<Self>, path: &Path) -> Result<CheckReport, LoadError> {
+        let file = path
+            .file_name()
+            .map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy())
+            .into_owned();
+        let engine = self.clone();
+        let path = path.to_owned();
+        let runtime = Handle::current();
+        let name = file.clone();
+        let checked = tokio::task::spawn_blocking(move || check(engine, runtime, &path, name)).await;
+        let checked = checked.unwrap_or_else(|error| Err(Refusal::Internal(error.to_string())));
+        checked.map_err(|why| LoadError { file, why })
+    }
+}
+
+fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Result<CheckReport, Refusal> {
+    let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = Dir::open_ambient_dir(parent, ambient_authority()).map_err(unreadable)?;
+    let seen = scan::look(&dir, &name)
+        .map_err(unreadable)?
+        .ok_or_else(|| Refusal::Unreadable("there is no such file".to_owned()))?;
+    let file = FileLoader {
+        engine,
+        runtime,
+        dir: Arc::new(dir),
+        place: parent.to_owned(),
+        name,
+        seen,
+        former: None,
+        codes: Arc::default(),
+    };
+    let plugin = file.plugin()?;
+    let code = &plugin.base.component;
+    let manifest = &plugin.base.manifest;
+    let grants = &plugin.base.grants;
+    let folders: Vec<FolderGrant> = grants.folders.iter().map(|folder| folder.grant.clone()).collect();
+    let prompts = plugin.provider.iter().flat_map(|provider| &provider.spec.prompts);
+    let prompts = prompts.map(|prompt| CheckedPrompt {
+        name: prompt.name.clone(),
+        description: prompt.description.clone(),
+        arguments: prompt.arguments.iter().map(|given| (given.name.clone(), given.required)).collect(),
+    });
+    let tools = plugin.tools.iter().map(|tool| CheckedTool {
+        name: tool.spec.name().to_owned(),
+        title: tool.spec.description.title.clone(),
+        description: tool.spec.description.description.clone(),
+        task_support: tool.spec.task_support,
+        header_fault: describe::header_fault(&tool.spec.description.input_schema),
+    });
+    let is_granted = |used: &ImportUse| match used {
+        ImportUse::Files => !grants.folders.is_empty(),
+        ImportUse::Http => !grants.http.rules.is_empty(),
+        ImportUse::Tcp => !grants.sockets.tcp.is_empty(),
+        ImportUse::Udp => !grants.sockets.udp.is_empty(),
+        ImportUse::Environment => grants.environment().next().is_some(),
+    };
+    let tcp = grants.sockets.tcp.iter().map(|rule| format!("tcp {rule}"));
+    let udp = grants.sockets.udp.iter().map(|rule| format!("udp {rule}"));
+    Ok(CheckReport {
+        file: file.name.clone(),
+        digest: code.digest.clone(),
+        size: code.size,
+        tools: tools.collect(),
+        skipped: code.functions.skipped.clone(),
+        prompts: prompts.collect(),
+        has_resources: code.exports.resources.is_some(),
+        has_completion: code.exports.complete.is_some(),
+        imports: code.surface.imports.clone(),
+        exports: code.surface.exports.clone(),
+        imports_used: imports_used::of(code.pre.component()),
+        granted: ImportUse::ALL.into_iter().filter(is_granted).collect(),
+        folders,
+        hosts: grants.http.rules.iter().map(ToString::to_string).collect(),
+        peers: tcp.chain(udp).collect(),
+        secrets: grants.secrets.iter().map(|secret| (secret.name().to_owned(), secret.exposed)).collect(),
+        manifest: file.manifest_text()?,
+        limits: (*manifest.limits).clone(),
+        env: manifest.env.iter().map(|(name, _)| name.clone()).collect(),
+        enabled: manifest.enabled,
+        compiled_in: code.compiled_in,
+    })
+}

@@ -1,0 +1,114 @@
+//! Makes a component ready to run: compiles and links it, and asks it what it offers.
+
+use crate::component::cache::{self, ComponentOffer};
+use crate::component::compile::{self, Source};
+use crate::component::compile_turn::CompileTurn;
+use crate::component::describe;
+use crate::component::exports::Exports;
+use crate::component::inspect;
+use crate::component::magic::WasmKind;
+use crate::component::prompts;
+use crate::convert::typed::Functions;
+use crate::error::Refusal;
+use crate::limits::memory_limiter::{MAX_MEMORIES, MAX_TABLES};
+use crate::limits::run_budget::Amounts;
+use crate::run::engine::Engine;
+use crate::run::invoke;
+use crate::run::loaded::LoadedComponent;
+use sha2::{Digest as _, Sha256};
+use tokio::runtime::Handle;
+use toolyard_task::Digest;
+use wasmtime::component::Component;
+
+/// The digest of a component's bytes.
+pub(crate) fn digest(bytes: &[u8]) -> Digest {
+    Digest(cache::hex(&Sha256::digest(bytes)))
+}
+
+/// Makes a component ready. Blocks while it compiles and while it is asked
+/// what it offers; `runtime` drives the latter. [`Refusal::Interrupted`] means that the
+/// turn was over before that.
+pub(crate) fn load(
+    engine: &Engine,
+    (runtime, turn): (&Handle, &mut CompileTurn),
+    file: &str,
+    bytes: &[u8],
+    digest: Digest,
+) -> Result<LoadedComponent, Refusal> {
+    let kind = inspect::kind(file, bytes)?;
+    let key = engine.cache.key(&engine.wasm, &digest.0);
+    let made = match kind {
+        WasmKind::Component => None,
+        WasmKind::TypedModule => Some(compile::component(engine.toolchain(), turn, bytes, &key)?),
+    };
+    let binary = made.as_deref().unwrap_or(bytes);
+    let surface = inspect::inspect(binary)?;
+    let (kept, source) = compile::code(engine.toolchain(), turn, binary, &key)?;
+    let component = kept.component;
+    let needs = resources(&component)?;
+    let exports = Exports::of(&component)?;
+    let pre =
+        engine.linker.instantiate_pre(&component).map_err(|error| Refusal::Contract(format!("{error:#}")))?;
+    let (offer, is_new) = match kept.offer {
+        Some(offer) => (offer, false),
+        None => {
+            let file = file.into();
+            let listed = runtime.block_on(async {
+                tokio::select! {
+                    listed = invoke::list(engine, &pre, &exports, &file) => listed,
+                    () = turn.cancelled() => Err(Refusal::Interrupted),
+                }
+            })?;
+            let tools = describe::describe(listed.tools.0)?;
+            (ComponentOffer { tools, prompts: prompts::describe(listed.prompts.0)? }, true)
+        }
+    };
+    let (functions, declared) = if surface.is_plain {
+        Functions::of(&engine.wasm, &component, binary, &engine.settings)?
+    } else if offer.tools.is_empty() && !exports.has_more_than_tools() {
+        return Err(Refusal::Toolless);
+    } else {
+        (Functions::default(), describe::declare(offer.tools.clone(), &engine.settings)?)
+    };
+    let prompts = prompts::declare(offer.prompts.clone())?;
+    if is_new {
+        engine.cache.keep_offer(&key, &offer);
+    }
+    let compiled_in = match source {
+        Source::Cache => None,
+        Source::Compiled(time) => Some(time),
+    };
+    let size = bytes.len() as u64;
+    Ok(LoadedComponent {
+        digest,
+        size,
+        surface,
+        pre,
+        exports,
+        functions,
+        needs,
+        declared,
+        prompts,
+        compiled_in,
+    })
+}
+
+/// The needs of an instance.
+///
+/// # Errors
+/// If the pool cannot hold one.
+fn resources(component: &Component) -> Result<Amounts, Refusal> {
+    let Some(needed) = component.resources_required() else {
+        return Err(Refusal::Resources("it imports core modules, so its needs are unknown".to_owned()));
+    };
+    if needed.num_memories as usize > MAX_MEMORIES {
+        return Err(Refusal::Resources(format!(
+            "{} memories; {MAX_MEMORIES} are the most",
+            needed.num_memories
+        )));
+    }
+    if needed.num_tables as usize > MAX_TABLES {
+        return Err(Refusal::Resources(format!("{} tables; {MAX_TABLES} are the most", needed.num_tables)));
+    }
+    Ok(Amounts::of(&needed))
+}

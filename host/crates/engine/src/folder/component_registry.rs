@@ -1,0 +1,161 @@
+//! Components by the digest of their bytes: each is loaded once, however many files have it, and
+//! one that was refused is not compiled again.
+
+use crate::error::Refusal;
+use crate::run::loaded::LoadedComponent;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Refusals that are remembered. More are worth no memory: a component that is refused costs its
+/// compilation once more.
+const MAX_REFUSALS: usize = 4_096;
+/// How long they are remembered. A machine that was busy then may be idle later, and an operator who
+/// copies the file again wants another try.
+const REFUSAL_TIME: Duration = Duration::from_secs(600);
+
+/// The components that this process knows.
+#[derive(Default)]
+pub(crate) struct ComponentRegistry(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    entries: HashMap<String, Entry>,
+    refusals: usize,
+    /// Entries of components that are gone are removed when there are this many.
+    sweep_at: usize,
+}
+
+enum Entry {
+    Loaded(Weak<LoadedComponent>),
+    Refused(Refusal, Instant),
+    Loading(watch::Receiver<()>),
+}
+
+/// What is known about a component.
+pub(crate) enum Lookup {
+    Loaded(Arc<LoadedComponent>),
+    Refused(Refusal),
+    /// It is being loaded; the receiver ends when that is over.
+    Busy(watch::Receiver<()>),
+    /// Nothing: the holder of the claim loads it.
+    Vacant(Claim),
+}
+
+/// The right to load one component. While it exists, the other files that have the component wait.
+pub(crate) struct Claim {
+    codes: Arc<ComponentRegistry>,
+    digest: String,
+    /// Wakes those who wait when it is dropped.
+    _loading: watch::Sender<()>,
+}
+
+impl ComponentRegistry {
+    /// Looks a component up, and claims it if it is unknown.
+    pub fn find(self: &Arc<Self>, digest: &str) -> Lookup {
+        let mut known = self.lock();
+        match known.entries.get(digest) {
+            Some(Entry::Refused(why, since)) if since.elapsed() < REFUSAL_TIME => {
+                return Lookup::Refused(why.clone());
+            }
+            Some(Entry::Refused(..)) => known.refusals -= 1,
+            Some(Entry::Loading(loading)) => return Lookup::Busy(loading.clone()),
+            Some(Entry::Loaded(code)) => {
+                if let Some(code) = code.upgrade() {
+                    return Lookup::Loaded(code);
+                }
+            }
+            None => {}
+        }
+        let (sender, loading) = watch::channel(());
+        known.entries.insert(digest.to_owned(), Entry::Loading(loading));
+        Lookup::Vacant(Claim { codes: self.clone(), digest: digest.to_owned(), _loading: sender })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Claim {
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Keeps the outcome, so that it holds for all files with this component.
+    pub fn settle(self, outcome: &Result<Arc<LoadedComponent>, Refusal>) {
+        let mut known = self.codes.lock();
+        let entry = match outcome {
+            Ok(code) => Entry::Loaded(Arc::downgrade(code)),
+            Err(why) if why.is_lasting() && known.refusals < MAX_REFUSALS => {
+                known.refusals += 1;
+                Entry::Refused(why.clone(), Instant::now())
+            }
+            // The drop of the claim removes the entry.
+            Err(_) => return,
+        };
+        known.entries.insert(self.digest.clone(), entry);
+        if known.entries.len() >= known.sweep_at {
+            let is_gone = |entry: &Entry| matches!(entry, Entry::Loaded(code) if code.strong_count() == 0);
+            known.entries.retain(|_, entry| !is_gone(entry));
+            known.sweep_at = (known.entries.len() * 2).max(64);
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut known = self.codes.lock();
+        if matches!(known.entries.get(&self.digest), Some(Entry::Loading(_))) {
+            known.entries.remove(&self.digest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(codes: &Arc<ComponentRegistry>, digest: &str) -> Claim {
+        match codes.find(digest) {
+            Lookup::Vacant(claim) => claim,
+            _ => panic!("{digest} is known"),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_file_loads_a_component_and_the_others_wait_for_it() {
+        let codes = Arc::new(ComponentRegistry::default());
+        let first = claim(&codes, "a");
+        let Lookup::Busy(mut other) = codes.find("a") else { panic!("it is being loaded") };
+        drop(claim(&codes, "b"));
+        drop(first);
+        assert!(other.changed().await.is_err(), "the wait is over");
+        // Its holder gave up, so the next one loads it.
+        claim(&codes, "a").settle(&Err(Refusal::CompileTime(Duration::from_secs(1))));
+        assert!(matches!(codes.find("a"), Lookup::Refused(Refusal::CompileTime(_))));
+    }
+
+    #[test]
+    fn a_refusal_that_may_pass_is_not_remembered() {
+        let codes = Arc::new(ComponentRegistry::default());
+        for why in [
+            Refusal::Unreadable("busy".to_owned()),
+            Refusal::NoCompiler("too many open files".to_owned()),
+            Refusal::Interrupted,
+        ] {
+            claim(&codes, "a").settle(&Err(why));
+        }
+        drop(claim(&codes, "a"));
+    }
+
+    #[test]
+    fn the_number_of_refusals_is_bounded() {
+        let codes = Arc::new(ComponentRegistry::default());
+        for number in 0..2 * MAX_REFUSALS {
+            claim(&codes, &number.to_string()).settle(&Err(Refusal::Toolless));
+        }
+        assert_eq!(codes.lock().entries.len(), MAX_REFUSALS);
+    }
+}

@@ -1,0 +1,128 @@
+//! The loads under way: one at most for each file, all owned here, and ended with their owner.
+
+use crate::component::compile_turn::{Lane, Lanes};
+use crate::folder::component_registry::ComponentRegistry;
+use crate::folder::loader::{FileLoader, LoadedFile, Step};
+use crate::folder::scan::FileStamps;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+
+/// The loads under way.
+pub(crate) struct Loads {
+    lanes: Arc<Lanes>,
+    pub codes: Arc<ComponentRegistry>,
+    tasks: JoinSet<(String, Option<Arc<LoadedFile>>)>,
+    under_way: BTreeMap<String, Load>,
+}
+
+struct Load {
+    seen: FileStamps,
+    cancel: watch::Sender<bool>,
+    task: Id,
+}
+
+impl Loads {
+    /// As many at once as there are `places`, and as many slow ones beside them.
+    pub fn new(places: usize) -> Self {
+        Self {
+            lanes: Lanes::new(places),
+            codes: Arc::default(),
+            tasks: JoinSet::new(),
+            under_way: BTreeMap::new(),
+        }
+    }
+
+    /// Starts to load a file, unless it is being loaded.
+    pub fn start(&mut self, file: FileLoader) {
+        let name = file.name.clone();
+        if self.under_way.contains_key(&name) {
+            return;
+        }
+        let seen = file.seen;
+        let (cancel, cancelled) = watch::channel(false);
+        let task = self.tasks.spawn(load(file, self.lanes.clone(), cancelled)).id();
+        self.under_way.insert(name, Load { seen, cancel, task });
+    }
+
+    /// The version of a file that is being loaded.
+    pub fn seen(&self, name: &str) -> Option<FileStamps> {
+        self.under_way.get(name).map(|load| load.seen)
+    }
+
+    /// The files that are being loaded.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.under_way.keys()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Ends the load of a file; it is under way until then, and has no outcome.
+    pub fn cancel(&self, name: &str) {
+        if let Some(load) = self.under_way.get(name) {
+            load.cancel.send_replace(true);
+        }
+    }
+
+    /// The next load that ends, and its outcome; `None` if there are none. Cancel safe.
+    pub async fn next(&mut self) -> Option<(String, Option<Arc<LoadedFile>>)> {
+        match self.tasks.join_next().await? {
+            Ok((name, held)) => {
+                self.under_way.remove(&name);
+                Some((name, held))
+            }
+            Err(error) => {
+                let name = self.under_way.iter().find(|(_, load)| load.task == error.id());
+                let name = name.map(|(name, _)| name.clone()).unwrap_or_default();
+                tracing::error!(plugin = name, "loading it failed: {error}");
+                self.under_way.remove(&name);
+                Some((name, None))
+            }
+        }
+    }
+
+    /// Ends all of them, and waits for that.
+    pub async fn end(&mut self) {
+        for load in self.under_way.values() {
+            load.cancel.send_replace(true);
+        }
+        while self.next().await.is_some() {}
+    }
+}
+
+/// Loads a file, in as many turns as that takes. `None` if it is cancelled.
+async fn load(
+    file: FileLoader,
+    lanes: Arc<Lanes>,
+    mut cancelled: watch::Receiver<bool>,
+) -> (String, Option<Arc<LoadedFile>>) {
+    let file = Arc::new(file);
+    let name = file.name.clone();
+    let (mut lane, mut claim) = (Lane::Quick, None);
+    loop {
+        let Some(mut turn) = lanes.turn(lane, cancelled.clone()).await else { return (name, None) };
+        let (loaded, claimed) = (file.clone(), claim.take());
+        let step = tokio::task::spawn_blocking(move || loaded.load(&mut turn, claimed)).await;
+        match step {
+            Ok(Step::Done(held)) => return (name, Some(held)),
+            Ok(Step::Cancelled) => return (name, None),
+            Ok(Step::Slow(claimed)) => (lane, claim) = (Lane::Slow, Some(claimed)),
+            Ok(Step::Busy(mut other)) => {
+                tokio::select! {
+                    _ = cancelled.wait_for(|cancelled| *cancelled) => return (name, None),
+                    // It sends nothing, and ends when the other load does.
+                    _ = other.changed() => {}
+                }
+            }
+            Err(error) => {
+                return (
+                    name,
+                    Some(Arc::new(LoadedFile::after_panic(file.seen, file.former.clone(), &error))),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! Decides which plugin has which name of a tool or prompt, from the lists of plugins and the
+//! former owner of each name.
+//!
+//! A name stays with the plugin file that had it, whatever comes into the folder later, and
+//! across restarts. A plugin that lists the name of another loses that one entry and serves
+//! the rest. A plugin has its names as long as its file is in the folder and, once its
+//! component is known, lists them. If its file is gone while the host runs, another plugin may
+//! serve the name meanwhile, and gives it back when the file returns: an operator who removes
+//! a file and then copies the next version gives nothing away. Only a start without the file
+//! makes another plugin that wants the name its owner.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names of files that are gone, at most, and names in all.
+const MAX_NAMES: usize = 16_384;
+
+/// A name of one kind. Tools and prompts are named apart from each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Name {
+    /// `tool` or `prompt`.
+    pub kind: NameKind,
+    pub name: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum NameKind {
+    Tool,
+    Prompt,
+}
+
+impl NameKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+        }
+    }
+}
+
+/// The plugin that has a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owner {
+    /// Its file in the folder.
+    pub file: String,
+    /// The component that had the name last. A file that was renamed is known by it.
+    pub digest: String,
+}
+
+/// The owner of each name.
+pub(crate) type Owners = BTreeMap<Name, Owner>;
+
+/// One file of the folder.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Candidate {
+    /// The component and the names that it lists; `None` if it cannot be known now, because
+    /// the file is refused or disabled.
+    pub listed: Option<OfferedNames>,
+    /// The version that served before, if it may go on where the one in the folder is left
+    /// with nothing.
+    pub previous: Option<OfferedNames>,
+}
+
+/// The names that one version of a plugin offers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OfferedNames {
+    pub digest: String,
+    pub names: BTreeSet<Name>,
+    /// Whether it offers anything that has no name here, such as resources.
+    pub has_more: bool,
+}
+
+/// The decision about one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Whether the version before serves, since the listed one has nothing left.
+    pub keeps_previous: bool,
+    /// Names that this version lists and does not get, and the file that has each.
+    pub left_out: BTreeMap<Name, String>,
+    /// Names that the version in the folder would not get, where that is not the one that
+    /// serves.
+    pub contested: BTreeMap<Name, String>,
+}
+
+/// Decides which names each file gets, and returns the owners from now on. `gone` are files that
+/// were removed since the start.
+pub(crate) fn resolve(
+    files: &BTreeMap<String, Candidate>,
+    owners: &Owners,
+    gone: &BTreeSet<String>,
+) -> (BTreeMap<String, Outcome>, Owners) {
+    let mut previous: BTreeSet<&str> = BTreeSet::new();
+    loop {
+        let offers: BTreeMap<&str, &OfferedNames> = files
+            .iter()
+            .filter_map(|(file, candidate)| {
+                let keeps_previous = previous.contains(file.as_str());
+                let offer = if keeps_previous { &candidate.previous } else { &candidate.listed };
+                Some((file.as_str(), offer.as_ref()?))
+            })
+            .collect();
+        let holders = holders(files, &offers, owners);
+        let lost = |file: &str, offer: &OfferedNames| -> BTreeMap<Name, String> {
+            let lost = offer.names.iter().filter_map(|name| {
+                let holder = *holders.get(name)?;
+                (holder != file).then(|| (name.clone(), holder.to_owned()))
+            });
+            lost.collect()
+        };
+        // A version that is left with nothing gives way to the one before it. That one may
+        // take names of its own back from others, so all is decided again; each round has
+        // one more such file.
+        let emptied = offers.iter().find(|(file, offer)| {
+            let has_nothing = !offer.has_more && lost(file, offer).len() == offer.names.len();
+            let before = files.get(**file).and_then(|candidate| candidate.previous.as_ref());
+            let is_better = before.is_some_and(|before| {
+                let gets = |name: &Name| {
+                    owners.get(name).is_some_and(|owner| owner.file == **file)
+                        || holders.get(name).is_none_or(|holder| **holder == ***file)
+                };
+                before.has_more || before.names.iter().any(gets)
+            });
+            has_nothing && !previous.contains(*file) && is_better
+        });
+        if let Some((file, _)) = emptied {
+            let (file, _) = files.get_key_value(*file).unwrap_or_else(|| unreachable!("it is one of them"));
+            previous.insert(file);
+            continue;
+        }
+        let outcomes = files.iter().map(|(file, candidate)| {
+            let keeps_previous = previous.contains(file.as_str());
+            let lost_by = |offer: &Option<OfferedNames>| offer.as_ref().map(|offer| lost(file, offer));
+            let outcome = match keeps_previous {
+                false => {
+                    Outcome { left_out: lost_by(&candidate.listed).unwrap_or_default(), ..Outcome::default() }
+                }
+                true => Outcome {
+                    keeps_previous,
+                    left_out: lost_by(&candidate.previous).unwrap_or_default(),
+                    contested: lost_by(&candidate.listed).unwrap_or_default(),
+                },
+            };
+            (file.clone(), outcome)
+        });
+        let outcomes = outcomes.collect();
+        let next = next_owners(files, &offers, &holders, (owners, gone));
+        return (outcomes, next);
+    }
+}
+
+/// The file that gets each name that is offered, or that is kept for a file in the folder.
+fn holders<'a>(
+    files: &'a BTreeMap<String, Candidate>,
+    offers: &BTreeMap<&'a str, &'a OfferedNames>,
+    owners: &'a Owners,
+) -> BTreeMap<&'a Name, &'a str> {
+    let mut holders: BTreeMap<&Name, &str> = BTreeMap::new();
+    for (name, owner) in owners {
+        let Some((file, _)) = files.get_key_value(&owner.file) else { continue };
+        // The names in a refused or disabled file are unknown, so the file keeps the names it had.
+        if offers.get(file.as_str()).is_none_or(|offer| offer.names.contains(name)) {
+            holders.insert(name, file);
+        }
+    }
+    // A free name goes first to the file whose component had it before, then by file name.
+    let was_its = |name: &Name, offer: &OfferedNames| {
+        owners.get(name).is_some_and(|owner| owner.digest == offer.digest)
+    };
+    for had_it in [true, false] {
+        for (file, offer) in offers {
+            for name in offer.names.iter().filter(|name| was_its(name, offer) == had_it) {
+                holders.entry(name).or_insert(file);
+            }
+        }
+    }
+    holders
+}
+
+fn next_owners(
+    files: &BTreeMap<String, Candidate>,
+    offers: &BTreeMap<&str, &OfferedNames>,
+    holders: &BTreeMap<&Name, &str>,
+    (owners, gone): (&Owners, &BTreeSet<String>),
+) -> Owners {
+    let mut next: Owners = BTreeMap::new();
+    for (name, file) in holders {
+        if let Some(owner) = owners.get(*name)
+            && !files.contains_key(&owner.file)
+            && gone.contains(&owner.file)
+            && offers.get(*file).is_none_or(|offer| offer.digest != owner.digest)
+        {
+            next.insert((*name).clone(), owner.clone());
+            continue;
+        }
+        let known = offers.get(*file).map(|offer| offer.digest.clone());
+        let digest = known.or_else(|| owners.get(*name).map(|owner| owner.digest.clone()));
+        let owner = Owner { file: (*file).to_owned(), digest: digest.unwrap_or_default() };
+        next.insert((*name).clone(), owner);
+    }
+    for (name, owner) in owners {
+        if next.len() >= MAX_NAMES {
+            break;
+        }
+        if !files.contains_key(&owner.file) {
+            next.entry(name.clone()).or_insert_with(|| owner.clone());
+        }
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tool(name: &str) -> Name {
+        Name { kind: NameKind::Tool, name: name.to_owned() }
+    }
+
+    fn offer(digest: &str, names: &[&str]) -> OfferedNames {
+        OfferedNames {
+            digest: digest.to_owned(),
+            names: names.iter().map(|name| tool(name)).collect(),
+            has_more: false,
+        }
+    }
+
+    fn lists(digest: &str, names: &[&str]) -> Candidate {
+        Candidate { listed: Some(offer(digest, names)), previous: None }
+    }
+
+    fn folder(files: &[(&str, Candidate)]) -> BTreeMap<String, Candidate> {
+        files.iter().map(|(file, candidate)| ((*file).to_owned(), candidate.clone())).collect()
+    }
+
+    /// A decision at the start.
+    fn start(files: &BTreeMap<String, Candidate>, owners: &Owners) -> (BTreeMap<String, Outcome>, Owners) {
+        resolve(files, owners, &BTreeSet::new())
+    }
+
+    fn left_out(outcomes: &BTreeMap<String, Outcome>, file: &str) -> Vec<String> {
+        outcomes[file].left_out.keys().map(|name| name.name.clone()).collect()
+    }
+
+    #[test]
+    fn a_name_stays_with_its_file_and_a_collision_takes_out_one_entry() {
+        let (_, owners) = start(&folder(&[("probe.wasm", lists("p", &["echo", "wait"]))]), &Owners::new());
+        let both = folder(&[
+            ("aecho.wasm", lists("a", &["echo", "other"])),
+            ("probe.wasm", lists("p2", &["echo", "wait"])),
+        ]);
+        let (outcomes, owners) = start(&both, &owners);
+        assert_eq!(left_out(&outcomes, "aecho.wasm"), ["echo"]);
+        assert!(left_out(&outcomes, "probe.wasm").is_empty());
+        assert_eq!(owners[&tool("echo")], Owner { file: "probe.wasm".to_owned(), digest: "p2".to_owned() });
+        assert_eq!(owners[&tool("other")].file, "aecho.wasm");
+        // The same again, as after a restart.
+        assert_eq!(start(&both, &owners), (outcomes, owners));
+    }
+
+    #[test]
+    fn newcomers_get_free_names_by_the_alphabet() {
+        let both = folder(&[("b.wasm", lists("b", &["x", "y"])), ("a.wasm", lists("a", &["x"]))]);
+        let (outcomes, owners) = start(&both, &Owners::new());
+        assert_eq!(left_out(&outcomes, "b.wasm"), ["x"]);
+        assert_eq!(owners[&tool("x")].file, "a.wasm");
+        assert_eq!(owners[&tool("y")].file, "b.wasm");
+    }
+
+    #[test]
+    fn a_file_that_is_refused_or_disabled_keeps_its_names() {
+        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
+        let files = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", Candidate::default())]);
+        let (outcomes, next) = start(&files, &owners);
+        assert_eq!(left_out(&outcomes, "a.wasm"), ["x"]);
+        assert_eq!(next, owners);
+    }
+
+    #[test]
+    fn a_name_that_its_owner_lists_no_more_is_free() {
+        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x", "y"]))]), &Owners::new());
+        let files = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p2", &["y"]))]);
+        let (outcomes, next) = start(&files, &owners);
+        assert!(left_out(&outcomes, "a.wasm").is_empty());
+        assert_eq!(next[&tool("x")].file, "a.wasm");
+    }
+
+    #[test]
+    fn a_file_that_is_gone_loses_a_name_only_to_another_that_wants_it() {
+        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
+        // An empty folder, such as a volume that is not mounted yet.
+        let (_, owners) = start(&folder(&[]), &owners);
+        let both = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p", &["x"]))]);
+        assert_eq!(left_out(&start(&both, &owners).0, "a.wasm"), ["x"]);
+        let alone = folder(&[("a.wasm", lists("a", &["x"]))]);
+        let (outcomes, owners) = start(&alone, &owners);
+        assert!(left_out(&outcomes, "a.wasm").is_empty());
+        assert_eq!(left_out(&start(&both, &owners).0, "p.wasm"), ["x"]);
+    }
+
+    #[test]
+    fn a_name_of_a_file_that_goes_while_the_host_runs_is_lent_until_it_returns() {
+        let both = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p", &["x"]))]);
+        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
+        let gone = BTreeSet::from(["p.wasm".to_owned()]);
+        let alone = folder(&[("a.wasm", lists("a", &["x"]))]);
+        let (outcomes, lent) = resolve(&alone, &owners, &gone);
+        assert!(left_out(&outcomes, "a.wasm").is_empty(), "it serves");
+        assert_eq!(lent, owners, "and does not own");
+        let returned = folder(&[("a.wasm", lists("a", &["x"])), ("p.wasm", lists("p2", &["x"]))]);
+        assert_eq!(left_out(&resolve(&returned, &lent, &gone).0, "a.wasm"), ["x"]);
+        // The next start makes it the owner.
+        let (_, owners) = start(&alone, &lent);
+        assert_eq!(left_out(&resolve(&both, &owners, &gone).0, "p.wasm"), ["x"]);
+        // A file that was renamed is the owner at once.
+        let renamed = folder(&[("a.wasm", lists("a", &["x"])), ("z.wasm", lists("p", &["x"]))]);
+        assert_eq!(resolve(&renamed, &lent, &gone).1[&tool("x")].file, "z.wasm");
+    }
+
+    #[test]
+    fn a_component_that_was_renamed_takes_its_names_along() {
+        let (_, owners) = start(&folder(&[("p.wasm", lists("p", &["x"]))]), &Owners::new());
+        let files = folder(&[("a.wasm", lists("a", &["x"])), ("z.wasm", lists("p", &["x"]))]);
+        let (outcomes, owners) = start(&files, &owners);
+        assert_eq!(left_out(&outcomes, "a.wasm"), ["x"]);
+        assert_eq!(owners[&tool("x")].file, "z.wasm");
+    }
+
+    #[test]
+    fn a_version_that_is_left_with_nothing_gives_way_to_the_one_before() {
+        let first = folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", lists("b", &["y"]))]);
+        let (_, owners) = start(&first, &Owners::new());
+        let taking = Candidate { listed: Some(offer("b2", &["x"])), previous: Some(offer("b", &["y"])) };
+        let files =
+            folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", taking), ("c.wasm", lists("c", &["y"]))]);
+        let (outcomes, owners) = start(&files, &owners);
+        assert!(outcomes["b.wasm"].keeps_previous);
+        assert_eq!(outcomes["b.wasm"].contested[&tool("x")], "a.wasm");
+        assert_eq!(left_out(&outcomes, "c.wasm"), ["y"], "the previous version goes on and keeps its name");
+        assert_eq!(owners[&tool("y")].file, "b.wasm");
+    }
+
+    #[test]
+    fn prompts_and_tools_of_one_name_do_not_meet() {
+        let mut prompts = offer("b", &[]);
+        prompts.names.insert(Name { kind: NameKind::Prompt, name: "x".to_owned() });
+        let prompts = Candidate { listed: Some(prompts), previous: None };
+        let (outcomes, _) =
+            start(&folder(&[("a.wasm", lists("a", &["x"])), ("b.wasm", prompts)]), &Owners::new());
+        assert!(outcomes.values().all(|outcome| outcome.left_out.is_empty()));
+    }
+
+    fn some_folder() -> impl Strategy<Value = BTreeMap<String, Candidate>> {
+        let file = proptest::sample::select(vec!["a.wasm", "b.wasm", "c.wasm", "d.wasm"]);
+        let names =
+            proptest::collection::btree_set(proptest::sample::select(vec!["v", "w", "x", "y", "z"]), 0..4);
+        let offer = (proptest::sample::select(vec!["1", "2", "3"]), names, any::<bool>()).prop_map(
+            |(digest, names, has_more)| OfferedNames {
+                digest: digest.to_owned(),
+                names: names.into_iter().map(tool).collect(),
+                has_more,
+            },
+        );
+        let candidate =
+            (proptest::option::weighted(0.8, offer.clone()), proptest::option::weighted(0.3, offer))
+                .prop_map(|(listed, previous)| Candidate { previous: listed.as_ref().and(previous), listed });
+        proptest::collection::btree_map(file.prop_map(str::to_owned), candidate, 0..5)
+    }
+
+    proptest! {
+        /// However the folder changes: one name has one server; who had a name, is still
+        /// there and lists it, has it still; and to decide again changes nothing.
+        #[test]
+        fn names_have_one_server_and_stay(folders in proptest::collection::vec(some_folder(), 1..6), runs in any::<bool>()) {
+            let mut owners = Owners::new();
+            let mut gone = BTreeSet::new();
+            let mut before = BTreeSet::new();
+            for files in folders {
+                let here: BTreeSet<String> = files.keys().cloned().collect();
+                if runs {
+                    gone.extend(before.difference(&here).cloned());
+                }
+                before = here;
+                let (outcomes, next) = resolve(&files, &owners, &gone);
+                let mut served: BTreeMap<&Name, &str> = BTreeMap::new();
+                for (file, candidate) in &files {
+                    let outcome = &outcomes[file];
+                    let offer = if outcome.keeps_previous { &candidate.previous } else { &candidate.listed };
+                    for name in offer.iter().flat_map(|offer| &offer.names) {
+                        match outcome.left_out.get(name) {
+                            Some(owner) => prop_assert_ne!(owner, file),
+                            None => prop_assert_eq!(served.insert(name, file), None),
+                        }
+                    }
+                }
+                for (name, file) in &served {
+                    let owner = &next[*name].file;
+                    prop_assert!(owner == file || (!files.contains_key(owner) && gone.contains(owner)));
+                }
+                for (name, owner) in &owners {
+                    let Some(candidate) = files.get(&owner.file) else { continue };
+                    let still = candidate.listed.as_ref().is_none_or(|offer| offer.names.contains(name));
+                    if still && !outcomes[&owner.file].keeps_previous {
+                        prop_assert_eq!(&next[name].file, &owner.file, "{:?}", name);
+                    }
+                }
+                // Where a former version serves, what it frees may serve the newer one next time.
+                if outcomes.values().all(|outcome| !outcome.keeps_previous) {
+                    prop_assert_eq!(&resolve(&files, &next, &gone), &(outcomes, next.clone()));
+                }
+                owners = next;
+            }
+        }
+    }
+}

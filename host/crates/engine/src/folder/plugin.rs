@@ -1,0 +1,181 @@
+//! A plugin: a component under its manifest.
+
+use crate::component::describe::{self, DeclaredTool};
+use crate::error::Refusal;
+use crate::folder::names::{Name, NameKind, OfferedNames};
+use crate::grant::{Grants, Pins};
+use crate::limits::first_poll::FirstPolls;
+use crate::run::engine::Engine;
+use crate::run::loaded::{LoadedComponent, PluginBase};
+use crate::run::provider::GuestProvider;
+use crate::run::tool::{Callee, GuestTool};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use toolyard_manifest::{Manifest, ManifestError, ToolOverride};
+use toolyard_task::provider::ProviderSpec;
+use toolyard_task::tool::ToolSpec;
+use toolyard_task::wire::{PromptDescription, ToolDescription, is_tool_name};
+
+/// A component under its manifest.
+pub(crate) struct Plugin {
+    pub base: Arc<PluginBase>,
+    pub tools: Vec<Arc<GuestTool>>,
+    /// What it offers besides tools.
+    pub provider: Option<Arc<GuestProvider>>,
+}
+
+impl Plugin {
+    /// Puts a component under a manifest; both lie in the folder `place`. It is granted
+    /// the folders of `pins` and no others in their place.
+    pub fn new(
+        engine: &Arc<Engine>,
+        (place, file): (&Path, &str),
+        code: Arc<LoadedComponent>,
+        manifest: Arc<Manifest>,
+        pins: &Pins,
+    ) -> Result<Self, Refusal> {
+        for name in manifest.tools.keys() {
+            if !code.declared.iter().any(|tool| tool.description.name == *name) {
+                return Err(no_such_tool(file, name, &code).into());
+            }
+        }
+        engine.budget.could_take(code.needs.within(manifest.limits.memory)).map_err(|shortage| {
+            Refusal::Resources(format!("more than this host has for all guests (`{}`)", shortage.setting()))
+        })?;
+        let grants = Grants::of((place, file), &manifest, &engine.settings, pins)?;
+        let grants = Arc::new(grants);
+        let base = Arc::new(PluginBase {
+            engine: engine.clone(),
+            file: file.into(),
+            component: code,
+            manifest,
+            grants,
+        });
+        let nothing = ToolOverride::default();
+        let tools = base.component.declared.iter().filter_map(|declared| {
+            let said = base.manifest.tools.get(&declared.description.name).unwrap_or(&nothing);
+            (said.enabled != Some(false)).then(|| tool(&base, declared, said))
+        });
+        let tools = tools.collect::<Result<_, _>>()?;
+        let has_more = base.component.exports.has_more_than_tools();
+        let provider = has_more.then(|| provider(&base)).transpose()?;
+        Ok(Self { base, tools, provider })
+    }
+
+    /// The plugin's offer, under the names that clients use.
+    pub fn offer(&self) -> OfferedNames {
+        let name = |kind: NameKind, name: &str| Name { kind, name: name.to_owned() };
+        let tools = self.tools.iter().map(|tool| name(NameKind::Tool, tool.spec.name()));
+        let prompts = self.provider.iter().flat_map(|provider| &provider.spec.prompts);
+        let prompts = prompts.map(|prompt| name(NameKind::Prompt, &prompt.name));
+        let provider = self.provider.as_ref();
+        OfferedNames {
+            digest: self.base.component.digest.0.clone(),
+            names: tools.chain(prompts).collect(),
+            has_more: provider.is_some_and(|with| with.spec.has_resources || with.spec.has_completion),
+        }
+    }
+}
+
+/// The name that clients use for what the guest calls `name`.
+fn public(manifest: &Manifest, name: &str) -> String {
+    match &manifest.prefix {
+        Some(prefix) => format!("{prefix}_{name}"),
+        None => name.to_owned(),
+    }
+}
+
+fn provider(base: &Arc<PluginBase>) -> Result<Arc<GuestProvider>, Refusal> {
+    let LoadedComponent { digest, exports, prompts, .. } = &*base.component;
+    let mut guest_names = BTreeMap::new();
+    let mut shown = Vec::with_capacity(prompts.len());
+    for prompt in prompts {
+        let name = public(&base.manifest, &prompt.name);
+        if !is_tool_name(&name) {
+            return Err(Refusal::PromptName(name));
+        }
+        guest_names.insert(name.clone(), prompt.name.as_str().into());
+        shown.push(PromptDescription { name, ..prompt.clone() });
+    }
+    let spec = ProviderSpec {
+        plugin: base.file.to_string(),
+        digest: digest.clone(),
+        concurrency: base.manifest.concurrency,
+        reports: base.manifest.limits.reports(),
+        prompts: shown,
+        has_prompts: exports.prompts.is_some(),
+        has_resources: exports.resources.is_some(),
+        uris: base.manifest.uris.clone(),
+        has_completion: exports.complete.is_some(),
+    };
+    Ok(Arc::new(GuestProvider { spec, guest_names, first_polls: FirstPolls::default(), base: base.clone() }))
+}
+
+fn tool(
+    base: &Arc<PluginBase>,
+    declared: &Arc<DeclaredTool>,
+    said: &ToolOverride,
+) -> Result<Arc<GuestTool>, Refusal> {
+    let manifest = &base.manifest;
+    let given = &declared.description;
+    let name = public(manifest, &given.name);
+    if !is_tool_name(&name) {
+        return Err(Refusal::ToolName(name));
+    }
+    let task_support = said.task_support.unwrap_or_else(|| describe::task_support(given.execution));
+    let description = ToolDescription {
+        name,
+        title: said.title.clone().or_else(|| given.title.clone()),
+        description: said.description.clone().or_else(|| given.description.clone()),
+        annotations: said.annotations.clone().or_else(|| given.annotations.clone()),
+        execution: describe::execution(task_support),
+        ..given.clone()
+    };
+    if let Some(what) = describe::header_fault(&description.input_schema) {
+        let (plugin, tool) = (&base.file, &description.name);
+        tracing::warn!(%plugin, tool, what, "clients that come over HTTP will leave a tool out");
+    }
+    let limits = said.limits.clone().unwrap_or_else(|| manifest.limits.clone());
+    let spec = ToolSpec {
+        description,
+        task_support,
+        digest: base.component.digest.clone(),
+        plugin: base.file.to_string(),
+        poll_interval_ms: manifest.poll_interval.map(|time| time.as_millis() as u64),
+        immediate_response: manifest.immediate_response.clone(),
+        durability: said.durability(manifest.durability),
+        inline_for: said.inline_for.or(manifest.inline_for),
+        concurrency: manifest.concurrency,
+        queue: manifest.queue,
+        rate: said.rate,
+        reports: limits.reports(),
+    };
+    let guest_name = given.name.as_str().into();
+    let callee = match (&base.component.exports.tools, base.component.functions.by_name.get(&given.name)) {
+        (Some(exports), _) => Callee::Contract(exports.call),
+        (None, Some(function)) => Callee::Plain(function.clone()),
+        (None, None) => return Err(Refusal::Internal(format!("the tool `{}` has no function", given.name))),
+    };
+    let (declared, base) = (declared.clone(), base.clone());
+    Ok(Arc::new(GuestTool {
+        spec,
+        guest_name,
+        declared,
+        callee,
+        limits,
+        first_polls: FirstPolls::default(),
+        base,
+    }))
+}
+
+fn no_such_tool(file: &str, name: &str, code: &LoadedComponent) -> ManifestError {
+    let names = code.declared.iter().map(|tool| tool.description.name.as_str());
+    let nearest = names.min_by_key(|known| strsim::damerau_levenshtein(known, name));
+    let nearest = nearest.map_or("it has none".to_owned(), |nearest| format!("the nearest is `{nearest}`"));
+    ManifestError {
+        file: toolyard_manifest::file_name(file),
+        line: None,
+        what: format!("`tools.{name}`: the plugin has no such tool; {nearest}"),
+    }
+}

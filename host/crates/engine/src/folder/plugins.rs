@@ -1,0 +1,328 @@
+//! The plugins of a folder: loads the files that changed, gives each name to one plugin, and builds
+//! the catalog.
+
+use crate::error::{LoadError, Refusal};
+use crate::folder::loader::{FileLoader, LoadedFile};
+use crate::folder::loads::Loads;
+use crate::folder::metrics::Metrics;
+use crate::folder::name_file::{NameFile, NamesLock};
+use crate::folder::names::{self, Owners};
+use crate::folder::outsiders::Outsiders;
+use crate::folder::report;
+use crate::folder::scan::{Excess, Folder, Precedence, Scan, ScanError};
+use crate::folder::serving::{FileOutcome, Files, Serving};
+use crate::folder::snapshot::{PluginReport, PluginState, Snapshot};
+use crate::run::engine::Engine;
+use prometheus_client::registry::Registry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use toolyard_task::{Catalog, Provider, Tool};
+
+/// The plugins of one folder.
+pub struct Plugins {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) dir: PathBuf,
+    folder: Arc<Mutex<Folder>>,
+    pub(crate) files: BTreeMap<String, Arc<LoadedFile>>,
+    pub(crate) loads: Loads,
+    /// Since when files are different from what the catalog was built of.
+    pub(crate) unsettled: Option<Instant>,
+    excess: Excess,
+    serving: Serving,
+    /// The file that records which plugin has which name.
+    names: Option<NameFile>,
+    owners: Owners,
+    /// Files that were removed since the start.
+    gone: BTreeSet<String>,
+    /// Why the folder could not be looked at the last time.
+    fault: Option<String>,
+    outsiders: Option<Outsiders>,
+    snapshot: Snapshot,
+    metrics: Metrics,
+}
+
+impl Plugins {
+    /// The plugins of the folder `dir`, which need not exist yet. Nothing is
+    /// loaded so far.
+    #[must_use]
+    pub fn open(engine: Arc<Engine>, dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        let settings = &engine.settings;
+        let names = settings.names.as_ref().map(|at| NameFile::new(at, &dir, settings.deals_names));
+        let folder = Folder::new(&dir, settings.max_files, settings.others_may_write);
+        Self {
+            engine,
+            dir,
+            folder: Arc::new(Mutex::new(folder)),
+            files: BTreeMap::new(),
+            loads: Loads::new(Engine::loads_at_once()),
+            unsettled: None,
+            excess: Excess::default(),
+            serving: Serving::new(),
+            names,
+            owners: Owners::new(),
+            gone: BTreeSet::new(),
+            fault: None,
+            outsiders: None,
+            snapshot: Snapshot { catalog: Arc::default(), plugins: Vec::new(), loading: Vec::new() },
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// Registers what is counted here.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
+    /// Loads what has changed since the last time, in parallel and off the async
+    /// threads, and says what is on offer.
+    pub async fn load(&mut self) -> Snapshot {
+        self.load_for(None).await
+    }
+
+    /// The same for a while: the loads that take longer go on, and [`watch`](Self::watch) publishes
+    /// their plugins.
+    pub async fn load_within(&mut self, wait: Duration) -> Snapshot {
+        self.load_for(Some(wait)).await
+    }
+
+    async fn load_for(&mut self, wait: Option<Duration>) -> Snapshot {
+        let until = wait.map(|wait| Instant::now() + wait);
+        // Files that have a name come first, also where there are too many.
+        drop(self.recall().await);
+        let Some(scan) = self.scan().await else {
+            return self.snapshot();
+        };
+        for (name, seen) in &scan.files {
+            if self.files.get(name).map(|held| held.seen) != Some(*seen) {
+                self.start(&scan, name);
+            }
+        }
+        let gone: Vec<_> =
+            self.files.keys().filter(|name| !scan.files.contains_key(*name)).cloned().collect();
+        gone.iter().for_each(|name| self.remove(name));
+        let late = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(late);
+        loop {
+            tokio::select! {
+                biased;
+                loaded = self.loads.next() => match loaded {
+                    Some((name, held)) => self.take(name, held),
+                    None => break,
+                },
+                () = &mut late => break,
+            }
+        }
+        self.settle().await;
+        self.snapshot()
+    }
+
+    /// Ends the loads that are under way. Nothing else is left to end.
+    pub async fn end(&mut self) {
+        self.loads.end().await;
+    }
+
+    /// What is on offer.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.snapshot.clone()
+    }
+
+    /// Looks at the folder; `None` if it cannot be looked at, which may pass and
+    /// changes nothing.
+    pub(crate) async fn scan(&mut self) -> Option<Scan> {
+        let folder = self.folder.clone();
+        let first = Precedence {
+            loaded: self.files.keys().chain(self.loads.names()).cloned().collect(),
+            owners: self.owners.values().map(|owner| owner.file.clone()).collect(),
+        };
+        let look = move || folder.lock().unwrap_or_else(PoisonError::into_inner).scan(&first);
+        let scan = tokio::task::spawn_blocking(look).await;
+        let dir = self.dir.clone();
+        let path = dir.display();
+        match scan.map_err(|error| ScanError::Io(std::io::Error::other(error))).flatten() {
+            Ok(scan) => {
+                if self.fault.take().is_some() {
+                    tracing::info!(%path, "the plugin folder can be looked at again");
+                }
+                // The one who starts the host has looked at the first.
+                if let Some(outsiders) = scan.outsiders
+                    && scan.outsiders != self.outsiders
+                    && !self.files.is_empty()
+                {
+                    tracing::warn!(%path, "the plugin folder: {outsiders}, who can add tools and grant them anything");
+                }
+                self.outsiders = scan.outsiders;
+                if self.excess != scan.excess {
+                    self.change();
+                    self.excess = scan.excess.clone();
+                    let (count, limit) = (self.excess.count, self.engine.settings.max_files);
+                    if count > 0 {
+                        tracing::warn!(%path, count, limit, "components beyond `plugins.max-files` are not loaded");
+                    }
+                }
+                Some(scan)
+            }
+            Err(error) => {
+                let fault = error.to_string();
+                if self.fault.as_ref() != Some(&fault) {
+                    tracing::warn!(%path, "the plugin folder {fault}; what was loaded before goes on");
+                    self.fault = Some(fault);
+                }
+                None
+            }
+        }
+    }
+
+    /// Starts to load a file.
+    pub(crate) fn start(&mut self, scan: &Scan, name: &str) {
+        let (Some(dir), Some(seen)) = (&scan.dir, scan.files.get(name)) else { return };
+        self.loads.start(FileLoader {
+            engine: self.engine.clone(),
+            runtime: Handle::current(),
+            dir: dir.clone(),
+            place: self.dir.clone(),
+            former: self.files.get(name).cloned(),
+            codes: self.loads.codes.clone(),
+            name: name.to_owned(),
+            seen: *seen,
+        });
+    }
+
+    /// Takes the outcome of a load, which the next [`settle`](Self::settle) puts into effect.
+    pub(crate) fn take(&mut self, name: String, held: Option<Arc<LoadedFile>>) {
+        if let Some(held) = held {
+            self.change();
+            self.files.insert(name, held);
+        }
+    }
+
+    /// Forgets a file that is gone.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.loads.cancel(name);
+        if self.files.remove(name).is_some() {
+            tracing::info!(plugin = name, "removed");
+            self.gone.insert(name.to_owned());
+            self.change();
+        }
+    }
+
+    fn change(&mut self) {
+        self.unsettled.get_or_insert_with(Instant::now);
+    }
+
+    /// Decides who serves which name, and builds the catalog if that is different.
+    pub(crate) async fn settle(&mut self) -> bool {
+        self.unsettled = None;
+        let turn = self.recall().await;
+        let loading: Vec<String> =
+            self.loads.names().filter(|name| !self.files.contains_key(*name)).cloned().collect();
+        let files = Files::new(&self.files, &self.serving);
+        let (names, owners) = names::resolve(&files.candidates(&loading), &self.owners, &self.gone);
+        let outcomes = files.serve(names);
+        let served = |(file, outcome): (&String, &FileOutcome)| Some((file.clone(), outcome.served.clone()?));
+        let serving: Serving = outcomes.iter().filter_map(served).collect();
+        let reports = outcomes.into_iter().map(|(file, outcome)| report::of(&file, outcome));
+        let mut reports: Vec<PluginReport> = reports.collect();
+        self.snapshot.loading = loading;
+        self.report_excess(&mut reports);
+        if owners != self.owners {
+            self.owners = owners;
+            self.remember(turn).await;
+        }
+        let same_plugins = serving == self.serving;
+        if same_plugins && reports == self.snapshot.plugins {
+            return false;
+        }
+        let before: BTreeMap<&str, &PluginReport> =
+            self.snapshot.plugins.iter().map(|report| (report.file.as_str(), report)).collect();
+        for report in &reports {
+            if before.get(report.file.as_str()).is_none_or(|before| *before != report) {
+                report::log(report);
+                self.metrics.loaded(report);
+            }
+        }
+        self.metrics.stand(&reports);
+        if !same_plugins {
+            let tools =
+                serving.values().flat_map(|served| served.tools()).map(|tool| tool.clone() as Arc<dyn Tool>);
+            let providers = serving.values().filter_map(|served| served.provider.clone());
+            let providers = providers.map(|provider| provider as Arc<dyn Provider>);
+            match Catalog::new(tools).and_then(|catalog| catalog.with(providers)) {
+                Ok(catalog) => self.snapshot.catalog = Arc::new(catalog),
+                // `names::resolve` gives each name to one plugin.
+                Err(collision) => tracing::error!("the catalog stays as it was: {collision}"),
+            }
+            self.serving = serving;
+        }
+        self.snapshot.plugins = reports;
+        true
+    }
+
+    /// Adds the files that are not loaded because there are too many.
+    fn report_excess(&self, reports: &mut Vec<PluginReport>) {
+        let (limit, excess) = (self.engine.settings.max_files, self.excess.count);
+        for file in &self.excess.named {
+            let why = LoadError { file: file.clone(), why: Refusal::TooManyFiles { limit, excess } };
+            let state = PluginState::Refused { why: why.to_string() };
+            reports.push(report::of(file, FileOutcome { served: None, left_out: Vec::new(), state }));
+        }
+        if !self.excess.named.is_empty() {
+            reports.sort_by(|one, other| one.file.cmp(&other.file));
+        }
+    }
+
+    /// Reads who has which name, as far as it is kept. Another process of the same data
+    /// folder may have decided meanwhile.
+    async fn recall(&mut self) -> Option<NamesLock> {
+        let names = self.names.clone()?;
+        match tokio::task::spawn_blocking(move || names.take()).await.map_err(std::io::Error::other).flatten()
+        {
+            Ok((turn, owners)) => {
+                if let Some(owners) = owners {
+                    self.owners = owners;
+                }
+                Some(turn)
+            }
+            Err(error) => {
+                let path = self.names.as_ref().map(|names| names.path().display().to_string());
+                tracing::warn!(
+                    path,
+                    "it cannot be read which plugin has which tool name, so new names go by file name; make \
+                     the file readable, or remove it: {error}"
+                );
+                None
+            }
+        }
+    }
+
+    async fn remember(&self, turn: Option<NamesLock>) {
+        let (Some(names), Some(turn)) = (self.names.clone(), turn) else { return };
+        let owners = self.owners.clone();
+        let path = names.path().display().to_string();
+        let written = tokio::task::spawn_blocking(move || names.write(&owners, &turn)).await;
+        if let Err(error) = written.map_err(std::io::Error::other).flatten() {
+            tracing::warn!(
+                path,
+                "cannot write which plugin has which tool name; a restart may assign names again: {error}"
+            );
+        }
+    }
+}
+
+impl std::fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plugins")
+            .field("dir", &self.dir)
+            .field("snapshot", &self.snapshot)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! Reports on the files of the folder, for people and for the log.
+
+use crate::folder::serving::{FileOutcome, Served};
+use crate::folder::snapshot::{PluginReport, PluginState};
+use toolyard_task::provider::ProviderSpec;
+
+/// The report on one file.
+pub(crate) fn of(file: &str, outcome: FileOutcome) -> PluginReport {
+    let FileOutcome { served, left_out, state } = outcome;
+    let served = served.as_deref();
+    let plugin = served.map(|served| &served.plugin);
+    let tools = || served.into_iter().flat_map(Served::tools);
+    let provider = served.and_then(|served| served.provider.as_ref());
+    let offers = |what: fn(&ProviderSpec) -> bool| provider.is_some_and(|provider| what(&provider.spec));
+    PluginReport {
+        file: file.to_owned(),
+        digest: plugin.map(|plugin| plugin.base.component.digest.clone()),
+        tools: tools().map(|tool| tool.spec.name().to_owned()).collect(),
+        limits: tools().map(|tool| tool.limits.clone()).collect(),
+        concurrency: plugin.and_then(|plugin| plugin.base.manifest.concurrency),
+        queue: plugin.and_then(|plugin| plugin.base.manifest.queue),
+        prompts: provider
+            .into_iter()
+            .flat_map(|provider| &provider.spec.prompts)
+            .map(|prompt| prompt.name.clone())
+            .collect(),
+        has_resources: offers(|spec| spec.has_resources),
+        has_completion: offers(|spec| spec.has_completion),
+        left_out,
+        state,
+        compiled_in: plugin.and_then(|plugin| plugin.base.component.compiled_in),
+    }
+}
+
+/// Logs a report that is different from the one before.
+pub(crate) fn log(report: &PluginReport) {
+    let PluginReport { file, tools, prompts, has_resources, left_out, state, .. } = report;
+    for why in left_out {
+        tracing::warn!(plugin = file, "left out: {why}");
+    }
+    match state {
+        PluginState::Serving => {
+            let (tools, prompts) = (tools.len(), prompts.len());
+            tracing::info!(plugin = file, tools, prompts, resources = has_resources, "serving");
+        }
+        PluginState::KeptPrevious { why } => {
+            tracing::warn!(plugin = file, "the former version goes on: {why}")
+        }
+        PluginState::Refused { why } => tracing::warn!(plugin = file, "refused: {why}"),
+        PluginState::Disabled => tracing::info!(plugin = file, "disabled by its manifest"),
+    }
+}

@@ -1,0 +1,317 @@
+//! The plugin folder, seen through a directory handle that no symbolic link
+//! leads out of.
+
+use crate::error::Refusal;
+use crate::folder::outsiders::Outsiders;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
+use rustix::fs::{Mode, OFlags};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files beyond the limit that a report names.
+const EXCESS_NAMED: usize = 20;
+
+/// The plugin folder, held open from the first look on: a look at it needs no more descriptors, so
+/// it succeeds even if the process has none left.
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// How many components it may have.
+    most: usize,
+    /// Whether it is used even if everybody can write to it.
+    trusted: bool,
+    open: Option<Open>,
+}
+
+struct Open {
+    dir: Arc<Dir>,
+    entries: rustix::fs::Dir,
+    place: (u64, u64),
+}
+
+/// Files that come first where there are more than the limit.
+pub(crate) struct Precedence {
+    /// Those that are loaded, or were refused for what they are.
+    pub loaded: BTreeSet<String>,
+    /// Those that have a name of a tool or prompt.
+    pub owners: BTreeSet<String>,
+}
+
+/// The content of the folder at one moment.
+#[derive(Default)]
+pub(crate) struct Scan {
+    /// `None` if there is no folder.
+    pub dir: Option<Arc<Dir>>,
+    pub files: BTreeMap<String, FileStamps>,
+    pub excess: Excess,
+    /// Who besides the host's user and root can put files into it.
+    pub outsiders: Option<Outsiders>,
+}
+
+/// Components beyond the limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Excess {
+    /// The first of them.
+    pub named: BTreeSet<String>,
+    pub count: usize,
+}
+
+/// Why nothing is known of the folder.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ScanError {
+    #[error("cannot be looked at: {0}")]
+    Io(#[from] std::io::Error),
+    #[error(
+        "is not looked at: {0}, and could add tools and grant them anything; take that away (`chmod o-w`), or set \
+         `plugins.others-may-write = true` if it is meant"
+    )]
+    Outsiders(Outsiders),
+}
+
+/// A component's file and its manifest's, as the directory shows them. If
+/// neither changed, neither did what is in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileStamps {
+    pub component: Stamp,
+    pub manifest: Option<Stamp>,
+}
+
+/// What a file looks like from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    kind: FileKind,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    place: (u64, u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    File,
+    Symlink,
+    Other,
+}
+
+impl Stamp {
+    fn of(found: &Metadata) -> Self {
+        let kind = if found.is_file() {
+            FileKind::File
+        } else if found.is_symlink() {
+            FileKind::Symlink
+        } else {
+            FileKind::Other
+        };
+        Self {
+            kind,
+            size: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+            place: (found.dev(), found.ino()),
+        }
+    }
+}
+
+impl Folder {
+    pub fn new(path: &Path, most: usize, trusted: bool) -> Self {
+        Self { path: path.to_owned(), most, trusted, open: None }
+    }
+
+    /// Looks at the folder. One that is missing is empty. Blocks.
+    ///
+    /// # Errors
+    /// If it exists and cannot be looked at, or everybody can write to it.
+    pub fn scan(&mut self, first: &Precedence) -> Result<Scan, ScanError> {
+        let found = match std::fs::metadata(&self.path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.open = None;
+                return Ok(Scan::default());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let open = match self.open.take() {
+            Some(open) if open.place == (found.dev(), found.ino()) => open,
+            _ => Open::at(&self.path)?,
+        };
+        let Open { dir, entries, .. } = self.open.insert(open);
+        let found = dir.dir_metadata()?;
+        let outsiders = Outsiders::of(found.mode(), found.uid(), found.gid());
+        if let Some(everybody @ Outsiders::Everybody) = outsiders
+            && !self.trusted
+        {
+            return Err(ScanError::Outsiders(everybody));
+        }
+        let mut names = Names { most: self.most, ..Names::default() };
+        entries.rewind();
+        while let Some(entry) = entries.read() {
+            let entry = entry.map_err(std::io::Error::from)?;
+            // The tools of a file whose name is no text could not be named in a report.
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name.ends_with(".wasm") && !name.starts_with(['.', '~', '#']) {
+                names.add(name, first);
+            }
+        }
+        let (names, excess) = names.within();
+        let mut files = BTreeMap::new();
+        for name in names {
+            if let Some(seen) = look(dir, &name)? {
+                files.insert(name, seen);
+            }
+        }
+        Ok(Scan { dir: Some(dir.clone()), files, excess, outsiders })
+    }
+}
+
+impl Open {
+    fn at(path: &Path) -> std::io::Result<Self> {
+        let dir = Dir::open_ambient_dir(path, ambient_authority())?;
+        // The other handle may be one that cannot list.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entries = rustix::fs::openat(&dir, ".", flags, Mode::empty())?;
+        let entries = rustix::fs::Dir::new(entries)?;
+        let found = dir.dir_metadata()?;
+        Ok(Self { dir: Arc::new(dir), entries, place: (found.dev(), found.ino()) })
+    }
+}
+
+/// The names of components in the folder, no more of them than are needed, however many it has.
+#[derive(Default)]
+struct Names {
+    most: usize,
+    /// By their precedence.
+    ranks: [BTreeSet<String>; 3],
+    dropped: usize,
+}
+
+impl Names {
+    fn add(&mut self, name: &str, first: &Precedence) {
+        let [loaded, owners, others] = &mut self.ranks;
+        let rank = match name {
+            _ if first.loaded.contains(name) => loaded,
+            _ if first.owners.contains(name) => owners,
+            _ => others,
+        };
+        rank.insert(name.to_owned());
+        if rank.len() > self.most + EXCESS_NAMED {
+            rank.pop_last();
+            self.dropped += 1;
+        }
+    }
+
+    fn within(self) -> (Vec<String>, Excess) {
+        let mut names = self.ranks.into_iter().flatten();
+        let within: Vec<_> = names.by_ref().take(self.most).collect();
+        let named: BTreeSet<_> = names.by_ref().take(EXCESS_NAMED).collect();
+        let count = named.len() + names.count() + self.dropped;
+        (within, Excess { named, count })
+    }
+}
+
+/// Looks at one component and its manifest; `None` if it is not there. A manifest
+/// that cannot be looked at is not taken for one that is absent, which would
+/// loosen what it says.
+pub(crate) fn look(dir: &Dir, name: &str) -> std::io::Result<Option<FileStamps>> {
+    let stamp = |name: &str| match dir.symlink_metadata(name) {
+        Ok(found) => Ok(Some(Stamp::of(&found))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    };
+    let Some(component) = stamp(name)? else { return Ok(None) };
+    Ok(Some(FileStamps { component, manifest: stamp(&toolyard_manifest::file_name(name))? }))
+}
+
+/// Reads a file that was seen, if it is still the same, and if neither everybody nor another owner
+/// can change it or that is `trusted`.
+pub(crate) fn read(
+    dir: &Dir,
+    name: &str,
+    seen: Stamp,
+    (most, trusted): (u64, bool),
+) -> Result<Vec<u8>, Refusal> {
+    match seen.kind {
+        FileKind::File => {}
+        FileKind::Symlink => return Err(Refusal::Symlink),
+        FileKind::Other => return Err(Refusal::NotAFile),
+    }
+    if seen.size > most {
+        return Err(Refusal::TooLarge { limit: most });
+    }
+    let unreadable = |error: std::io::Error| Refusal::Unreadable(error.to_string());
+    // A pipe that took the file's place would block an open that waits for a writer.
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
+    let file = dir.open_with(name, &options).map_err(unreadable)?;
+    let found = file.metadata().map_err(unreadable)?;
+    if !found.is_file() {
+        return Err(Refusal::NotAFile);
+    }
+    // A link that took the file's place leads to another file.
+    if Stamp::of(&found).place != seen.place {
+        return Err(Refusal::Unreadable("it was replaced meanwhile".to_owned()));
+    }
+    match Outsiders::of(found.mode(), found.uid(), found.gid()) {
+        Some(Outsiders::Everybody) if !trusted => return Err(Refusal::Writable),
+        // The owner of the folder can put anything there, and the host has said so.
+        Some(Outsiders::Owner(owner))
+            if !trusted && dir.dir_metadata().map_err(unreadable)?.uid() != owner =>
+        {
+            return Err(Refusal::ForeignOwner(owner));
+        }
+        _ => {}
+    }
+    let mut bytes = Vec::with_capacity(seen.size as usize);
+    file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > most { Err(Refusal::TooLarge { limit: most }) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn files_belong_to_the_host_to_root_or_to_the_owner_of_the_folder() {
+        let place = tempfile::tempdir().expect("a folder");
+        let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).expect("opens");
+        let file = place.path().join("a.wasm");
+        std::fs::write(&file, "x").expect("writes");
+        if std::os::unix::fs::chown(&file, Some(65_534), None).is_err() {
+            eprintln!("SKIPPED: only root can give files away");
+            return;
+        }
+        let read = || {
+            let seen = look(&dir, "a.wasm").expect("looks").expect("is there");
+            read(&dir, "a.wasm", seen.component, (10, false))
+        };
+        assert_eq!(read(), Err(Refusal::ForeignOwner(65_534)));
+        std::os::unix::fs::chown(place.path(), Some(65_534), None).expect("gives away");
+        assert_eq!(read(), Ok(b"x".to_vec()));
+    }
+
+    #[test]
+    fn a_file_that_becomes_a_pipe_between_look_and_open_is_refused_at_once() {
+        let place = tempfile::tempdir().expect("a folder");
+        let dir = Dir::open_ambient_dir(place.path(), ambient_authority()).expect("opens");
+        for name in ["a.wasm", "a.toml"] {
+            std::fs::write(place.path().join(name), "x").expect("writes");
+        }
+        let seen = look(&dir, "a.wasm").expect("looks").expect("is there");
+        for (name, stamp) in [("a.wasm", seen.component), ("a.toml", seen.manifest.expect("is there"))] {
+            let path = place.path().join(name);
+            std::fs::remove_file(&path).expect("removes");
+            let mode = Mode::RUSR | Mode::WUSR;
+            rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).expect("makes");
+            let (done, waits) = mpsc::channel();
+            let dir = dir.try_clone().expect("clones");
+            let name = name.to_owned();
+            std::thread::spawn(move || done.send(read(&dir, &name, stamp, (1 << 20, false))));
+            let outcome = waits.recv_timeout(Duration::from_secs(10)).expect("does not wait for a writer");
+            assert!(matches!(outcome, Err(Refusal::NotAFile)), "{outcome:?}");
+        }
+    }
+}

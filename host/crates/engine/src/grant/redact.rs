@@ -1,0 +1,242 @@
+//! Keeping secrets out of what leaves the host: results, errors, messages, log lines.
+//!
+//! Found is a secret as it stands, as JSON, percent-encoded, in hexadecimal, in base64
+//! of either alphabet wherever in the encoded text it begins, and each line of one that
+//! has several. It is a net for accidents, such as an error that quotes a request. A
+//! guest that has a secret and means to give it away can write it in a way that nobody
+//! recognises; one that shall not have it gets it injected (`outgoing/inject.rs`).
+
+use crate::bindings::toolyard::plugin::types::{Content, RpcError as GuestError, ToolResult};
+use crate::grant::secret::Secret;
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::{Map, Value};
+use toolyard_task::RunEnd;
+use toolyard_task::provider::{RetrievalEnd, Retrieved};
+use toolyard_task::wire::{RawJson, RpcError};
+
+/// Lines that are shorter are not looked for.
+const LEAST_LINE: usize = 8;
+/// The least of a secret that is taken for its beginning.
+const LEAST_BEGINNING: usize = 4;
+
+/// Finds the secrets of one plugin.
+pub(crate) struct Redactor {
+    search: AhoCorasick,
+    /// What stands in the place of each pattern.
+    marks: Vec<String>,
+    secrets: Vec<Secret>,
+    longest: usize,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Redactor").field(&self.secrets).finish()
+    }
+}
+
+impl Redactor {
+    /// None if there is nothing to find, so that nothing is paid for it.
+    ///
+    /// # Errors
+    /// If the secrets are too large to be looked for.
+    pub fn new(secrets: &[Secret]) -> Result<Option<Self>, String> {
+        if secrets.is_empty() {
+            return Ok(None);
+        }
+        let (mut patterns, mut marks) = (Vec::new(), Vec::new());
+        for secret in secrets {
+            for pattern in forms(secret.reveal()) {
+                patterns.push(pattern);
+                marks.push(secret.mark());
+            }
+        }
+        let longest = patterns.iter().map(String::len).max().unwrap_or_default();
+        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns);
+        let search = search.map_err(|error| error.to_string())?;
+        Ok(Some(Self { search, marks, secrets: secrets.to_vec(), longest }))
+    }
+
+    /// The longest text that stands for a secret, in bytes.
+    pub fn longest(&self) -> usize {
+        self.longest
+    }
+
+    pub fn finds(&self, text: &str) -> bool {
+        self.search.is_match(text)
+    }
+
+    pub fn text(&self, text: String) -> String {
+        if self.finds(&text) { self.search.replace_all(&text, &self.marks) } else { text }
+    }
+
+    /// The same for text that was cut off, perhaps within a secret.
+    pub fn cut_text(&self, text: String) -> String {
+        let text = self.text(text);
+        let beginning = self.secrets.iter().find_map(|secret| {
+            let value = secret.reveal();
+            let lengths =
+                (LEAST_BEGINNING..value.len()).rev().filter(|length| value.is_char_boundary(*length));
+            let length = lengths.filter(|length| text.ends_with(&value[..*length])).max()?;
+            Some((text.len() - length, secret.mark()))
+        });
+        match beginning {
+            Some((at, mark)) => format!("{}{mark}", &text[..at]),
+            None => text,
+        }
+    }
+
+    /// Where to part `line`, at `wished` or before, without parting a secret. It must
+    /// hold [`Redactor::longest`] bytes more than that.
+    pub fn part(&self, line: &[u8], wished: usize) -> usize {
+        let parted =
+            self.search.find_iter(line).find(|found| (found.start() + 1..found.end()).contains(&wished));
+        match parted {
+            None => wished,
+            Some(found) if found.start() == 0 => found.end(),
+            Some(found) => found.start(),
+        }
+    }
+
+    pub fn json(&self, json: RawJson) -> RawJson {
+        let text = json.as_str();
+        // What is escaped without need may be anything.
+        if !self.finds(text) && !text.contains("\\u") && !text.contains("\\/") {
+            return json;
+        }
+        let Ok(mut value) = json.decode::<Value>() else {
+            return RawJson::trusted(self.text(text.to_owned()));
+        };
+        if self.scrub(&mut value) { RawJson::of(&value) } else { json }
+    }
+
+    /// Whether there was something.
+    fn scrub(&self, value: &mut Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(_) => false,
+            Value::Number(number) => {
+                let text = number.to_string();
+                let found = self.finds(&text);
+                if found {
+                    *value = self.text(text).into();
+                }
+                found
+            }
+            Value::String(text) => {
+                let found = self.finds(text);
+                if found {
+                    *text = self.text(std::mem::take(text));
+                }
+                found
+            }
+            Value::Array(items) => items.iter_mut().fold(false, |found, item| self.scrub(item) | found),
+            Value::Object(members) => {
+                let mut found = members.values_mut().fold(false, |found, member| self.scrub(member) | found);
+                if members.keys().any(|name| self.finds(name)) {
+                    let renamed = std::mem::take(members).into_iter();
+                    *members = renamed.map(|(name, member)| (self.text(name), member)).collect::<Map<_, _>>();
+                    found = true;
+                }
+                found
+            }
+        }
+    }
+
+    /// The texts of a result, before anything is cut out of them.
+    pub fn guest_result(&self, result: &mut ToolResult) {
+        for block in &mut result.content {
+            if let Content::Text(block) = block {
+                block.text = self.text(std::mem::take(&mut block.text));
+            }
+        }
+    }
+
+    /// The message of a guest's error, before it is cut.
+    pub fn guest_error(&self, error: &mut GuestError) {
+        error.message = self.text(std::mem::take(&mut error.message));
+    }
+
+    fn error(&self, error: RpcError) -> RpcError {
+        let RpcError { code, message, data } = error;
+        RpcError { code, message: self.text(message), data: data.map(|data| self.json(data)) }
+    }
+
+    /// How a run of a tool ended.
+    pub fn run_end(&self, end: RunEnd) -> RunEnd {
+        match end {
+            RunEnd::Result { is_error, result, message } => RunEnd::Result {
+                is_error,
+                result: self.json(result),
+                message: message.map(|message| self.text(message)),
+            },
+            RunEnd::Error(error) => RunEnd::Error(self.error(error)),
+            RunEnd::Stopped => RunEnd::Stopped,
+        }
+    }
+
+    /// How a request to a provider ended.
+    pub fn retrieval_end(&self, end: RetrievalEnd) -> RetrievalEnd {
+        match end {
+            RetrievalEnd::Done(retrieved) => RetrievalEnd::Done(self.retrieved(retrieved)),
+            RetrievalEnd::Failed(error) => RetrievalEnd::Failed(self.error(error)),
+            RetrievalEnd::Stopped => RetrievalEnd::Stopped,
+        }
+    }
+
+    fn retrieved(&self, retrieved: Retrieved) -> Retrieved {
+        match retrieved {
+            Retrieved::Resources { entries, next } => Retrieved::Resources {
+                entries: entries.into_iter().map(|entry| self.json(entry)).collect(),
+                next: next.map(|next| self.text(next)),
+            },
+            Retrieved::Templates(list) => Retrieved::Templates(
+                list.into_iter().map(|(uri, template)| (self.text(uri), self.json(template))).collect(),
+            ),
+            Retrieved::Contents(contents) => {
+                Retrieved::Contents(contents.map(|contents| self.json(contents)))
+            }
+            Retrieved::Prompt(prompt) => Retrieved::Prompt(self.json(prompt)),
+            Retrieved::Completion(completion) => Retrieved::Completion(self.json(completion)),
+        }
+    }
+}
+
+/// The texts that stand for a value.
+fn forms(value: &str) -> Vec<String> {
+    let mut forms = vec![value.to_owned()];
+    forms.extend(value.lines().filter(|line| line.len() >= LEAST_LINE).map(str::to_owned));
+    let json = Value::from(value).to_string();
+    forms.push(json[1..json.len() - 1].to_owned());
+    let (upper, lower) = (percent(value, false), percent(value, true));
+    forms.extend([upper.replace("%20", "+"), upper, lower]);
+    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+    forms.extend([hex.to_uppercase(), hex]);
+    forms.extend((0..3).flat_map(|offset| base64(value, offset)));
+    forms.sort_unstable();
+    forms.dedup();
+    forms
+}
+
+fn percent(value: &str, lower: bool) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if lower => format!("%{byte:02x}"),
+        _ => format!("%{byte:02X}"),
+    };
+    value.bytes().map(byte).collect()
+}
+
+/// What base64 makes of the value after so many other bytes, without the digits that
+/// depend on its neighbours.
+fn base64(value: &str, offset: usize) -> [String; 2] {
+    let mut bytes = vec![0; offset];
+    bytes.extend_from_slice(value.as_bytes());
+    let first = (offset * 8).div_ceil(6);
+    let whole = bytes.len() * 8 / 6;
+    let core = |encoded: String| encoded[first..whole].to_owned();
+    [core(STANDARD_NO_PAD.encode(&bytes)), core(URL_SAFE_NO_PAD.encode(&bytes))]
+}
+
+#[cfg(test)]
+mod tests;

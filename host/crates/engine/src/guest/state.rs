@@ -1,0 +1,96 @@
+//! The state of one run, which its store holds.
+
+use crate::convert::guest_input;
+use crate::guest::about::About;
+use crate::limits::failure::Failure;
+use crate::limits::memory_limiter::MemoryLimiter;
+use crate::network::http::OutgoingHttp;
+use crate::network::policy::NetworkPolicy;
+use std::sync::{Arc, OnceLock};
+use toolyard_task::RunContext;
+use toolyard_task::tool::Report;
+use toolyard_task::wire::{LogLevel, RawJson};
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::WasiCtx;
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
+
+/// The state of one run, in its store.
+pub(crate) struct GuestState {
+    pub limiter: MemoryLimiter,
+    pub context: Arc<dyn RunContext>,
+    pub about: About,
+    /// Made when the guest first uses WASI; many never do.
+    pub wasi: Option<Box<WasiCtx>>,
+    pub table: ResourceTable,
+    /// Made when the guest first uses the network.
+    policy: OnceLock<Arc<NetworkPolicy>>,
+    outgoing: Option<Box<OutgoingHttp>>,
+}
+
+impl GuestState {
+    /// # Errors
+    /// If a granted folder is not where it was. The run could still use it, but an operator who has
+    /// moved it away expects that it cannot.
+    pub fn new(limiter: MemoryLimiter, context: Arc<dyn RunContext>, about: About) -> Result<Self, Failure> {
+        if let Some(lost) = about.grants.folders.iter().find(|folder| !folder.is_in_place()) {
+            let (plugin, folder) = (&about.plugin, lost.grant.host.display());
+            tracing::warn!(%plugin, %folder, "a granted folder was moved, replaced or removed");
+            return Err(Failure::Folder(lost.grant.guest.clone()));
+        }
+        let mut run = Self {
+            limiter,
+            context,
+            about,
+            wasi: None,
+            table: ResourceTable::new(),
+            policy: OnceLock::new(),
+            outgoing: None,
+        };
+        run.table.set_max_capacity(run.about.limits.handles as usize);
+        Ok(run)
+    }
+
+    /// The network policy of the run.
+    pub fn network_policy(&self) -> &Arc<NetworkPolicy> {
+        self.policy.get_or_init(|| {
+            let About { plugin, function, grants, limits, network, .. } = self.about.clone();
+            Arc::new(NetworkPolicy::new((plugin, function), grants, limits, network, self.context.clone()))
+        })
+    }
+
+    /// Its refusals of the network, in sentences.
+    pub fn refusals(&self) -> Vec<String> {
+        self.policy.get().map(|policy| policy.refusals()).unwrap_or_default()
+    }
+
+    /// Reports a log message of the guest's.
+    pub fn report_log(&self, level: LogLevel, logger: Option<String>, data: RawJson) {
+        let logger = logger.map(|logger| guest_input::cut(self.clean(logger), guest_input::NAME_BYTES));
+        self.context.report(Report::Log { level, logger, data: self.clean_json(data) });
+    }
+
+    /// A text of the guest's without its secrets.
+    pub fn clean(&self, text: String) -> String {
+        self.about.grants.clean(text)
+    }
+
+    pub fn clean_json(&self, json: RawJson) -> RawJson {
+        match &self.about.grants.redactor {
+            Some(redactor) => redactor.json(json),
+            None => json,
+        }
+    }
+
+    pub fn holds_secret(&self, text: &str) -> bool {
+        self.about.grants.redactor.as_ref().is_some_and(|redactor| redactor.finds(text))
+    }
+}
+
+impl WasiHttpView for GuestState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        let policy = self.network_policy().clone();
+        let outgoing = self.outgoing.get_or_insert_with(|| Box::new(OutgoingHttp::new(policy)));
+        let OutgoingHttp { context, sender } = &mut **outgoing;
+        WasiHttpCtxView { ctx: context, table: &mut self.table, hooks: sender }
+    }
+}

@@ -1,0 +1,9 @@
+//! The limits of a run: its memory, its processor time, and its part of the machine.
+
+pub(crate) mod cpu_meter;
+pub(crate) mod cpu_scheduler;
+pub(crate) mod epoch;
+pub(crate) mod failure;
+pub(crate) mod first_poll;
+pub(crate) mod memory_limiter;
+pub(crate) mod run_budget;

@@ -1,0 +1,141 @@
+//! The processor time of one run, and the decision at each epoch tick.
+
+use crate::limits::cpu_scheduler::{CpuScheduler, ScheduledRun};
+use crate::limits::epoch::TICK;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use toolyard_task::RunContext;
+use toolyard_task::tool::Spent;
+use wasmtime::{Store, StoreContextMut, UpdateDeadline};
+
+/// How long a run has been polled, readable from inside the poll.
+pub(crate) struct CpuMeter {
+    born: Instant,
+    /// Nanoseconds of the polls that are over.
+    spent: AtomicU64,
+    /// When the present poll began, in nanoseconds after `born`.
+    entered: AtomicU64,
+    budget: Duration,
+    over: AtomicBool,
+    /// The linear memory at the end, in bytes; 0 before.
+    memory: AtomicU64,
+    /// What of the processor time has been charged at the gate, in nanoseconds.
+    charged: AtomicU64,
+    /// Its place at the gate, from its first long poll on.
+    runner: OnceLock<ScheduledRun>,
+}
+
+impl CpuMeter {
+    pub fn new(budget: Duration) -> Self {
+        Self {
+            born: Instant::now(),
+            spent: AtomicU64::new(0),
+            entered: AtomicU64::new(0),
+            budget,
+            over: AtomicBool::new(false),
+            memory: AtomicU64::new(0),
+            charged: AtomicU64::new(0),
+            runner: OnceLock::new(),
+        }
+    }
+
+    /// When the run began.
+    pub fn born(&self) -> Instant {
+        self.born
+    }
+
+    /// Whether the run was interrupted because its budget was spent.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Notes how much linear memory the run had at its end.
+    pub fn had(&self, bytes: u64) {
+        self.memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What the run has taken, between two polls.
+    pub fn spent(&self) -> Spent {
+        let memory = self.memory.load(Ordering::Relaxed);
+        Spent {
+            cpu: Duration::from_nanos(self.spent.load(Ordering::Relaxed)),
+            wall: self.born.elapsed(),
+            memory: (memory > 0).then_some(memory),
+        }
+    }
+
+    pub fn enter(&self) {
+        self.entered.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Gives how long the poll took.
+    pub fn leave(&self) -> Duration {
+        let took = self.in_this_poll();
+        self.spent.fetch_add(took, Ordering::Relaxed);
+        Duration::from_nanos(took)
+    }
+
+    /// The guest waits in the host, so that it needs no turn.
+    pub fn rest(&self) {
+        if let Some(runner) = self.runner.get() {
+            runner.rest();
+        }
+    }
+
+    /// What the guest has computed and was not charged for yet.
+    fn charge(&self, in_this_poll: u64) -> Duration {
+        let computed = self.computed(in_this_poll);
+        let charged = self.charged.swap(computed, Ordering::Relaxed);
+        Duration::from_nanos(computed.saturating_sub(charged))
+    }
+
+    /// All that the guest has computed, in nanoseconds.
+    fn computed(&self, in_this_poll: u64) -> u64 {
+        self.spent.load(Ordering::Relaxed).saturating_add(in_this_poll)
+    }
+
+    fn in_this_poll(&self) -> u64 {
+        self.now().saturating_sub(self.entered.load(Ordering::Relaxed))
+    }
+
+    fn now(&self) -> u64 {
+        self.born.elapsed().as_nanos() as u64
+    }
+
+    /// Whether the budget is spent; remembered if so.
+    fn check(&self, in_this_poll: u64) -> bool {
+        let over = Duration::from_nanos(self.computed(in_this_poll)) >= self.budget;
+        if over {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        over
+    }
+}
+
+/// Makes the store's guest look up at each tick: stopped or out of processor
+/// time, it is interrupted; else it waits for its next turn.
+pub(crate) fn arm<T: 'static>(
+    store: &mut Store<T>,
+    scheduler: &Arc<CpuScheduler>,
+    meter: &Arc<CpuMeter>,
+    context: &Arc<dyn RunContext>,
+) {
+    let scheduler = scheduler.clone();
+    let meter = meter.clone();
+    let context = context.clone();
+    store.epoch_deadline_callback(move |_: StoreContextMut<'_, T>| {
+        let in_this_poll = meter.in_this_poll();
+        if context.stopped() || meter.check(in_this_poll) {
+            return Ok(UpdateDeadline::Interrupt);
+        }
+        if in_this_poll < TICK.as_nanos() as u64 {
+            // The tick came soon after the poll began: a quick call shall end in
+            // its first poll wherever the ticks fall.
+            return Ok(UpdateDeadline::Continue(1));
+        }
+        let runner = meter.runner.get_or_init(|| scheduler.runner(context.share()));
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(runner.turn(meter.charge(in_this_poll)))))
+    });
+    store.set_epoch_deadline(1);
+}

@@ -1,0 +1,95 @@
+//! The thread that advances wasmtime's epoch while guests compute.
+//!
+//! Guests look at the epoch at every loop head and call; a change makes them
+//! call back into [`crate::limits::cpu_meter`], which stops them or lets others run. While no
+//! guest is being polled the thread sleeps, so an idle host uses no processor.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often computing guests are looked at.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+
+/// How long the thread goes on when nobody computes any more, so that a series
+/// of quick calls does not pay for waking it each time.
+const LINGER: Duration = Duration::from_millis(20);
+
+/// The thread, which ends with this value.
+pub(crate) struct Ticker {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    polling: AtomicUsize,
+    parked: AtomicBool,
+    ended: AtomicBool,
+}
+
+/// While it lives, the epoch advances.
+pub(crate) struct Ticking<'a>(&'a Shared);
+
+impl Ticker {
+    pub fn start(engine: wasmtime::Engine) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let thread = std::thread::Builder::new().name("epoch".to_owned()).spawn({
+            let shared = shared.clone();
+            move || tick(&shared, &engine)
+        })?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    pub fn ticking(&self) -> Ticking<'_> {
+        // The order of these two, against the reverse order in `tick`, is what
+        // keeps a wake-up from being lost.
+        self.shared.polling.fetch_add(1, Ordering::SeqCst);
+        if self.shared.parked.load(Ordering::SeqCst) {
+            self.wake();
+        }
+        Ticking(&self.shared)
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Ticking<'_> {
+    fn drop(&mut self) {
+        self.0.polling.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::SeqCst);
+        self.wake();
+        if let Some(thread) = self.thread.take() {
+            // It cannot panic; there is nothing to do if it did.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn tick(shared: &Shared, engine: &wasmtime::Engine) {
+    let mut idle_since = Instant::now();
+    while !shared.ended.load(Ordering::SeqCst) {
+        if shared.polling.load(Ordering::SeqCst) > 0 {
+            idle_since = Instant::now();
+        } else if idle_since.elapsed() > LINGER {
+            shared.parked.store(true, Ordering::SeqCst);
+            while shared.polling.load(Ordering::SeqCst) == 0 && !shared.ended.load(Ordering::SeqCst) {
+                std::thread::park();
+            }
+            shared.parked.store(false, Ordering::SeqCst);
+            idle_since = Instant::now();
+        }
+        std::thread::sleep(TICK);
+        engine.increment_epoch();
+    }
+}

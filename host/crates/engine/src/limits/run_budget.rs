@@ -1,0 +1,267 @@
+//! What the machine has for guests, and how it is shared out: instances, memories
+//! and tables of the pool, memory mappings of the process, bytes of memory. All that
+//! a run is certain to need is set aside before it begins, so that neither the pool
+//! nor the kernel refuses it later; what its memories grow by is drawn as they grow.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+use toolyard_task::{Room, Shortage};
+use wasmtime::ResourcesRequired;
+
+/// Memory mappings of a run besides those of its memories (`engine.md`, section d):
+/// its stack and its tables.
+const MAPPINGS_PER_RUN: u32 = 4;
+/// Memory mappings of one linear memory.
+const MAPPINGS_PER_MEMORY: u32 = 3;
+/// Mappings that are left for everything else: code, threads, files.
+const MAPPINGS_RESERVED: u32 = 5_000;
+/// More memories of 4 GiB and their guards than this do not fit the address
+/// space for certain.
+const MOST_MEMORIES: u32 = 16_000;
+/// Tables of the pool for each run: most components have two.
+const TABLES_PER_RUN: u32 = 20;
+/// Bytes of a run besides its memories: stack, store, page tables.
+const BYTES_PER_RUN: u64 = 96 << 10;
+/// A page of linear memory.
+const PAGE: u64 = 64 << 10;
+/// Of the memory of this machine, guests get so many hundredths unless the operator
+/// says how much.
+const HUNDREDTHS: u64 = 75;
+/// What is assumed where the machine does not say how much memory it has.
+const UNKNOWN_MEMORY: u64 = 2 << 30;
+/// Where the kernel does not say how many mappings there may be: its default.
+const DEFAULT_MAPPINGS: u32 = 65_530;
+
+/// What there is of each thing, or what somebody takes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Amounts {
+    pub runs: u32,
+    pub memories: u32,
+    pub tables: u32,
+    pub mappings: u32,
+    pub bytes: u64,
+}
+
+impl Amounts {
+    /// What a run of a component needs.
+    pub fn of(needed: &ResourcesRequired) -> Self {
+        // Counted in pages.
+        let memory = needed.max_initial_memory_size.unwrap_or_default().saturating_mul(PAGE);
+        Self {
+            runs: 1,
+            memories: needed.num_memories,
+            tables: needed.num_tables,
+            mappings: MAPPINGS_PER_RUN + MAPPINGS_PER_MEMORY * needed.num_memories,
+            bytes: memory.saturating_mul(needed.num_memories.into()).saturating_add(BYTES_PER_RUN),
+        }
+    }
+
+    /// The same for a run whose memories are limited to `memory` bytes in all: it
+    /// needs no more, since with more it does not begin.
+    pub fn within(self, memory: u64) -> Self {
+        Self { bytes: self.bytes.min(memory.saturating_add(BYTES_PER_RUN)), ..self }
+    }
+
+    /// How much of the bytes is for memories.
+    pub fn prepaid(&self) -> u64 {
+        self.bytes.saturating_sub(BYTES_PER_RUN)
+    }
+
+    /// What there is for `wished` runs on this machine.
+    pub fn on_this_machine(wished: u32, bytes: Option<u64>) -> Self {
+        let mappings = mappings().saturating_sub(MAPPINGS_RESERVED);
+        let possible = (mappings / (MAPPINGS_PER_RUN + MAPPINGS_PER_MEMORY)).clamp(1, MOST_MEMORIES);
+        let runs = wished.clamp(1, possible);
+        if runs < wished {
+            tracing::info!(
+                wished,
+                possible,
+                "vm.max_map_count bounds how many runs can be under way at once"
+            );
+        }
+        Self {
+            runs,
+            // Most components have one memory; twice that leaves room for those that
+            // have more.
+            memories: (runs * 2).min(MOST_MEMORIES),
+            tables: runs.saturating_mul(TABLES_PER_RUN),
+            mappings,
+            bytes: bytes.unwrap_or_else(|| machine_memory() / 100 * HUNDREDTHS),
+        }
+    }
+}
+
+fn mappings() -> u32 {
+    std::fs::read_to_string("/proc/sys/vm/max_map_count")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(DEFAULT_MAPPINGS)
+}
+
+/// The memory of this machine, or of the container that this process is in.
+fn machine_memory() -> u64 {
+    let system = System::new_with_specifics(
+        RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram()),
+    );
+    let system = match system {
+        Ok(system) => system,
+        Err(error) => {
+            tracing::warn!(%error, assumed = UNKNOWN_MEMORY, "how much memory this machine has is unknown");
+            return UNKNOWN_MEMORY;
+        }
+    };
+    let machine = system.total_memory();
+    match system.cgroup_limits() {
+        Some(limits) if limits.total_memory > 0 => machine.min(limits.total_memory),
+        _ => machine,
+    }
+}
+
+/// What there is, and what of it is taken.
+#[derive(Debug)]
+pub(crate) struct RunBudget {
+    most: Amounts,
+    taken: Mutex<Amounts>,
+}
+
+/// A run's amounts, given back when this is dropped.
+struct Reservation {
+    budget: Arc<RunBudget>,
+    amounts: Amounts,
+}
+
+impl RunBudget {
+    pub fn new(most: Amounts) -> Arc<Self> {
+        Arc::new(Self { most, taken: Mutex::default() })
+    }
+
+    /// What there is in all.
+    pub fn most(&self) -> &Amounts {
+        &self.most
+    }
+
+    /// Whether a amounts could ever be had; if not, why.
+    pub fn could_take(&self, amounts: Amounts) -> Result<(), Shortage> {
+        Self::check(&self.most, &Amounts::default(), &amounts)
+    }
+
+    /// What is taken now.
+    pub fn taken(&self) -> Amounts {
+        *self.lock()
+    }
+
+    /// Sets a amounts aside.
+    pub fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Room, Shortage> {
+        let mut taken = self.lock();
+        Self::check(&self.most, &taken, &amounts)?;
+        taken.runs += amounts.runs;
+        taken.memories += amounts.memories;
+        taken.tables += amounts.tables;
+        taken.mappings += amounts.mappings;
+        taken.bytes += amounts.bytes;
+        drop(taken);
+        Ok(Room::held(Reservation { budget: self.clone(), amounts }))
+    }
+
+    fn check(most: &Amounts, taken: &Amounts, amounts: &Amounts) -> Result<(), Shortage> {
+        let fits = |taken: u32, more: u32, most: u32| taken.saturating_add(more) <= most;
+        if !fits(taken.runs, amounts.runs, most.runs) {
+            return Err(Shortage::Runs(most.runs));
+        }
+        if !fits(taken.memories, amounts.memories, most.memories) {
+            return Err(Shortage::Memories(most.memories));
+        }
+        if !fits(taken.tables, amounts.tables, most.tables) {
+            return Err(Shortage::Tables(most.tables));
+        }
+        if !fits(taken.mappings, amounts.mappings, most.mappings) {
+            return Err(Shortage::Mappings(most.mappings));
+        }
+        if taken.bytes.saturating_add(amounts.bytes) > most.bytes {
+            return Err(Shortage::Memory(most.bytes));
+        }
+        Ok(())
+    }
+
+    /// Draws bytes for a memory that grows; false if there are not so many.
+    pub fn draw(&self, bytes: u64) -> bool {
+        let mut taken = self.lock();
+        let wanted = taken.bytes.saturating_add(bytes);
+        let fits = wanted <= self.most.bytes;
+        if fits {
+            taken.bytes = wanted;
+        }
+        fits
+    }
+
+    /// Gives back what was drawn.
+    pub fn give_back(&self, bytes: u64) {
+        let mut taken = self.lock();
+        taken.bytes = taken.bytes.saturating_sub(bytes);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Amounts> {
+        // Nothing panics between two of its changes.
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut taken = self.budget.lock();
+        taken.runs -= self.amounts.runs;
+        taken.memories -= self.amounts.memories;
+        taken.tables -= self.amounts.tables;
+        taken.mappings -= self.amounts.mappings;
+        taken.bytes = taken.bytes.saturating_sub(self.amounts.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: Amounts = Amounts { runs: 3, memories: 6, tables: 10, mappings: 30, bytes: 1_000 };
+    const ONE: Amounts = Amounts { runs: 1, memories: 1, tables: 2, mappings: 7, bytes: 100 };
+
+    #[test]
+    fn each_thing_runs_out_by_itself_and_comes_back() {
+        for (large, shortage) in [
+            (Amounts { memories: 6, ..ONE }, Shortage::Memories(6)),
+            (Amounts { tables: 9, ..ONE }, Shortage::Tables(10)),
+            (Amounts { mappings: 24, ..ONE }, Shortage::Mappings(30)),
+            (Amounts { bytes: 901, ..ONE }, Shortage::Memory(1_000)),
+            (Amounts { runs: 3, ..ONE }, Shortage::Runs(3)),
+        ] {
+            let budget = RunBudget::new(MOST);
+            let one = budget.take(ONE).expect("room");
+            assert_eq!(budget.take(large).expect_err("too large"), shortage);
+            assert_eq!(budget.taken(), ONE, "a refusal takes nothing");
+            drop(one);
+            drop(budget.take(large).expect("room now"));
+            assert_eq!(budget.taken(), Amounts::default());
+        }
+    }
+
+    #[test]
+    fn growth_is_drawn_from_what_is_left() {
+        let budget = RunBudget::new(MOST);
+        let one = budget.take(ONE).expect("room");
+        assert!(budget.draw(900) && !budget.draw(1));
+        assert_eq!(budget.take(Amounts::default()).map(drop), Ok(()), "what needs nothing fits");
+        budget.give_back(900);
+        drop(one);
+        assert_eq!(budget.taken(), Amounts::default());
+    }
+
+    #[test]
+    fn this_machine_has_some_of_everything() {
+        let amounts = Amounts::on_this_machine(1_000_000, None);
+        assert!(
+            amounts.runs >= 1 && amounts.mappings >= amounts.runs && amounts.bytes > 1 << 20,
+            "{amounts:?}"
+        );
+        assert_eq!(Amounts::on_this_machine(2, Some(5)).bytes, 5);
+        assert_eq!(Amounts::on_this_machine(0, None).runs, 1);
+    }
+}

@@ -1,0 +1,141 @@
+//! Bodies that are counted while they pass. Nothing is held back: what is over the
+//! limit ends the exchange.
+
+use crate::network::policy::NetworkPolicy;
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use wasmtime_wasi_http::Error;
+
+/// The body of a request.
+pub(super) struct RequestBody {
+    inner: UnsyncBoxBody<Bytes, Error>,
+    left: u64,
+    policy: Arc<NetworkPolicy>,
+}
+
+/// The body of a response.
+pub(super) struct ResponseBody {
+    inner: Incoming,
+    left: u64,
+    /// The end of the exchange.
+    end: Pin<Box<Sleep>>,
+    /// How long the guest waits between two pieces, and until when now.
+    patience: Option<(Duration, Pin<Box<Sleep>>)>,
+    policy: Arc<NetworkPolicy>,
+    /// Given back when the body is over.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl RequestBody {
+    pub fn new(inner: UnsyncBoxBody<Bytes, Error>, policy: Arc<NetworkPolicy>) -> Self {
+        Self { inner, left: policy.limits.http_request, policy }
+    }
+
+    /// The error for one that is too large.
+    pub fn too_large(policy: &NetworkPolicy) -> Error {
+        policy.over("http-request", "the body of a request is too large");
+        Error::HttpRequestBodySize(Some(policy.limits.http_request))
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            let Some(left) = self.left.checked_sub(data.len() as u64) else {
+                return Poll::Ready(Some(Err(Self::too_large(&self.policy))));
+            };
+            self.left = left;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+impl ResponseBody {
+    pub fn new(
+        inner: Incoming,
+        policy: Arc<NetworkPolicy>,
+        end: Instant,
+        patience: Option<Duration>,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        let left = policy.limits.http_response;
+        let end = Box::pin(sleep_until(end));
+        let patience = patience.map(|time| (time, Box::pin(sleep(time))));
+        Self { inner, left, end, patience, policy, place: Some(place) }
+    }
+
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if self.end.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(self.policy.over("http-time", "a response took too long"))));
+        }
+        match Pin::new(&mut self.inner).poll_frame(cx) {
+            Poll::Pending => {
+                let Some((_, until)) = &mut self.patience else { return Poll::Pending };
+                until.as_mut().poll(cx).map(|()| Some(Err(Error::ConnectionReadTimeout)))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(super::error::of_connection(&error)))),
+            Poll::Ready(Some(Ok(frame))) => {
+                let length = frame.data_ref().map_or(0, Bytes::len) as u64;
+                let Some(left) = self.left.checked_sub(length) else {
+                    self.policy.over("http-response", "the body of a response is too large");
+                    let most = self.policy.limits.http_response;
+                    return Poll::Ready(Some(Err(Error::HttpResponseBodySize(Some(most)))));
+                };
+                self.left = left;
+                if let Some((time, until)) = &mut self.patience {
+                    until.as_mut().reset(Instant::now() + *time);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let polled = self.next(cx);
+        if let Poll::Ready(None | Some(Err(_))) = &polled {
+            self.place = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,54 @@
+//! Raw sockets: which peers a manifest lets a guest connect to, by address or by a name that the
+//! run has looked up. No guest listens.
+
+use crate::network::policy::NetworkPolicy;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use toolyard_manifest::{Peer, Protocol};
+use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime_wasi::sockets::SocketAddrUse;
+
+/// Lets a run have the sockets that are granted.
+pub(crate) fn grant(wasi: &mut WasiCtxBuilder, policy: &Arc<NetworkPolicy>) {
+    let grant = &policy.grants.sockets;
+    let has_names = grant.tcp.iter().chain(&grant.udp).any(|rule| matches!(rule.peer, Peer::Name(_)));
+    wasi.allow_tcp(!grant.tcp.is_empty()).allow_udp(!grant.udp.is_empty()).allow_ip_name_lookup(has_names);
+    let policy = policy.clone();
+    wasi.socket_addr_check(move |address, used| {
+        let may = may_use(&policy, address, used);
+        Box::pin(std::future::ready(may))
+    });
+}
+
+fn may_use(policy: &NetworkPolicy, address: SocketAddr, used: SocketAddrUse) -> bool {
+    let protocol = match used {
+        SocketAddrUse::TcpConnect => Protocol::Tcp,
+        SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => Protocol::Udp,
+        // A socket that connects is bound to some port of any address first. Data from other
+        // peers is dropped, or refused with `TcpListen`.
+        SocketAddrUse::TcpBind | SocketAddrUse::UdpBind
+            if address.ip().to_canonical().is_unspecified() && address.port() == 0 =>
+        {
+            return true;
+        }
+        SocketAddrUse::TcpBind
+        | SocketAddrUse::UdpBind
+        | SocketAddrUse::TcpListen
+        | SocketAddrUse::TcpAccept => {
+            policy.refused("a socket was to be bound or to listen, which no manifest grants".to_owned());
+            return false;
+        }
+    };
+    if !policy.may_act() {
+        return false;
+    }
+    let may = policy.resolved.may_reach(&policy.grants.sockets, protocol, address);
+    // Strangers may send datagrams to whom they like.
+    if !may && !matches!(used, SocketAddrUse::UdpReceive) {
+        let (protocol, manifest) = (protocol.as_str(), policy.manifest());
+        policy.refused(format!(
+            "{protocol} to {address} is not granted; `sockets.{protocol}` of {manifest} would have to name it"
+        ));
+    }
+    may
+}

@@ -1,0 +1,11 @@
+//! One execution of a guest: the engine, the linker, the call, and its end.
+
+mod backtrace;
+pub(crate) mod engine;
+mod host_functions;
+pub(crate) mod invoke;
+pub(crate) mod linker;
+pub(crate) mod loaded;
+pub(crate) mod provider;
+pub(crate) mod schema_checker;
+pub(crate) mod tool;

@@ -1,0 +1,162 @@
+//! One wasmtime engine for the process: its configuration and its pool.
+
+use crate::component::cache::Cache;
+use crate::component::toolchain::{self, Toolchain};
+use crate::error::StartError;
+use crate::guest::state::GuestState;
+use crate::limits::cpu_scheduler::CpuScheduler;
+use crate::limits::epoch::Ticker;
+use crate::limits::memory_limiter::{MAX_INSTANCES, MAX_MEMORIES, MAX_TABLES};
+use crate::limits::run_budget::{Amounts, RunBudget};
+use crate::network::Network;
+use crate::run::linker::linker;
+use crate::run::schema_checker::SchemaChecker;
+use crate::settings::Settings;
+use std::sync::Arc;
+use wasmtime::component::Linker;
+use wasmtime::{Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// How many components are loaded at once; each asks what its component offers, in
+/// instances beyond those that runs are admitted to.
+const LOADS_AT_ONCE: u32 = 8;
+
+/// The engine: one for the process.
+pub struct Engine {
+    pub(crate) wasm: wasmtime::Engine,
+    pub(crate) linker: Linker<GuestState>,
+    pub(crate) ticker: Ticker,
+    pub(crate) settings: Settings,
+    pub(crate) cache: Cache,
+    pub(crate) network: Arc<Network>,
+    pub(crate) budget: Arc<RunBudget>,
+    pub(crate) scheduler: Arc<CpuScheduler>,
+    pub(crate) checker: SchemaChecker,
+    pooled: bool,
+}
+
+impl Engine {
+    /// Starts the engine.
+    ///
+    /// # Errors
+    /// [`StartError`] if wasmtime refuses the machine, or the folder for machine
+    /// code cannot be used.
+    pub fn start(settings: &Settings) -> Result<Arc<Self>, StartError> {
+        let cache = Cache::open(settings.cache.as_deref())?;
+        let most = Amounts::on_this_machine(settings.max_runs, settings.guest_memory);
+        let wasmtime_error = |error: wasmtime::Error| StartError::Wasmtime(format!("{error:#}"));
+        let mut config = toolchain::config();
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(&most)));
+        let (wasm, pooled) = match wasmtime::Engine::new(&config) {
+            Ok(wasm) => (wasm, true),
+            Err(error) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "no pool of memories can be had; instances are allocated one by one, which is slower"
+                );
+                (wasmtime::Engine::new(&toolchain::config()).map_err(wasmtime_error)?, false)
+            }
+        };
+        let linker = linker(&wasm).map_err(wasmtime_error)?;
+        let ticker = Ticker::start(wasm.clone()).map_err(StartError::Thread)?;
+        let (budget, scheduler) = (RunBudget::new(most), CpuScheduler::new(settings.turns));
+        Ok(Arc::new(Self {
+            wasm,
+            linker,
+            ticker,
+            settings: settings.clone(),
+            cache,
+            network: Arc::new(Network::of_system()),
+            checker: SchemaChecker::new(scheduler.clone(), budget.clone()),
+            budget,
+            scheduler,
+            pooled,
+        }))
+    }
+
+    /// How many runs can be under way at once: what was wished for, bounded by
+    /// the memory mappings and the address space that a process may have.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.budget.most().runs
+    }
+
+    /// Whether instances come from a pool.
+    #[must_use]
+    pub fn is_pooled(&self) -> bool {
+        self.pooled
+    }
+
+    /// How many runs are under way.
+    #[must_use]
+    pub fn running(&self) -> u32 {
+        self.budget.taken().runs
+    }
+
+    /// How much memory all runs may have together, in bytes.
+    #[must_use]
+    pub fn guest_memory(&self) -> u64 {
+        self.budget.most().bytes
+    }
+
+    /// How many components may be loaded at once.
+    pub(crate) fn loads_at_once() -> usize {
+        std::thread::available_parallelism().map_or(1, |cores| cores.get().min(LOADS_AT_ONCE as usize))
+    }
+
+    /// The tools that components are compiled with.
+    pub(crate) fn toolchain(&self) -> Toolchain<'_> {
+        Toolchain { wasm: &self.wasm, cache: &self.cache, settings: &self.settings }
+    }
+
+    /// Makes guests that are computing look at their stop signs at once.
+    pub(crate) fn interrupt(&self) {
+        self.wasm.increment_epoch();
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("capacity", &self.capacity()).field("pooled", &self.pooled).finish()
+    }
+}
+
+/// Figures from `engine.md`, "Recommended settings".
+fn pool(most: &Amounts) -> PoolingAllocationConfig {
+    let slots = most.runs + LOADS_AT_ONCE;
+    let warm = std::thread::available_parallelism().map_or(2, |cores| cores.get() as u32) * 2;
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(slots)
+        .total_stacks(slots)
+        .total_memories(most.memories + LOADS_AT_ONCE * MAX_MEMORIES as u32)
+        // A mere counter, which shall never be what runs out.
+        .total_core_instances(slots.saturating_mul(MAX_INSTANCES as u32))
+        .total_tables(most.tables + LOADS_AT_ONCE * MAX_TABLES as u32)
+        .max_core_instances_per_component(MAX_INSTANCES as u32)
+        .max_memories_per_component(MAX_MEMORIES as u32)
+        .max_tables_per_component(MAX_TABLES as u32)
+        .max_memories_per_module(2)
+        .max_tables_per_module(4)
+        .max_component_instance_size(10 << 20)
+        .max_core_instance_size(10 << 20)
+        .table_elements(100_000)
+        .linear_memory_keep_resident(2 << 20)
+        .table_keep_resident(512 << 10)
+        .async_stack_keep_resident(64 << 10)
+        .max_unused_warm_slots(warm)
+        .pagemap_scan(Enabled::Auto);
+    pool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_compiled_without_a_pool_is_taken_by_an_engine_with_one() {
+        let engine = Engine::start(&Settings { max_runs: 4, ..Settings::default() }).expect("starts");
+        assert!(engine.is_pooled());
+        let plain = wasmtime::Engine::new(&toolchain::config()).expect("starts");
+        let hash = crate::component::cache::compatibility;
+        assert_eq!(hash(&engine.wasm), hash(&plain));
+    }
+}

@@ -1,0 +1,158 @@
+//! The interface `host` of the contract: what the host does for a guest.
+
+use crate::bindings::toolyard::plugin::types as wit;
+use crate::bindings::toolyard::plugin::{host, types};
+use crate::convert::form::Forms;
+use crate::convert::guest_input;
+use crate::guest::state::GuestState;
+use std::time::Duration;
+use toolyard_task::tool::{AskError, Change, GivenAnswer, Report};
+use toolyard_task::wire::{Progress, RawJson, RpcError, Timestamp, is_uri};
+
+impl types::Host for GuestState {}
+
+impl host::Host for GuestState {
+    fn progress(
+        &mut self,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    ) -> wasmtime::Result<()> {
+        // JSON has no word for these.
+        if progress.is_finite() {
+            let total = total.filter(|total| total.is_finite());
+            let message =
+                message.map(|message| guest_input::cut(self.clean(message), guest_input::MESSAGE_BYTES));
+            self.context.report(Report::Progress(Progress { progress, total, message }));
+        }
+        Ok(())
+    }
+
+    fn status(&mut self, message: String) -> wasmtime::Result<()> {
+        self.context
+            .report(Report::Status(guest_input::cut(self.clean(message), guest_input::MESSAGE_BYTES)));
+        Ok(())
+    }
+
+    fn log(&mut self, level: wit::LogLevel, logger: Option<String>, data: String) -> wasmtime::Result<()> {
+        self.report_log(guest_input::level(level), logger, guest_input::log_data(data));
+        Ok(())
+    }
+
+    fn cancelled(&mut self) -> wasmtime::Result<bool> {
+        Ok(self.context.stopped())
+    }
+
+    async fn sleep(&mut self, milliseconds: u64) -> wasmtime::Result<()> {
+        // No run outlives its wall-clock limit, so no sleep needs to, but it must
+        // not end before the limit is noticed.
+        let time = Duration::from_millis(milliseconds).min(self.about.limits.wall.saturating_mul(2));
+        if !time.is_zero() {
+            tokio::time::sleep(time).await;
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &mut self,
+        questions: Vec<wit::Question>,
+    ) -> wasmtime::Result<Result<Vec<wit::Answer>, wit::AskError>> {
+        let mut questions = match guest_input::questions(questions) {
+            Ok(questions) => questions,
+            Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
+        };
+        if questions.iter().any(|question| self.holds_secret(&question.key)) {
+            return Ok(Err(wit::AskError::Invalid("the key of a question holds a secret".to_owned())));
+        }
+        for question in &mut questions {
+            question.params =
+                self.clean_json(std::mem::replace(&mut question.params, RawJson::empty_object()));
+        }
+        let forms = match Forms::compile(&mut questions, self.about.schemas) {
+            Ok(forms) => forms,
+            Err(what) => return Ok(Err(wit::AskError::Invalid(what))),
+        };
+        let answers = self.context.ask(questions).await;
+        let answers =
+            answers.map(|answers| answers.into_iter().map(|given| answer(forms.check(given))).collect());
+        Ok(answers.map_err(ask_error))
+    }
+
+    fn elicitation_complete(&mut self, key: String) -> wasmtime::Result<()> {
+        if guest_input::is_key(&key) && !self.holds_secret(&key) {
+            self.context.report(Report::ElicitationComplete { key });
+        }
+        Ok(())
+    }
+
+    async fn begin_task(&mut self) -> wasmtime::Result<Result<(), wit::TaskError>> {
+        Ok(self.context.begin_task().await.map_err(wit::TaskError::Failed))
+    }
+
+    async fn effects(&mut self) -> wasmtime::Result<Result<(), wit::AskError>> {
+        Ok(self.context.effects().await.map_err(ask_error))
+    }
+
+    fn call_info(&mut self) -> wasmtime::Result<String> {
+        let info = self.context.info();
+        let left = self.about.limits.wall.saturating_sub(self.about.began.elapsed());
+        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_millis() as i64);
+        let limit = Timestamp(now).plus(left.as_millis() as u64);
+        let deadline = info.deadline.map_or(limit, |deadline| deadline.min(limit));
+        let mut out = serde_json::json!({
+            "attempt": info.attempt,
+            "deadline": deadline.to_string(),
+            "clientCapabilities": info.client_capabilities,
+        });
+        if self.about.is_tool {
+            out["tool"] = (*self.about.function).into();
+        }
+        if let Some(task) = info.task {
+            out["taskId"] = task.to_string().into();
+        }
+        if let Some(trace) = info.trace {
+            out["traceparent"] = trace.parent().into();
+            if let Some(state) = trace.state {
+                out["tracestate"] = state.into();
+            }
+        }
+        Ok(out.to_string())
+    }
+
+    fn changed(&mut self, what: wit::Change) -> wasmtime::Result<()> {
+        let change = match what {
+            wit::Change::Tools => Change::Tools,
+            wit::Change::Prompts => Change::Prompts,
+            wit::Change::Resources => Change::Resources,
+            // No client can have subscribed to it.
+            wit::Change::Resource(uri) if !is_uri(&uri) || self.holds_secret(&uri) => return Ok(()),
+            wit::Change::Resource(uri) => Change::Resource(uri),
+        };
+        self.context.report(Report::Changed(change));
+        Ok(())
+    }
+
+    fn release_stream(&mut self, retry_ms: u64) -> wasmtime::Result<()> {
+        self.context.report(Report::ReleaseStream { retry_ms });
+        Ok(())
+    }
+}
+
+fn answer(given: GivenAnswer) -> wit::Answer {
+    let outcome = given.outcome.map(|result| result.as_str().to_owned()).map_err(ask_error);
+    wit::Answer { key: given.key, outcome }
+}
+
+fn ask_error(error: AskError) -> wit::AskError {
+    match error {
+        AskError::Unsupported(what) => wit::AskError::Unsupported(what),
+        AskError::TimedOut => wit::AskError::TimedOut,
+        AskError::Refused(RpcError { code, message, data }) => {
+            let data = data.map(|data: RawJson| data.as_str().to_owned());
+            wit::AskError::Refused(wit::RpcError { code, message, data })
+        }
+        AskError::Invalid(what) => wit::AskError::Invalid(what),
+        AskError::TooLate => wit::AskError::TooLate,
+        AskError::Cancelled => wit::AskError::Cancelled,
+    }
+}

@@ -1,0 +1,457 @@
+//! One run of a guest: a fresh store, the typed call, and what came of it.
+//!
+//! A quick call ends in the first poll and takes no timer, no channel and no
+//! thread of its own. The limit on the time by the clock stands outside the
+//! guest's future, because a busy guest would stop it there.
+
+use crate::component::exports::{Exports, ListedPrompts, ListedTools};
+use crate::convert::typed::Function;
+use crate::error::Refusal;
+use crate::guest::about::About;
+use crate::guest::state::GuestState;
+use crate::limits::cpu_meter::{self, CpuMeter};
+use crate::limits::failure::Failure;
+use crate::limits::first_poll::FirstPolls;
+use crate::limits::memory_limiter::{DeniedGrowth, MemoryLimiter};
+use crate::run::backtrace;
+use crate::run::engine::Engine;
+use crate::run::loaded::PluginBase;
+use crate::unattended::Unattended;
+use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::Sleep;
+use toolyard_manifest::Limits;
+use toolyard_task::permission::WhyNot;
+use toolyard_task::tool::Report;
+use toolyard_task::{NotPermitted, Room, RunContext};
+use wasmtime::component::{
+    ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower, Val,
+};
+use wasmtime::{Store, Trap};
+
+/// What a run is of.
+pub(crate) enum Subject {
+    /// A tool, by its guest's name.
+    Tool(Arc<str>),
+    /// A function of the contract.
+    Function(&'static str),
+}
+
+/// The time that a run has left when its guest has returned, for what the host does with
+/// its result.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TimeLeft {
+    pub cpu: Duration,
+    pub wall: Duration,
+}
+
+/// The refusals of a run, which it may not know in words; and what it has left.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    pub left: TimeLeft,
+    /// The limit on growth that it met.
+    pub growth: Option<DeniedGrowth>,
+    /// Of the network, in sentences.
+    pub network: Vec<String>,
+}
+
+/// How a run ended.
+pub(crate) enum RunOutcome<R> {
+    /// The guest's function returned; what it had been refused.
+    Returned(R, Refusals),
+    Failed(Failure),
+    Stopped,
+}
+
+impl<R> RunOutcome<R> {
+    /// The same with what the function returned made something else.
+    pub fn map<T>(self, make: impl FnOnce(R) -> T) -> RunOutcome<T> {
+        match self {
+            Self::Returned(value, refused) => RunOutcome::Returned(make(value), refused),
+            Self::Failed(failure) => RunOutcome::Failed(failure),
+            Self::Stopped => RunOutcome::Stopped,
+        }
+    }
+}
+
+/// Tells what a run took, however it ends: who drops the run wants to know it too.
+struct SpentReport<'a> {
+    meter: &'a CpuMeter,
+    context: &'a Arc<dyn RunContext>,
+}
+
+impl Drop for SpentReport<'_> {
+    fn drop(&mut self) {
+        self.context.report(Report::Spent(self.meter.spent()));
+    }
+}
+
+/// How a run failed before it gave anything.
+struct FailedRun {
+    error: wasmtime::Error,
+    refused: Refusals,
+    /// Whether the guest's function had been reached.
+    entered: bool,
+}
+
+/// Why a future that was driven is over.
+enum DriveEnd<T> {
+    Done(T),
+    Stopped,
+    OutOfTime,
+}
+
+/// A call of an exported function.
+pub(crate) trait Call: Send {
+    /// What the function gives back.
+    type Returned: Send + 'static;
+
+    /// Calls it in an instance of its component.
+    fn call(
+        self,
+        store: &mut Store<GuestState>,
+        instance: Instance,
+    ) -> impl Future<Output = wasmtime::Result<Self::Returned>> + Send;
+}
+
+/// A call of a function of the contract, whose types are known here.
+pub(crate) struct ContractCall<'a, P, R> {
+    export: &'a ComponentExportIndex,
+    params: P,
+    returned: PhantomData<fn() -> R>,
+}
+
+impl<'a, P, R> ContractCall<'a, P, R> {
+    pub fn new(export: &'a ComponentExportIndex, params: P) -> Self {
+        Self { export, params, returned: PhantomData }
+    }
+}
+
+impl<P, R> Call for ContractCall<'_, P, R>
+where
+    P: ComponentNamedList + Lower + Send + Sync,
+    R: ComponentNamedList + Lift + Send + Sync + 'static,
+{
+    type Returned = R;
+
+    async fn call(self, store: &mut Store<GuestState>, instance: Instance) -> wasmtime::Result<R> {
+        let function = instance.get_typed_func::<P, R>(&mut *store, self.export)?;
+        function.call_async(store, self.params).await
+    }
+}
+
+/// A call of a function of any types.
+pub(crate) struct PlainCall<'a> {
+    pub function: &'a Function,
+    pub arguments: Vec<Val>,
+}
+
+impl Call for PlainCall<'_> {
+    /// Nothing where the function has no result.
+    type Returned = Option<Val>;
+
+    async fn call(self, store: &mut Store<GuestState>, instance: Instance) -> wasmtime::Result<Option<Val>> {
+        let Self { function, arguments } = self;
+        let func = instance
+            .get_func(&mut *store, function.index)
+            .ok_or_else(|| wasmtime::Error::msg("the component lacks a function that it had"))?;
+        // Whatever stands here is written over.
+        let mut results = function.result.as_ref().map(|_| Val::Bool(false));
+        func.call_async(store, &arguments, results.as_mut_slice()).await?;
+        Ok(results)
+    }
+}
+
+/// What shall run.
+pub(crate) struct Invocation<'a> {
+    pub base: &'a PluginBase,
+    pub limits: &'a Arc<Limits>,
+    /// What is known of how such runs begin.
+    pub first_polls: &'a FirstPolls,
+    pub subject: Subject,
+    /// Kept until the run is over.
+    pub room: Room,
+}
+
+/// Runs one exported function of a plugin, with all that its manifest grants.
+pub(crate) async fn invoke<C: Call>(
+    order: Invocation<'_>,
+    call: C,
+    context: &Arc<dyn RunContext>,
+) -> RunOutcome<C::Returned> {
+    if context.stopped() {
+        return RunOutcome::Stopped;
+    }
+    let Invocation { base, limits, first_polls, subject, room: _room } = order;
+    // Before the time of the run begins: a person thinks for as long as they like.
+    match base.grants.permitted(context).await {
+        Ok(()) => {}
+        Err(NotPermitted { why: WhyNot::Stopped, .. }) => return RunOutcome::Stopped,
+        Err(refused) => return RunOutcome::Failed(Failure::NotPermitted(refused)),
+    }
+    let engine = &*base.engine;
+    let meter = Arc::new(CpuMeter::new(limits.cpu));
+    let _account = SpentReport { meter: &meter, context };
+    let (function, is_tool): (Arc<str>, bool) = match subject {
+        Subject::Tool(name) => (name, true),
+        Subject::Function(name) => (name.into(), false),
+    };
+    let about = About {
+        plugin: base.file.clone(),
+        function: function.clone(),
+        is_tool,
+        grants: base.grants.clone(),
+        limits: limits.clone(),
+        schemas: engine.settings.schema_bounds(),
+        network: engine.network.clone(),
+        began: meter.born(),
+    };
+    let limiter = MemoryLimiter::new(
+        limits,
+        engine.budget.clone(),
+        base.component.needs.within(limits.memory).prepaid(),
+    );
+    let state = match GuestState::new(limiter, context.clone(), about) {
+        Ok(state) => state,
+        Err(failure) => return RunOutcome::Failed(failure),
+    };
+    let call = pin!(guest(engine, &base.component.pre, limits, &meter, state, call));
+    match drive(engine, (&meter, first_polls), limits.wall, context, call).await {
+        DriveEnd::Stopped => RunOutcome::Stopped,
+        DriveEnd::OutOfTime => RunOutcome::Failed(Failure::Wall),
+        DriveEnd::Done(Ok((value, mut refused))) => {
+            let spent = meter.spent();
+            refused.left = TimeLeft {
+                cpu: limits.cpu.saturating_sub(spent.cpu),
+                wall: limits.wall.saturating_sub(spent.wall),
+            };
+            RunOutcome::Returned(value, refused)
+        }
+        DriveEnd::Done(Err(broken)) => {
+            let interrupted = matches!(broken.error.downcast_ref(), Some(Trap::Interrupt));
+            if interrupted && context.stopped() {
+                return RunOutcome::Stopped;
+            }
+            let failure = if interrupted && meter.is_over() {
+                Failure::Cpu
+            } else {
+                Failure::of(&broken.error, broken.refused.growth, broken.entered)
+                    .after(&broken.refused.network)
+            };
+            let error = base.grants.clean(format!("{:#}", broken.error));
+            if failure == Failure::Host {
+                tracing::warn!(plugin = %base.file, tool = %function, error, "a tool could not be run");
+            } else {
+                tracing::debug!(plugin = %base.file, tool = %function, error, "a run ended without a result");
+            }
+            for line in backtrace::of(&broken.error) {
+                let line = base.grants.clean(line);
+                tracing::info!(target: "guest", plugin = %base.file, tool = %function, stream = "trap", "{line}");
+            }
+            RunOutcome::Failed(failure)
+        }
+    }
+}
+
+/// What a component said that it offers.
+#[derive(Default)]
+pub(crate) struct ListedOffer {
+    pub tools: ListedTools,
+    pub prompts: ListedPrompts,
+}
+
+/// Asks a new component what it offers, with nothing granted, each question in a
+/// store of its own; and whether its functions have the types of the contract.
+pub(crate) async fn list(
+    engine: &Engine,
+    pre: &InstancePre<GuestState>,
+    exports: &Exports,
+    plugin: &Arc<str>,
+) -> Result<ListedOffer, Refusal> {
+    let mut listed = ListedOffer::default();
+    if let Some(tools) = &exports.tools {
+        listed.tools = list_one(engine, (pre, &tools.list), plugin, "list-tools").await?;
+    }
+    if let Some(prompts) = &exports.prompts {
+        listed.prompts = list_one(engine, (pre, &prompts.list), plugin, "list-prompts").await?;
+    }
+    check_types(engine, pre, exports, plugin).await?;
+    Ok(listed)
+}
+
+async fn list_one<R>(
+    engine: &Engine,
+    (pre, export): (&InstancePre<GuestState>, &ComponentExportIndex),
+    plugin: &Arc<str>,
+    function: &'static str,
+) -> Result<R, Refusal>
+where
+    R: ComponentNamedList + Lift + Send + Sync + 'static,
+{
+    let (limits, meter, state, context) = ungranted(engine, plugin, function)?;
+    let call = ContractCall::<(), R>::new(export, ());
+    let call = pin!(guest(engine, pre, &limits, &meter, state, call));
+    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, call).await {
+        DriveEnd::Done(Ok((value, _))) => Ok(value),
+        DriveEnd::Done(Err(broken)) if !meter.is_over() => Err(unlisted(function, &broken, &limits)),
+        DriveEnd::Done(Err(_)) | DriveEnd::OutOfTime | DriveEnd::Stopped => {
+            Err(Refusal::ListTime { function, limit: limits.wall })
+        }
+    }
+}
+
+async fn check_types(
+    engine: &Engine,
+    pre: &InstancePre<GuestState>,
+    exports: &Exports,
+    plugin: &Arc<str>,
+) -> Result<(), Refusal> {
+    const FUNCTION: &str = "(instantiation)";
+    let (limits, meter, state, context) = ungranted(engine, plugin, FUNCTION)?;
+    let mut store = store(engine, &limits, &meter, state);
+    let checked = pin!(async {
+        let instance = pre.instantiate_async(&mut store).await;
+        let growth = store.data().limiter.denied;
+        let broken = |entered| {
+            move |error| FailedRun { error, refused: Refusals { growth, ..Refusals::default() }, entered }
+        };
+        let instance = instance.map_err(broken(false))?;
+        exports.check(&mut store, instance).map_err(broken(true))
+    });
+    match drive(engine, (&meter, &FirstPolls::default()), limits.wall, &context, checked).await {
+        DriveEnd::Done(Ok(())) => Ok(()),
+        DriveEnd::Done(Err(broken)) if broken.entered => {
+            Err(Refusal::Contract(format!("{:#}", broken.error)))
+        }
+        DriveEnd::Done(Err(broken)) if !meter.is_over() => Err(unlisted(FUNCTION, &broken, &limits)),
+        DriveEnd::Done(Err(_)) | DriveEnd::OutOfTime | DriveEnd::Stopped => {
+            Err(Refusal::ListTime { function: FUNCTION, limit: limits.wall })
+        }
+    }
+}
+
+fn unlisted(function: &'static str, broken: &FailedRun, limits: &Limits) -> Refusal {
+    let why = match Failure::of(&broken.error, broken.refused.growth, broken.entered) {
+        // Whoever looks after the folder may see it all.
+        Failure::Host => format!("{:#}", broken.error),
+        failure => failure.sentence(&format!("function `{function}`"), limits),
+    };
+    Refusal::List { function, why }
+}
+
+type UngrantedRun = (Arc<Limits>, Arc<CpuMeter>, GuestState, Arc<dyn RunContext>);
+
+/// A run that nobody asked for: nothing is granted to it and nobody hears it.
+fn ungranted(engine: &Engine, plugin: &Arc<str>, function: &'static str) -> Result<UngrantedRun, Refusal> {
+    let time = engine.settings.list_time;
+    let limits = Arc::new(Limits { cpu: time, wall: time, ..engine.settings.limits.clone() });
+    let meter = Arc::new(CpuMeter::new(limits.cpu));
+    let about = About {
+        plugin: plugin.clone(),
+        function: function.into(),
+        is_tool: false,
+        grants: Arc::default(),
+        limits: limits.clone(),
+        schemas: engine.settings.schema_bounds(),
+        network: engine.network.clone(),
+        began: meter.born(),
+    };
+    let context: Arc<dyn RunContext> = Arc::new(Unattended);
+    let state =
+        GuestState::new(MemoryLimiter::new(&limits, engine.budget.clone(), 0), context.clone(), about)
+            .map_err(|failure| Refusal::Internal(failure.sentence("component", &limits)))?;
+    Ok((limits, meter, state, context))
+}
+
+fn store(engine: &Engine, limits: &Limits, meter: &Arc<CpuMeter>, state: GuestState) -> Store<GuestState> {
+    let context = state.context.clone();
+    let mut store = Store::new(&engine.wasm, state);
+    store.limiter(|run| &mut run.limiter);
+    store.set_hostcall_fuel(usize::try_from(limits.hostcall).unwrap_or(usize::MAX));
+    // Those of the host's table, and those that a component hands to itself.
+    store.set_max_component_handles(limits.handles as usize);
+    cpu_meter::arm(&mut store, &engine.scheduler, meter, &context);
+    store
+}
+
+/// One call of an exported function in a store of its own, and what it was refused.
+async fn guest<C: Call>(
+    engine: &Engine,
+    pre: &InstancePre<GuestState>,
+    limits: &Limits,
+    meter: &Arc<CpuMeter>,
+    state: GuestState,
+    call: C,
+) -> Result<(C::Returned, Refusals), FailedRun> {
+    let context = state.context.clone();
+    let mut store = store(engine, limits, meter, state);
+    let mut entered = false;
+    let called = async {
+        // A stop that came before the deadline was armed has moved an epoch
+        // that this store did not look at.
+        if context.stopped() {
+            return Err(Trap::Interrupt.into());
+        }
+        let instance = pre.instantiate_async(&mut store).await?;
+        entered = true;
+        call.call(&mut store, instance).await
+    };
+    let called = called.await;
+    let limiter = &store.data().limiter;
+    meter.had(limiter.memory());
+    let refused =
+        Refusals { growth: limiter.denied, network: store.data().refusals(), left: TimeLeft::default() };
+    match called {
+        Ok(value) => Ok((value, refused)),
+        Err(error) => Err(FailedRun { error, refused, entered }),
+    }
+}
+
+/// Polls a guest's future to its end, counting the time, with the epoch ticking
+/// only during the polls.
+async fn drive<T>(
+    engine: &Engine,
+    (meter, first_polls): (&CpuMeter, &FirstPolls),
+    wall: Duration,
+    context: &Arc<dyn RunContext>,
+    mut guest: Pin<&mut impl Future<Output = T>>,
+) -> DriveEnd<T> {
+    let mut timer: Option<Pin<Box<Sleep>>> = None;
+    poll_fn(|cx| {
+        // From the second poll on: what ends the run comes before the guest, or
+        // a guest that wakes late could outlive its time.
+        if let Some(timer) = &mut timer {
+            if context.stopped() {
+                return Poll::Ready(DriveEnd::Stopped);
+            }
+            if timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(DriveEnd::OutOfTime);
+            }
+        }
+        let polled = {
+            let _ticking = engine.ticker.ticking();
+            meter.enter();
+            let polled = guest.as_mut().poll(cx);
+            let took = meter.leave();
+            if timer.is_none() {
+                first_polls.note(took);
+            }
+            polled
+        };
+        if let Poll::Ready(output) = polled {
+            return Poll::Ready(DriveEnd::Done(output));
+        }
+        meter.rest();
+        if timer.is_some() {
+            return Poll::Pending;
+        }
+        let left = wall.saturating_sub(meter.born().elapsed());
+        let timer = timer.insert(Box::pin(tokio::time::sleep(left)));
+        timer.as_mut().poll(cx).map(|()| DriveEnd::OutOfTime)
+    })
+    .await
+}

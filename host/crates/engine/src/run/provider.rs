@@ -1,0 +1,204 @@
+//! What a plugin offers besides tools, as the dispatcher sees it: resources,
+//! prompts, completion.
+
+use crate::bindings::exports::toolyard::plugin::completion::Reference as GuestReference;
+use crate::component::exports::{
+    CallParams, CompleteParams, Completed, Got, Page, PageParams, Read, Templates,
+};
+use crate::convert::encode::{prompt, resource};
+use crate::convert::guest_error::{call_error, rpc_error};
+use crate::limits::failure::Failure;
+use crate::limits::first_poll::FirstPolls;
+use crate::run::invoke::{self, ContractCall, Invocation, RunOutcome, Subject};
+use crate::run::loaded::PluginBase;
+use futures_util::future::BoxFuture;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd, Retrieved};
+use toolyard_task::wire::error::clip;
+use toolyard_task::wire::{RawJson, Reference, RpcError};
+use toolyard_task::{Provider, Room, RunContext, Shortage};
+use wasmtime::component::{ComponentExportIndex, ComponentNamedList, Lift, Lower};
+
+/// How much of a name or URI of the client's is repeated to it.
+const SHOWN_CHARS: usize = 200;
+
+/// The resources, prompts and completion of one plugin.
+pub(crate) struct GuestProvider {
+    pub spec: ProviderSpec,
+    /// What the guest calls its prompts, by the names that clients use.
+    pub guest_names: BTreeMap<String, Arc<str>>,
+    pub first_polls: FirstPolls,
+    pub base: Arc<PluginBase>,
+}
+
+impl GuestProvider {
+    /// The same without these prompts.
+    pub fn without(&self, left_out: &BTreeSet<&str>) -> Self {
+        let mut spec = self.spec.clone();
+        spec.prompts.retain(|prompt| !left_out.contains(prompt.name.as_str()));
+        let mut guest_names = self.guest_names.clone();
+        guest_names.retain(|name, _| !left_out.contains(name.as_str()));
+        Self { spec, guest_names, first_polls: FirstPolls::default(), base: self.base.clone() }
+    }
+}
+
+impl Provider for GuestProvider {
+    fn spec(&self) -> &ProviderSpec {
+        &self.spec
+    }
+
+    fn room(&self) -> Result<Room, Shortage> {
+        self.base.engine.budget.take(self.base.component.needs.within(self.base.manifest.limits.memory))
+    }
+
+    fn is_quick(&self) -> bool {
+        self.first_polls.is_quick()
+    }
+
+    fn serve(
+        self: Arc<Self>,
+        request: Retrieval,
+        room: Room,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RetrievalEnd> {
+        Box::pin(async move {
+            let end = serve(&self, request, room, &context).await;
+            match &self.base.grants.redactor {
+                Some(redactor) => redactor.retrieval_end(end),
+                None => end,
+            }
+        })
+    }
+
+    fn interrupt(&self) {
+        self.base.engine.interrupt();
+    }
+}
+
+/// What a plugin without an interface would answer is what is answered for it.
+async fn serve(
+    provider: &GuestProvider,
+    request: Retrieval,
+    room: Room,
+    context: &Arc<dyn RunContext>,
+) -> RetrievalEnd {
+    let exports = &provider.base.component.exports;
+    let done = RetrievalEnd::Done;
+    match request {
+        Retrieval::Resources { cursor } => {
+            let Some(resources) = &exports.resources else {
+                return done(Retrieved::Resources { entries: Vec::new(), next: None });
+            };
+            let params: PageParams<'_> = (cursor.as_deref(),);
+            let subject = format!("list of resources of `{}`", provider.base.file);
+            let order = Request { room, provider, subject, function: "list-resources", context };
+            order
+                .run::<_, Page, _, _>(&resources.list, params, |page| page.0, rpc_error, resource::page)
+                .await
+        }
+        Retrieval::Templates => {
+            let Some(resources) = &exports.resources else {
+                return done(Retrieved::Templates(Vec::new()));
+            };
+            let subject = format!("list of resource templates of `{}`", provider.base.file);
+            let order = Request { room, provider, subject, function: "list-templates", context };
+            let encode = resource::templates;
+            order.run::<_, Templates, _, _>(&resources.templates, (), |list| list.0, rpc_error, encode).await
+        }
+        Retrieval::Read { uri } => {
+            let Some(resources) = &exports.resources else {
+                return done(Retrieved::Contents(None));
+            };
+            let subject = format!("resource `{}`", clip(&uri, SHOWN_CHARS));
+            let order = Request { room, provider, subject, function: "read", context };
+            let params = (uri.as_str(),);
+            order
+                .run::<_, Read, _, _>(&resources.read, params, |read| read.0, rpc_error, resource::contents)
+                .await
+        }
+        Retrieval::Prompt { name, arguments } => {
+            let (Some(prompts), Some(guest_name)) = (&exports.prompts, provider.guest_names.get(&name))
+            else {
+                return RetrievalEnd::Failed(no_prompt(&name));
+            };
+            let params: CallParams<'_> = (guest_name, arguments.as_str());
+            let order =
+                Request { room, provider, subject: format!("prompt `{name}`"), function: "get", context };
+            let told = context.tells_missing_capabilities();
+            let fault = |subject: &str, error| call_error(subject, error, told);
+            order.run::<_, Got, _, _>(&prompts.get, params, |got| got.0, fault, prompt::made).await
+        }
+        Retrieval::Complete { reference, name, value, settled } => {
+            let Some(complete) = &exports.complete else {
+                return done(Retrieved::Completion(RawJson::trusted(
+                    "{\"completion\":{\"values\":[],\"hasMore\":false}}",
+                )));
+            };
+            let reference = match reference {
+                Reference::Template { uri } => GuestReference::Template(uri),
+                Reference::Prompt { name } => match provider.guest_names.get(&name) {
+                    Some(guest_name) => GuestReference::Prompt(guest_name.to_string()),
+                    None => return RetrievalEnd::Failed(no_prompt(&name)),
+                },
+            };
+            let subject = format!("completion of `{}`", clip(&name, SHOWN_CHARS));
+            let params: CompleteParams<'_> = (&reference, &name, &value, settled.as_str());
+            let order = Request { room, provider, subject, function: "complete", context };
+            let encode = prompt::completed;
+            order.run::<_, Completed, _, _>(complete, params, |values| values.0, rpc_error, encode).await
+        }
+    }
+}
+
+/// CO-3, PR-4.
+fn no_prompt(name: &str) -> RpcError {
+    RpcError::invalid_params(format!("There is no prompt `{}`", clip(name, SHOWN_CHARS)))
+}
+
+/// One request to a guest.
+struct Request<'a> {
+    provider: &'a GuestProvider,
+    /// What is asked for, in words that go into a sentence about it.
+    subject: String,
+    function: &'static str,
+    room: Room,
+    context: &'a Arc<dyn RunContext>,
+}
+
+impl Request<'_> {
+    async fn run<P, R, T, E>(
+        self,
+        export: &ComponentExportIndex,
+        params: P,
+        unwrap: fn(R) -> Result<T, E>,
+        fault: impl Fn(&str, E) -> RpcError,
+        encode: fn(T, u64) -> Result<Retrieved, Failure>,
+    ) -> RetrievalEnd
+    where
+        P: ComponentNamedList + Lower + Send + Sync,
+        R: ComponentNamedList + Lift + Send + Sync + 'static,
+    {
+        let base = &self.provider.base;
+        let limits = &base.manifest.limits;
+        let order = Invocation {
+            base,
+            limits,
+            first_polls: &self.provider.first_polls,
+            subject: Subject::Function(self.function),
+            room: self.room,
+        };
+        let fail = |failure: Failure| RpcError::internal(failure.sentence(&self.subject, limits));
+        match invoke::invoke(order, ContractCall::<P, R>::new(export, params), self.context).await {
+            RunOutcome::Stopped => RetrievalEnd::Stopped,
+            RunOutcome::Failed(failure) => RetrievalEnd::Failed(fail(failure)),
+            RunOutcome::Returned(returned, _) => match unwrap(returned) {
+                Err(error) => RetrievalEnd::Failed(fault(&self.subject, error)),
+                Ok(given) => match encode(given, limits.output) {
+                    Ok(retrieved) => RetrievalEnd::Done(retrieved),
+                    Err(failure) => RetrievalEnd::Failed(fail(failure)),
+                },
+            },
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Checks of values that take longer than a thread that serves clients may give: on threads
+//! of their own, in the turns of their account, within the time and memory of a run.
+
+use crate::limits::cpu_scheduler::CpuScheduler;
+use crate::limits::epoch::TICK;
+use crate::limits::run_budget::RunBudget;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolyard_schema::{Budget, Halt, NODE_BYTES, Schema, Verdict, nodes_of};
+use toolyard_task::tool::CheckOrder;
+use toolyard_task::wire::RawJson;
+
+/// How many checks are under way at once; each has a thread, and most of them wait for a turn.
+const MAX_CHECKS: usize = 16;
+/// Accounts are forgotten when there are twice as many as at the last time, but not before.
+const ACCOUNTS_KEPT: usize = 64;
+
+/// Runs the checks that take long.
+pub(crate) struct SchemaChecker {
+    scheduler: Arc<CpuScheduler>,
+    budget: Arc<RunBudget>,
+    all: Arc<Semaphore>,
+    /// One check at a time for each account.
+    accounts: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
+}
+
+/// How a long check ended.
+pub(crate) enum CheckEnd {
+    Verdict(Verdict),
+    /// The caller has cancelled or left.
+    Stopped,
+    /// The time is spent.
+    Spent,
+    /// There is no memory left for the value.
+    NoMemory,
+}
+
+/// Ends the check when its waiter goes away.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Memory that was drawn for a check.
+struct Drawn<'a> {
+    budget: &'a RunBudget,
+    bytes: u64,
+}
+
+impl Drop for Drawn<'_> {
+    fn drop(&mut self) {
+        self.budget.give_back(self.bytes);
+    }
+}
+
+impl SchemaChecker {
+    pub fn new(scheduler: Arc<CpuScheduler>, budget: Arc<RunBudget>) -> Self {
+        Self { scheduler, budget, all: Arc::new(Semaphore::new(MAX_CHECKS)), accounts: Mutex::default() }
+    }
+
+    /// Checks a value for as long as `time` lets it compute. Dropping the future ends it.
+    pub async fn check(
+        &self,
+        schema: Arc<Schema>,
+        value: RawJson,
+        order: CheckOrder,
+        time: Duration,
+    ) -> CheckEnd {
+        let Some(place) = self.place(&order).await else { return CheckEnd::Stopped };
+        let dropped = Arc::new(AtomicBool::new(false));
+        let _stop = StopOnDrop(dropped.clone());
+        let (scheduler, budget, handle) = (self.scheduler.clone(), self.budget.clone(), Handle::current());
+        let checking = tokio::task::spawn_blocking(move || {
+            let checked = check(
+                &schema,
+                &value,
+                &budget,
+                time,
+                || dropped.load(Ordering::Relaxed) || (order.stopped)(),
+                {
+                    let runner = scheduler.runner(order.share.clone());
+                    move |computed| handle.block_on(runner.turn(computed))
+                },
+            );
+            drop(place);
+            checked
+        });
+        // It does not panic, and is not aborted; a runtime that shuts down takes its runs with it.
+        checking.await.unwrap_or(CheckEnd::Stopped)
+    }
+
+    /// Waits until it is this account's turn to check something.
+    async fn place(&self, order: &CheckOrder) -> Option<[OwnedSemaphorePermit; 2]> {
+        let account = {
+            let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+            if accounts.len() >= ACCOUNTS_KEPT && accounts.len() == accounts.capacity() {
+                accounts.retain(|_, account| account.strong_count() > 0);
+            }
+            match accounts.get(&order.share.account).and_then(Weak::upgrade) {
+                Some(account) => account,
+                None => {
+                    let account = Arc::new(Semaphore::new(1));
+                    accounts.insert(order.share.account.clone(), Arc::downgrade(&account));
+                    account
+                }
+            }
+        };
+        // Neither is ever closed.
+        Some([account.acquire_owned().await.ok()?, self.all.clone().acquire_owned().await.ok()?])
+    }
+}
+
+fn check(
+    schema: &Schema,
+    value: &RawJson,
+    budget: &RunBudget,
+    time: Duration,
+    stopped: impl Fn() -> bool,
+    turn: impl Fn(Duration),
+) -> CheckEnd {
+    if stopped() {
+        return CheckEnd::Stopped;
+    }
+    let bytes = nodes_of(value.as_str()) * NODE_BYTES;
+    if !budget.draw(bytes) {
+        return CheckEnd::NoMemory;
+    }
+    let _drawn = Drawn { budget, bytes };
+    let mut computed = Duration::ZERO;
+    let mut charged = Duration::ZERO;
+    let mut began = Instant::now();
+    let mut look = || {
+        if stopped() {
+            return Err(Halt::Stopped);
+        }
+        let now = computed + began.elapsed();
+        if now >= time {
+            return Err(Halt::Spent);
+        }
+        if now - charged >= TICK {
+            turn(now - charged);
+            (computed, charged, began) = (now, now, Instant::now());
+        }
+        Ok(())
+    };
+    match schema.check(value, &mut Budget::looked_after(&mut look)) {
+        Ok(verdict) => CheckEnd::Verdict(verdict),
+        Err(Halt::Stopped) => CheckEnd::Stopped,
+        Err(Halt::Spent | Halt::TooDeep) => CheckEnd::Spent,
+    }
+}

@@ -1,0 +1,248 @@
+//! A tool of a plugin, as the dispatcher sees it.
+
+use crate::bindings::toolyard::plugin::types::{CallError, ToolResult};
+use crate::component::describe::DeclaredTool;
+use crate::component::exports::{CallParams, Called};
+use crate::convert::encode;
+use crate::convert::guest_error::{self, Missing};
+use crate::convert::typed::Function;
+use crate::limits::failure::Failure;
+use crate::limits::first_poll::FirstPolls;
+use crate::run::invoke::{self, ContractCall, Invocation, PlainCall, RunOutcome, Subject, TimeLeft};
+use crate::run::loaded::PluginBase;
+use crate::run::schema_checker;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use toolyard_manifest::Limits;
+use toolyard_schema::{Schema, Verdict};
+use toolyard_task::tool::{CheckOrder, Checked, ToolSpec};
+use toolyard_task::wire::RawJson;
+use toolyard_task::{ArgumentValue, Room, RunContext, RunEnd, Shortage, Tool};
+use wasmtime::component::{ComponentExportIndex, Val};
+
+/// One tool and all that a run of it needs.
+pub(crate) struct GuestTool {
+    pub spec: ToolSpec,
+    /// What the guest calls it, without the manifest's prefix.
+    pub guest_name: Arc<str>,
+    pub declared: Arc<DeclaredTool>,
+    pub callee: Callee,
+    pub limits: Arc<Limits>,
+    pub first_polls: FirstPolls,
+    pub base: Arc<PluginBase>,
+}
+
+/// What is called for it.
+pub(crate) enum Callee {
+    /// The function `call` of the contract.
+    Contract(ComponentExportIndex),
+    /// An ordinary function.
+    Plain(Arc<Function>),
+}
+
+impl Tool for GuestTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn check(&self, arguments: &RawJson) -> Checked {
+        match self.declared.input.check_quickly(arguments) {
+            Some(Verdict::Fits) => Checked::Fits,
+            Some(Verdict::Misfit(what)) => Checked::Misfit(self.misfit(&what)),
+            None => Checked::Unfinished,
+        }
+    }
+
+    fn check_fully(self: Arc<Self>, arguments: RawJson, order: CheckOrder) -> BoxFuture<'static, Checked> {
+        Box::pin(async move {
+            let Self { declared, base, limits, .. } = &*self;
+            let checker = &base.engine.checker;
+            let subject = || format!("check of the arguments of `{}`", self.spec.name());
+            match checker.check(declared.input.clone(), arguments, order, limits.cpu).await {
+                schema_checker::CheckEnd::Verdict(Verdict::Fits) => Checked::Fits,
+                schema_checker::CheckEnd::Verdict(Verdict::Misfit(what)) => {
+                    Checked::Misfit(self.misfit(&what))
+                }
+                schema_checker::CheckEnd::Stopped => Checked::Unfinished,
+                schema_checker::CheckEnd::Spent => Checked::Misfit(Failure::Cpu.sentence(&subject(), limits)),
+                schema_checker::CheckEnd::NoMemory => {
+                    Checked::Misfit(Failure::NoMemory.sentence(&subject(), limits))
+                }
+            }
+        })
+    }
+
+    fn typed_arguments(&self, arguments: &RawJson) -> Option<ArgumentValue<'static>> {
+        match &self.callee {
+            Callee::Contract(_) => None,
+            Callee::Plain(function) => function.seen_arguments(arguments),
+        }
+    }
+
+    fn room(&self) -> Result<Room, Shortage> {
+        self.base.engine.budget.take(self.base.component.needs.within(self.limits.memory))
+    }
+
+    fn is_quick(&self) -> bool {
+        self.first_polls.is_quick()
+    }
+
+    fn run(
+        self: Arc<Self>,
+        arguments: RawJson,
+        room: Room,
+        context: Arc<dyn RunContext>,
+    ) -> BoxFuture<'static, RunEnd> {
+        Box::pin(run(self, arguments, room, context))
+    }
+
+    fn interrupt(&self) {
+        self.base.engine.interrupt();
+    }
+}
+
+/// Runs one call; its secrets stay here.
+async fn run(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
+    let redactor = tool.base.grants.redactor.clone();
+    let end = call(tool, arguments, room, context).await;
+    match redactor {
+        Some(redactor) => redactor.run_end(end),
+        None => end,
+    }
+}
+
+async fn call(tool: Arc<GuestTool>, arguments: RawJson, room: Room, context: Arc<dyn RunContext>) -> RunEnd {
+    let order = Invocation {
+        base: &tool.base,
+        limits: &tool.limits,
+        first_polls: &tool.first_polls,
+        subject: Subject::Tool(tool.guest_name.clone()),
+        room,
+    };
+    match &tool.callee {
+        Callee::Contract(export) => {
+            let call =
+                ContractCall::<CallParams<'_>, Called>::new(export, (&tool.guest_name, arguments.as_str()));
+            let ended = invoke::invoke(order, call, &context).await;
+            let told = context.tells_missing_capabilities();
+            tool.end(ended.map(|(called,)| Ok(called)), told, &context).await
+        }
+        Callee::Plain(function) => {
+            let read = match function.arguments(&arguments) {
+                Ok(read) => read,
+                Err(what) => return encode::error(&tool.misfit(&what)),
+            };
+            // It is no longer needed, and may be large.
+            drop(arguments);
+            let ended = invoke::invoke(order, PlainCall { function, arguments: read }, &context).await;
+            let result =
+                |returned: Option<Val>| function.result(returned.as_ref(), tool.limits.output).map(Ok);
+            tool.end(ended.map(result), false, &context).await
+        }
+    }
+}
+
+impl GuestTool {
+    fn misfit(&self, what: &str) -> String {
+        format!("The arguments do not fit the input schema of `{}`: {what}", self.spec.name())
+    }
+
+    /// A result as the dispatcher takes it, once it fits the output schema; nothing if the run
+    /// was stopped.
+    async fn result(
+        &self,
+        mut given: ToolResult,
+        left: TimeLeft,
+        context: &Arc<dyn RunContext>,
+    ) -> Result<Option<RunEnd>, Failure> {
+        let structured = encode::structured(given.structured_content.take())?;
+        if let (Some(schema), false) = (&self.declared.output, given.is_error) {
+            let Some(structured) = &structured else {
+                return Err(Failure::Malformed(
+                    "its output schema asks for structured content, and there is none".into(),
+                ));
+            };
+            let verdict = match schema.check_quickly(structured) {
+                Some(verdict) => verdict,
+                None => match self.check_output(schema, structured.clone(), left, context).await? {
+                    Some(verdict) => verdict,
+                    None => return Ok(None),
+                },
+            };
+            if let Verdict::Misfit(what) = verdict {
+                return Err(Failure::Malformed(format!(
+                    "its structured content does not fit its output schema: {what}"
+                )));
+            }
+        }
+        encode::result(given, structured, self.limits.output).map(Some)
+    }
+
+    /// Checks a large result, in what is left of the time of its run.
+    async fn check_output(
+        &self,
+        schema: &Arc<Schema>,
+        structured: RawJson,
+        left: TimeLeft,
+        context: &Arc<dyn RunContext>,
+    ) -> Result<Option<Verdict>, Failure> {
+        let stopped = context.clone();
+        let order = CheckOrder { share: context.share(), stopped: Arc::new(move || stopped.stopped()) };
+        let checking = self.base.engine.checker.check(schema.clone(), structured, order, left.cpu);
+        match tokio::time::timeout(left.wall, checking).await {
+            Err(_) => Err(Failure::Wall),
+            Ok(schema_checker::CheckEnd::Verdict(verdict)) => Ok(Some(verdict)),
+            Ok(schema_checker::CheckEnd::Stopped) => Ok(None),
+            Ok(schema_checker::CheckEnd::Spent) => Err(Failure::Cpu),
+            Ok(schema_checker::CheckEnd::NoMemory) => Err(Failure::NoMemory),
+        }
+    }
+
+    /// What came of a call, as the dispatcher takes it. `told` is whether the client
+    /// knows the error for a capability that it lacks.
+    async fn end(
+        &self,
+        ended: RunOutcome<Result<Result<ToolResult, CallError>, Failure>>,
+        told: bool,
+        context: &Arc<dyn RunContext>,
+    ) -> RunEnd {
+        let limits = &*self.limits;
+        // Made only for what needs it: a good result says nothing of its tool.
+        let name = || format!("tool `{}`", self.spec.name());
+        let fail = |failure: Failure| encode::error(&failure.sentence(&name(), limits));
+        let redactor = self.base.grants.redactor.as_deref();
+        match ended {
+            RunOutcome::Stopped => RunEnd::Stopped,
+            RunOutcome::Failed(failure) | RunOutcome::Returned(Err(failure), _) => fail(failure),
+            RunOutcome::Returned(Ok(Ok(mut result)), refused) => {
+                if result.is_error {
+                    // A guest that was refused something and fails in its own words does
+                    // not know what the limit was, or the grant.
+                    let growth = refused.growth.map(|denied| denied.sentence(limits));
+                    result.content.extend(growth.into_iter().chain(refused.network).map(encode::text));
+                }
+                if let Some(redactor) = redactor {
+                    redactor.guest_result(&mut result);
+                }
+                match self.result(result, refused.left, context).await {
+                    Ok(Some(end)) => end,
+                    Ok(None) => RunEnd::Stopped,
+                    Err(failure) => fail(failure),
+                }
+            }
+            RunOutcome::Returned(Ok(Err(CallError::Rpc(mut error))), _) => {
+                if let Some(redactor) = redactor {
+                    redactor.guest_error(&mut error);
+                }
+                RunEnd::Error(guest_error::rpc_error(&name(), error))
+            }
+            RunOutcome::Returned(Ok(Err(CallError::MissingCapability(what))), _) => {
+                let missing = Missing::of(&name(), &what);
+                match missing.error() {
+                    Some(error) if told => RunEnd::Error(error),
+                    _ => encode::error(&missing.sentence),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Runs that no client asked for: those that ask a new component what it offers.
+
+use async_trait::async_trait;
+use toolyard_task::RunContext;
+use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
+use toolyard_task::wire::RawJson;
+
+/// The context of a run that no client asked for: its reports go nowhere, and its questions have no
+/// answer.
+pub(crate) struct Unattended;
+
+#[async_trait]
+impl RunContext for Unattended {
+    fn stopped(&self) -> bool {
+        false
+    }
+
+    fn report(&self, _: Report) {}
+
+    fn info(&self) -> CallInfo {
+        CallInfo {
+            task: None,
+            attempt: 1,
+            deadline: None,
+            client_capabilities: RawJson::empty_object(),
+            trace: None,
+        }
+    }
+
+    async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
+        Err(AskError::Unsupported("a listing cannot ask".to_owned()))
+    }
+
+    async fn begin_task(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn effects(&self) -> Result<(), AskError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! The interfaces of WASI that the host implements or bounds.
+
+pub(crate) mod clocks;
+mod context;
+pub(crate) mod files;
+pub(crate) mod logging;
+mod name_lookup;
+pub(crate) mod stdio;

@@ -1,0 +1,44 @@
+//! The context of WASI for one run, with nothing granted but what the manifest does.
+
+use crate::guest::about::About;
+use crate::guest::state::GuestState;
+use crate::network::sockets;
+use crate::wasi::clocks;
+use crate::wasi::stdio::{self, GuestOutput};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+/// Random bytes that a guest may ask for at once.
+const MAX_RANDOM: u64 = 1 << 20;
+
+/// No arguments, no input, and of the network what is granted.
+fn context(run: &GuestState) -> WasiCtx {
+    let About { plugin, function, grants, limits, .. } = &run.about;
+    let budget = stdio::budget(limits.stdio);
+    let output = |stream| GuestOutput::new((plugin, function), stream, &budget, grants.redactor.clone());
+    let mut wasi = WasiCtx::builder();
+    wasi.stdout(output("stdout"))
+        .stderr(output("stderr"))
+        .max_random_size(MAX_RANDOM)
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false);
+    clocks::grant(&mut wasi, grants.clock, grants.random);
+    for (name, value) in grants.environment() {
+        wasi.env(name, value);
+    }
+    if !grants.sockets.is_empty() {
+        sockets::grant(&mut wasi, run.network_policy());
+    }
+    wasi.build()
+}
+
+impl WasiView for GuestState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        if self.wasi.is_none() {
+            self.wasi = Some(Box::new(context(self)));
+        }
+        let Self { wasi, table, .. } = self;
+        let ctx = wasi.get_or_insert_with(|| Box::new(WasiCtx::builder().build()));
+        WasiCtxView { ctx, table }
+    }
+}

@@ -1,0 +1,243 @@
+//! What guests write to their standard output and error: it goes to the host's
+//! log, line by line, bounded for each run. Beyond the bound it is swallowed,
+//! because writing must never fail a guest.
+
+use crate::grant::redact::Redactor;
+use async_trait::async_trait;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
+use toolyard_task::wire::visible;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+/// Longer lines are cut into pieces of this many bytes.
+const LINE_BYTES: usize = 4 << 10;
+/// What a guest may write at once.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// One of the two streams of a run. Clones write to the same.
+#[derive(Clone)]
+pub(crate) struct GuestOutput(Arc<Mutex<Lines>>);
+
+/// What a run may still write to both streams together.
+pub(crate) type Budget = Arc<Mutex<OutputLeft>>;
+
+/// How many bytes are left, and whether it was said that there are none.
+pub(crate) struct OutputLeft {
+    bytes: usize,
+    told: bool,
+}
+
+/// The budget of a run.
+pub(crate) fn budget(bytes: u64) -> Budget {
+    Arc::new(Mutex::new(OutputLeft { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), told: false }))
+}
+
+struct Lines {
+    plugin: Arc<str>,
+    tool: Arc<str>,
+    stream: &'static str,
+    line: Vec<u8>,
+    budget: Budget,
+    redactor: Option<Arc<Redactor>>,
+    /// Whether the budget is spent and there was more.
+    swallows: bool,
+}
+
+impl GuestOutput {
+    pub fn new(
+        (plugin, tool): (&Arc<str>, &Arc<str>),
+        stream: &'static str,
+        budget: &Budget,
+        redactor: Option<Arc<Redactor>>,
+    ) -> Self {
+        let line = Vec::new();
+        let (plugin, tool, budget) = (plugin.clone(), tool.clone(), budget.clone());
+        Self(Arc::new(Mutex::new(Lines { plugin, tool, stream, line, budget, redactor, swallows: false })))
+    }
+
+    fn take(&self, bytes: &[u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take(bytes);
+    }
+}
+
+impl Lines {
+    fn take(&mut self, bytes: &[u8]) {
+        let (allowed, is_over) = {
+            let mut left = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+            let allowed = bytes.len().min(left.bytes);
+            let is_over = allowed < bytes.len() && !left.told;
+            left.bytes -= allowed;
+            left.told |= is_over;
+            self.swallows |= allowed < bytes.len();
+            (allowed, is_over)
+        };
+        // A secret that begins in one piece of a long line must be whole in it.
+        let most = LINE_BYTES + self.redactor.as_ref().map_or(0, |redactor| redactor.longest());
+        for &byte in &bytes[..allowed] {
+            if byte == b'\n' {
+                self.flush();
+            } else {
+                if self.line.len() >= most {
+                    self.flush_piece();
+                }
+                self.line.push(byte);
+            }
+        }
+        if is_over {
+            self.flush();
+            tracing::warn!(
+                target: "guest", plugin = %self.plugin, tool = %self.tool, stream = self.stream,
+                "this run writes more than its share (`limits.stdio`); the rest is swallowed"
+            );
+        }
+    }
+
+    fn flush_piece(&mut self) {
+        let end = match &self.redactor {
+            Some(redactor) => redactor.part(&self.line, LINE_BYTES),
+            None => self.line.len(),
+        };
+        let rest = self.line.split_off(end);
+        self.flush();
+        self.line = rest;
+    }
+
+    fn flush(&mut self) {
+        if self.line.is_empty() {
+            return;
+        }
+        let line = self.shown();
+        tracing::info!(target: "guest", plugin = %self.plugin, tool = %self.tool, stream = self.stream, "{line}");
+        self.line.clear();
+    }
+
+    /// The line as it is logged.
+    fn shown(&self) -> String {
+        let line = printable(&self.line);
+        match &self.redactor {
+            // What was cut at the bound may have been cut within a secret.
+            Some(redactor) if self.swallows => redactor.cut_text(line),
+            Some(redactor) => redactor.text(line),
+            None => line,
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+/// One line of text. A guest must not steer the terminal of a person who reads the log.
+pub(crate) fn printable(bytes: &[u8]) -> String {
+    visible::line(&String::from_utf8_lossy(bytes)).into_owned()
+}
+
+impl IsTerminal for GuestOutput {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for GuestOutput {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl OutputStream for GuestOutput {
+    fn write(&mut self, bytes: bytes::Bytes) -> StreamResult<()> {
+        self.take(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(WRITE_BYTES)
+    }
+}
+
+#[async_trait]
+impl Pollable for GuestOutput {
+    async fn ready(&mut self) {}
+}
+
+impl AsyncWrite for GuestOutput {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.take(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grant::secret::Secret;
+
+    fn output(budget: &Budget, secret: Option<&str>) -> GuestOutput {
+        let secrets = secret.map(|value| Secret::new("KEY", value).expect("long enough"));
+        let redactor = Redactor::new(secrets.as_slice()).expect("small").map(Arc::new);
+        GuestOutput::new((&"p.wasm".into(), &"t".into()), "stdout", budget, redactor)
+    }
+
+    fn shown(output: &GuestOutput) -> String {
+        output.0.lock().expect("free").shown()
+    }
+
+    #[test]
+    fn lines_are_cut_at_the_budget_and_cleaned() {
+        let budget = budget(10);
+        let output = output(&budget, None);
+        let line = || output.0.lock().expect("free").line.clone();
+        output.take(b"one\ntwo");
+        assert_eq!(line(), b"two");
+        output.take(b" th");
+        let state = || {
+            let left = budget.lock().expect("free");
+            (left.bytes, left.told)
+        };
+        assert_eq!((line(), state()), (b"two th".to_vec(), (0, false)));
+        output.take(b"r");
+        assert_eq!((line(), state()), (Vec::new(), (0, true)), "flushed, and said");
+        output.take(b"four");
+        assert!(line().is_empty());
+        assert_eq!(printable(b"a\x1b[31mb\xff"), "a\\u{1b}[31mb\u{fffd}");
+    }
+
+    #[test]
+    fn a_secret_is_not_logged_wherever_a_line_is_parted() {
+        let secret = "abcdefghij";
+        for before in LINE_BYTES - secret.len() - 1..=LINE_BYTES + 1 {
+            let output = output(&budget(1 << 20), Some(secret));
+            output.take("x".repeat(before).as_bytes());
+            output.take(secret.as_bytes());
+            // Enough for the first piece to go, which the log has then.
+            output.take("y".repeat(LINE_BYTES - 200).as_bytes());
+            let rest = shown(&output);
+            assert!(!rest.contains("ij") && !rest.contains("ab"), "{before}: {rest}");
+        }
+        let output = output(&budget(8), Some(secret));
+        output.take(&secret.as_bytes()[..8]);
+        output.0.lock().expect("free").swallows = true;
+        assert_eq!(shown(&output), "[secret KEY]", "though it was cut");
+    }
+}
