@@ -2,26 +2,36 @@
 # it gets by itself; nothing needs root.
 
 CARGO ?= cargo
+
+# Everything that make builds is optimised by the recorded profile of calls; a plain `cargo build` is
+# not. This variable of Cargo's switches the profile on, for this target alone: components are built
+# without it. It is part of what Cargo knows a build by, so that plain builds and these can share a
+# folder. TOOLYARD_PROFILE=off switches it off, and so do RUSTFLAGS of your own
+# (host/docs/decisions/0023-a-profile-of-calls.md).
+export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS := $(shell ./host/profile/flags.sh)
+
 PLUGINS_DIST := plugins/dist
 BIN := target/release/toolyard
 # Not --locked: what the crates of the host depend on changes with them, and Cargo.lock there follows.
 SIMULATION := $(CARGO) test --release --manifest-path tests/simulation/Cargo.toml --target-dir target/simulation
 
 .DEFAULT_GOAL := help
-.PHONY: help build host profile plugins fixtures examples serve test lint audit clients published conformance bench bench-full compare soak chaos failpoints fuzz simulate mutants fmt clean
+.PHONY: help build host cargo profile plugins fixtures examples serve test lint audit clients published conformance bench bench-full compare soak chaos failpoints fuzz simulate mutants fmt clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 build: plugins host ## The binary and the shipped plugins
 
-# One profile for the build and the tests, so that wasmtime is compiled once; and with the
-# features that the tests need of what all share, so that the host is, by a profile of calls
-# that knows its functions by these.
+# One profile for the build and the tests, so that wasmtime is compiled once. With the features of the
+# whole workspace, because the profile of calls knows functions by the features of their crates.
 host:
 	$(CARGO) build --release --locked --workspace --bin toolyard
 
-profile: build fixtures ## Write down anew what is hot, which every build optimises by
+cargo: ## Run cargo as make does: make cargo ARGS="test --release --workspace NAME"
+	$(CARGO) $(ARGS)
+
+profile: build fixtures ## Record the profile of calls again, which every build by make optimises with
 	./host/profile/record.sh
 
 plugins:

@@ -1,66 +1,92 @@
-//! That everything is compiled once and by the profile of calls, as
+//! That make compiles everything once and with the profile of calls, as
 //! `host/docs/decisions/0023-a-profile-of-calls.md` has decided.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolyard_tests::guests::root;
 
-/// Says which compiler it is, or else its arguments and what it is told by the environment.
-const RUSTC: &str = r#"#!/usr/bin/env bash
-if [ "$1" = -vV ]; then printf 'rustc 1.0.0\ncommit-hash: %s\nhost: %s\n' HASH HOST; exit; fi
-printf '%s\n' "$@"
-env | sed -n 's/^CARGO_BIN_EXE_some-name=//p'
-"#;
+/// The variable by which Cargo takes flags for this target.
+const VARIABLE: &str = "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS";
 
-/// What the wrapper of Cargo's makes of these arguments, with this compiler.
-fn wrapped(hash: &str, host: &str, arguments: &[&str]) -> Vec<String> {
+/// The flags for a compiler that says this of itself.
+fn flags(script: &Path, hash: &str, host: &str, mode: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let rustc = folder.path().join("rustc");
-    std::fs::write(&rustc, RUSTC.replace("HASH", hash).replace("HOST", host)).expect("writes");
+    let says = format!("#!/bin/sh\nprintf 'rustc 1.0.0\\ncommit-hash: %s\\nhost: %s\\n' {hash} {host}\n");
+    std::fs::write(&rustc, says).expect("writes");
     std::fs::set_permissions(&rustc, std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .expect("executable");
-    let output = Command::new(root().join("host/profile/rustc.sh"))
-        .arg(&rustc)
-        .args(arguments)
-        .env("CARGO_BIN_EXE_some-name", "is passed on")
-        .env_remove("TOOLYARD_PROFILE")
+    let output = Command::new(script)
+        .env("RUSTC", &rustc)
+        .env("TOOLYARD_PROFILE", mode)
         .output()
-        .expect("the wrapper starts");
+        .expect("the script starts");
     assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).expect("UTF-8").lines().map(str::to_owned).collect()
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
-const OPTIMISED: [&str; 5] = ["--crate-name", "x", "--emit=dep-info,metadata,link", "-C", "opt-level=3"];
-
-#[test]
-fn the_profile_goes_to_what_is_optimised_for_this_machine_and_to_nothing_else() {
+/// The compiler and the machine that the profile is of.
+fn profiled() -> (String, String) {
     let of = std::fs::read_to_string(root().join("host/profile/calls.rustc")).expect("names the compiler");
     let line = |key: &str| of.lines().find_map(|line| line.strip_prefix(key)).expect(key).to_owned();
-    let (hash, host) = (line("commit-hash: "), line("host: "));
-    let said = |arguments: &[&str]| wrapped(&hash, &host, arguments);
-    let as_it_was = |arguments: &[&str]| {
-        arguments.iter().copied().chain(["is passed on"]).map(str::to_owned).collect::<Vec<_>>()
-    };
+    (line("commit-hash: "), line("host: "))
+}
 
-    let optimised = said(&OPTIMISED);
-    assert_eq!(optimised[..5], as_it_was(&OPTIMISED)[..5]);
-    let profile = optimised.iter().find_map(|it| it.strip_prefix("-Cprofile-use=")).expect("the profile");
+#[test]
+fn the_profile_is_for_one_compiler_and_one_machine() {
+    let script = root().join("host/profile/flags.sh");
+    let (hash, host) = profiled();
+    let with = flags(&script, &hash, &host, "use");
+    let profile = with.iter().find_map(|flag| flag.strip_prefix("-Cprofile-use=")).expect("the profile");
     assert!(Path::new(profile).is_file(), "{profile}");
-    assert!(optimised.contains(&"--cfg=profiled".to_owned()), "{optimised:?}");
-    assert_eq!(optimised.last().map(String::as_str), Some("is passed on"));
+    assert!(with.contains(&"--cfg=profiled".to_owned()), "{with:?}");
+    let named = format!("CARGO_TARGET_{}_RUSTFLAGS", host.to_uppercase().replace('-', "_"));
+    assert_eq!(named, VARIABLE, "the variable is that of the profile's machine");
 
-    for otherwise in [
-        &["--crate-name", "a_build_script", "--emit=dep-info,link"][..],
-        &["--crate-name", "checked", "--emit=dep-info,metadata", "-C", "opt-level=3"],
-        &["--crate-name", "small", "--emit=dep-info,link", "-C", "opt-level=s"],
-        &["--target", "wasm32-wasip2", "--emit=dep-info,link", "-C", "opt-level=3"],
-        &["--target=wasm32-wasip2", "--emit=dep-info,link", "-C", "opt-level=3"],
+    let none: Vec<String> = Vec::new();
+    assert_eq!(flags(&script, "0123abcd", &host, "use"), none, "another rustc");
+    assert_eq!(flags(&script, &hash, "sparc64-unknown", "use"), none, "another machine");
+    assert_eq!(flags(&script, &hash, &host, "off"), none);
+    let record = flags(&script, &hash, &host, "record");
+    assert!(record.len() == 1 && record[0].starts_with("-Cprofile-generate=/"), "{record:?}");
+}
+
+#[test]
+fn another_profile_gives_other_flags_and_a_path_that_cargo_would_split_gives_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (hash, host) = profiled();
+    let copy = |name: &str| -> PathBuf {
+        let to = folder.path().join(name);
+        std::fs::create_dir(&to).expect("a folder");
+        for file in ["flags.sh", "calls.rustc"] {
+            std::fs::copy(root().join("host/profile").join(file), to.join(file)).expect("copies");
+        }
+        std::fs::write(to.join("calls.profdata"), "one").expect("writes");
+        to
+    };
+    let plain = copy("plain");
+    let one = flags(&plain.join("flags.sh"), &hash, &host, "use");
+    std::fs::write(plain.join("calls.profdata"), "other").expect("writes");
+    let other = flags(&plain.join("flags.sh"), &hash, &host, "use");
+    assert!(!one.is_empty() && one.len() == other.len() && one != other, "{one:?} {other:?}");
+    assert!(flags(&copy("with space").join("flags.sh"), &hash, &host, "use").is_empty());
+}
+
+#[test]
+fn whatever_builds_the_host_switches_the_profile_on_and_nothing_else_does() {
+    assert!(!root().join(".cargo").exists(), "a plain `cargo build` compiles plainly");
+    for name in [
+        "Makefile",
+        "host/profile/record.sh",
+        "tests/conformance/run.sh",
+        "tests/load/bench.sh",
+        "tests/mutations/run.sh",
     ] {
-        assert_eq!(said(otherwise), as_it_was(otherwise));
+        let text = std::fs::read_to_string(root().join(name)).expect("text");
+        assert!(text.contains(VARIABLE) && text.contains("host/profile/flags.sh"), "{name}");
     }
-    assert_eq!(wrapped("0123abcd", &host, &OPTIMISED), as_it_was(&OPTIMISED), "another rustc");
-    assert_eq!(wrapped(&hash, "sparc64-unknown", &OPTIMISED), as_it_was(&OPTIMISED), "another machine");
 }
 
 /// The features of each package that these kinds of dependencies bring.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make profile`: writes host/profile/calls.profdata anew, which every build optimises by. An
-# instrumented host serves the load generator's calls, of both generations and all shapes, tasks,
+# `make profile`: records host/profile/calls.profdata again, which every build by make optimises with.
+# An instrumented host serves the load generator's calls, of both generations and all shapes, tasks,
 # and stdio; what it counted is merged. A quarter of an hour on two cores, most of it for the build.
 #
 # It needs llvm-profdata of the LLVM that rustc was built with: `rustup component add llvm-tools`
@@ -36,8 +36,13 @@ profdata=$(find_profdata)
 
 # With the features of all members, as everything is built: functions are found again by names
 # that those go into.
-TOOLYARD_PROFILE=record "$cargo" build --release --locked --workspace --bin toolyard --target-dir "$work"
-"$cargo" build --release --locked --workspace
+build() { # TOOLYARD_PROFILE, ARGUMENTS OF CARGO
+  local flags
+  flags=$(TOOLYARD_PROFILE=$1 host/profile/flags.sh)
+  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$flags "$cargo" build --release --locked --workspace "${@:2}"
+}
+build record --bin toolyard --target-dir "$work"
+build use
 
 rm -rf "$work/counts" "$work/children" "$work/bench"
 mkdir -p "$work/counts"
@@ -46,8 +51,7 @@ TOOLYARD_BIN=$work/release/toolyard LLVM_PROFILE_FILE=$work/counts/%p-%m.profraw
 
 # Sparse: without the functions that were never called.
 "$profdata" merge --sparse -o "$profile" "$work"/counts/*.profraw
-# By which it can be used; rustc.sh reads it.
+# The rustc that can use it; flags.sh reads this.
 sed -n '/^commit-hash: /p; /^host: /p' <<<"$about" >host/profile/calls.rustc
 ls -l "$profile"
-# Cargo does not know of the profile.
-echo "record.sh: what is compiled in target/ was so by the profile before; rm -r target/release starts anew"
+echo "record.sh: the next build compiles everything again, with this profile"

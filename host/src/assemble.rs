@@ -4,7 +4,6 @@
 use crate::audit::{Destination, Exporter, LogFile};
 use crate::config::value::AuditTo;
 use crate::config::{Config, StoreChoice, encryption};
-use crate::output::tell;
 use crate::protect;
 use crate::system::{RandomIds, SystemClock};
 use crate::traces::Otlp;
@@ -15,10 +14,11 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolyard_cli::tell;
 use toolyard_dispatch::rules::Authority;
 use toolyard_dispatch::{
-    Bounds, Departure, Dispatch, Drained, Observer, Parting, Policy, Rates, Settings, Stores, Weights,
-    visible,
+    Bounds, Departure, Dispatch, Drained, Parting, Policy, Rates, Settings, Stores, Weights, visible,
 };
 use toolyard_engine::{Compiler, Engine, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_manifest::Limits;
@@ -26,6 +26,7 @@ use toolyard_store::postgres::Place;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
 use toolyard_transport::{Implementation, Server, ServerIdentity};
+use toolyard_workshop::CallLog;
 
 /// How long services may take to end once they are told to.
 const SERVICES_END: Duration = Duration::from_secs(5);
@@ -54,12 +55,6 @@ pub fn with_runtimes<T, F: Future<Output = anyhow::Result<T>>>(
     done
 }
 
-/// Who looks on while the parts run: at calls, and at what is loaded.
-pub trait Onlooker: Observer {
-    /// This is in the plugin folder now.
-    fn loaded(&self, plugins: &[PluginReport]);
-}
-
 /// How the parts are started.
 #[derive(Default)]
 struct Start {
@@ -67,7 +62,8 @@ struct Start {
     adopts: bool,
     /// How long components that are being compiled are waited for; until the end, if absent.
     wait: Option<Duration>,
-    onlooker: Option<Arc<dyn Onlooker>>,
+    /// Shows calls, and the plugins that are loaded.
+    call_log: Option<Arc<CallLog>>,
 }
 
 /// The parts, put together.
@@ -78,22 +74,21 @@ pub struct Assembled {
     pub plugins: Vec<PluginReport>,
     /// The files that were still being loaded then.
     pub loading: Vec<String>,
-    /// What is counted, to be shown by whoever can.
+    /// The metrics, for a listener that shows them.
     pub registry: Registry,
     traces: Option<Arc<Otlp>>,
     services: Vec<JoinHandle<()>>,
     /// Ends after the services, whose last words it exports.
-    exporter: Option<(JoinHandle<()>, watch::Sender<bool>)>,
+    exporter: Option<(JoinHandle<()>, CancellationToken)>,
     stop_services: watch::Sender<bool>,
     store: Arc<dyn Backend>,
     capacity: u32,
 }
 
 impl Assembled {
-    /// Starts the parts and loads the plugin folder. Services end when `stop`
-    /// turns true or [`Assembled::shut_down`] is called, which must be called in
-    /// any case.
-    pub async fn start(config: &Config, guests: Handle, stop: watch::Receiver<bool>) -> anyhow::Result<Self> {
+    /// Starts the parts and loads the plugin folder; gives up if `stop` is cancelled meanwhile. Services
+    /// end when [`Assembled::shut_down`] is called, which must be called in any case.
+    pub async fn start(config: &Config, guests: Handle, stop: &CancellationToken) -> anyhow::Result<Self> {
         Self::start_as(config, guests, stop, Start { adopts: true, ..Start::default() }).await
     }
 
@@ -102,9 +97,9 @@ impl Assembled {
     pub async fn start_promptly(
         config: &Config,
         guests: Handle,
-        stop: watch::Receiver<bool>,
+        stop: &CancellationToken,
     ) -> anyhow::Result<Self> {
-        let start = Start { adopts: true, wait: Some(config.limits.plugin_wait), onlooker: None };
+        let start = Start { adopts: true, wait: Some(config.limits.plugin_wait), call_log: None };
         Self::start_as(config, guests, stop, start).await
     }
 
@@ -113,26 +108,27 @@ impl Assembled {
     pub async fn start_relay(
         config: &Config,
         guests: Handle,
-        stop: watch::Receiver<bool>,
+        stop: &CancellationToken,
     ) -> anyhow::Result<Self> {
         Self::start_as(config, guests, stop, Start::default()).await
     }
 
-    /// The same, before somebody who looks on.
-    pub async fn start_before(
+    /// The same, with a log that shows calls and the plugins that are loaded.
+    pub async fn start_observed(
         config: &Config,
         guests: Handle,
-        stop: watch::Receiver<bool>,
-        onlooker: Option<Arc<dyn Onlooker>>,
+        stop: &CancellationToken,
+        call_log: Arc<CallLog>,
     ) -> anyhow::Result<Self> {
-        Self::start_as(config, guests, stop, Start { adopts: true, wait: None, onlooker }).await
+        Self::start_as(config, guests, stop, Start { adopts: true, wait: None, call_log: Some(call_log) })
+            .await
     }
 
     async fn start_as(
         config: &Config,
         guests: Handle,
-        stop: watch::Receiver<bool>,
-        Start { adopts, wait, onlooker }: Start,
+        stop: &CancellationToken,
+        Start { adopts, wait, call_log }: Start,
     ) -> anyhow::Result<Self> {
         let engine = start_engine(config)?;
         let capacity = engine.capacity();
@@ -147,10 +143,10 @@ impl Assembled {
             guests,
         );
         dispatch.enforce(policy(config)?);
-        if let Some(onlooker) = &onlooker {
-            dispatch.observe_by(onlooker.clone());
+        if let Some(call_log) = &call_log {
+            dispatch.observe_by(call_log.clone());
         }
-        let mut registry = crate::vitals::registry();
+        let mut registry = crate::health::registry();
         let traces = Otlp::start(config, Handle::current())?;
         if let Some(traces) = &traces {
             traces.register_metrics(&mut registry);
@@ -160,25 +156,24 @@ impl Assembled {
         plugins.register_metrics(&mut registry);
         dispatch.register_metrics(&mut registry);
         store.register_metrics(&mut registry);
-        let mut interrupted = stop.clone();
         let snapshot = tokio::select! {
             biased;
             snapshot = patiently(load(&mut plugins, wait), config) => Some(snapshot),
-            _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => None,
+            () = stop.cancelled() => None,
         };
         let Some(snapshot) = snapshot else {
             plugins.end().await;
             anyhow::bail!("stopped while the tools were being loaded")
         };
         dispatch.publish(snapshot.catalog.clone());
-        if let Some(onlooker) = &onlooker {
-            onlooker.loaded(&snapshot.plugins);
+        if let Some(call_log) = &call_log {
+            call_log.loaded(&snapshot.plugins);
         }
         let (stop_services, stopped) = watch::channel(false);
         let publish = dispatch.clone();
         let publish = move |snapshot: Snapshot| {
-            if let Some(onlooker) = &onlooker {
-                onlooker.loaded(&snapshot.plugins);
+            if let Some(call_log) = &call_log {
+                call_log.loaded(&snapshot.plugins);
             }
             // The same object means the same tools: only a file that is not
             // loaded has changed, which clients need not hear of.
@@ -192,8 +187,8 @@ impl Assembled {
             tokio::spawn(plugins.watch(stopped, publish)),
         ];
         let exporter = exporter.map(|exporter| {
-            let (stop, stopped) = watch::channel(false);
-            (tokio::spawn(exporter.run(stopped)), stop)
+            let stop = CancellationToken::new();
+            (tokio::spawn(exporter.run(stop.clone())), stop)
         });
         let server = Arc::new(Server {
             dispatch,
@@ -257,7 +252,7 @@ impl Assembled {
         }
         // The end of every task is committed by now, and the store still open.
         if let Some((exporter, stop)) = self.exporter {
-            stop.send_replace(true);
+            stop.cancel();
             if tokio::time::timeout(SERVICES_END, exporter).await.is_err() {
                 tracing::warn!("the export of audit entries did not end in time");
             }

@@ -8,7 +8,6 @@ mod lock;
 
 pub use file::LogFile;
 
-use crate::output;
 use anyhow::Context as _;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -16,8 +15,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolyard_cli::output;
 use toolyard_dispatch::AuditStore;
 
 /// How often it is looked whether another process left something to export.
@@ -84,14 +84,14 @@ impl Exporter {
         Self { store, to: Arc::new(to), turn: data.join(TURN), backlog }
     }
 
-    /// Exports until `stop` turns true, and then what is left.
-    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+    /// Exports until `stop` is cancelled, and then what is left.
+    pub async fn run(self, stop: CancellationToken) {
         let mut trouble = Trouble::default();
         loop {
             // Whichever is dropped loses nothing: a pass reads again what there is.
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => break,
+                () = stop.cancelled() => break,
                 () = self.store.written() => {}
                 () = tokio::time::sleep(LOOK) => {}
             }
@@ -107,7 +107,7 @@ impl Exporter {
             };
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => break,
+                () = stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
             }
         }

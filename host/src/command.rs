@@ -20,32 +20,17 @@ pub mod token;
 pub mod tools;
 pub mod wit;
 
-mod expected;
-mod form;
 mod operator;
 mod table;
-mod terminal;
 
 use crate::config::{Config, Flags};
 use crate::log::ShownFields;
-use crate::output::tell;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use toolyard_cli::{WrongUsage, tell};
 use toolyard_dispatch::Drained;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
-
-/// The command was used in a way that cannot work; exit code 2.
-#[derive(Debug)]
-pub struct WrongUsage(pub String);
-
-impl std::fmt::Display for WrongUsage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for WrongUsage {}
 
 /// Reads the configuration; what is wrong with it is wrong usage.
 fn configure(flags: &Flags, listen: Option<&str>) -> anyhow::Result<Config> {

@@ -3,11 +3,12 @@
 
 pub mod auth;
 pub mod encryption;
+mod fingerprint;
 pub mod http;
 pub mod limits;
 pub mod value;
 
-use crate::{protect, read};
+use crate::protect;
 use anyhow::{Context as _, bail};
 use auth::Auth;
 use clap::Args;
@@ -18,6 +19,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use toolyard_cli::nearest::nearest;
+use toolyard_cli::read;
 use toolyard_dispatch::rules::{Authority, RuleSpec};
 use toolyard_dispatch::{WeightSpec, Weights};
 use toolyard_store::postgres::SCHEMA;
@@ -318,7 +321,10 @@ impl Written {
         match self.limits.set(key, value) {
             Some(Ok(())) => Ok(()),
             Some(Err(expected)) => bail!("`{key}`: {expected}"),
-            None => bail!("unknown key `{key}`; did you mean `{}`?", nearest(key)),
+            None => match nearest(key, TABLE.iter().map(|row| row.key).chain(PLAIN_KEYS)) {
+                Some(nearest) => bail!("unknown key `{key}`; did you mean `{nearest}`?"),
+                None => bail!("unknown key `{key}`; host/docs/settings.md lists all of them"),
+            },
         }
     }
 
@@ -377,14 +383,6 @@ impl Written {
             deals_names: false,
         })
     }
-}
-
-/// The known key that is most like this one.
-fn nearest(key: &str) -> &'static str {
-    let known = TABLE.iter().map(|row| row.key).chain(PLAIN_KEYS);
-    known
-        .max_by(|a, b| strsim::jaro_winkler(a, key).total_cmp(&strsim::jaro_winkler(b, key)))
-        .unwrap_or("plugins")
 }
 
 fn parse_store(store: Option<&str>) -> anyhow::Result<StoreChoice> {

@@ -1,1 +1,5 @@
-main.rs
+//! The program `toolyard-failpoints`: `toolyard` with places at which a test stops it.
+
+fn main() -> std::process::ExitCode {
+    toolyard::run()
+}

@@ -4,11 +4,10 @@
 #![allow(clippy::disallowed_methods, reason = "behind the ports that everybody else uses")]
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+use toolyard_detach::Variables;
 use toolyard_dispatch::{Clock, Ids, Timestamp};
 
 /// The clock of this machine.
@@ -54,10 +53,7 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// Variables of the environment, with their values if they are set.
-pub type Variables = BTreeMap<String, Option<OsString>>;
-
-static ASKED: Mutex<Variables> = Mutex::new(BTreeMap::new());
+static ASKED: Mutex<Variables> = Mutex::new(Variables::new());
 
 /// A variable of the environment that a manifest names. That it was asked for is noted:
 /// what a plugin does may depend on it.
@@ -70,19 +66,4 @@ pub fn variable(name: &str) -> Option<OsString> {
 /// The variables that manifests have named so far.
 pub fn asked_variables() -> Variables {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// Sees to it that no process that is started from now on gets a descriptor of ours that
-/// it was not given. Ours are closed to them from the start; those that we were started
-/// with may not be. Where the system does not list them, there is nothing to be done.
-pub fn keep_descriptors() {
-    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    for descriptor in listed.filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok()) {
-        if descriptor > 2 {
-            // SAFETY: it is borrowed for this one call. If it was closed meanwhile the call
-            // fails, and if it was opened again it is one of ours, which has this flag.
-            let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-            let _ = rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC);
-        }
-    }
 }

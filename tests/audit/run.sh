@@ -10,7 +10,7 @@ readonly CARGO=${CARGO:-cargo}
 readonly DENY=$TOOLS/bin/cargo-deny
 
 if ! "$DENY" --version 2>/dev/null | grep -qF " $VERSION"; then
-  RUSTC_WRAPPER='' "$CARGO" install --locked --quiet --root "$TOOLS" --target-dir target/tools/build \
+  env -u CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS "$CARGO" install --locked --quiet --root "$TOOLS" --target-dir target/tools/build \
     --version "$VERSION" cargo-deny
 fi
 

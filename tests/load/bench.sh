@@ -7,6 +7,9 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../.."
 cargo=${CARGO:-cargo}
+# As the Makefile builds.
+CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$(host/profile/flags.sh)
+export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS
 out=target/bench
 mkdir -p "$out"
 

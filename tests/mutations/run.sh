@@ -19,8 +19,12 @@ mkdir -p target/mutants
 ROOT=$(pwd -P)
 OUT=$(cd target/mutants && pwd -P)
 readonly ROOT OUT TREE=$OUT/tree
-# Those of the tree are meant, not of whoever called this.
+# Those of the tree are meant, not those of the caller.
 unset CARGO_TARGET_DIR TOOLYARD_BIN
+# As the Makefile builds, with the profile of this folder: the dependencies that are copied from it
+# were built with that.
+CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$(host/profile/flags.sh)
+export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS
 
 # Never the repository around it, not even if that folder is none.
 in_tree() {
@@ -98,7 +102,7 @@ build() { # TEST FILE
   (
     cd "$TREE" &&
       case $1 in
-        tests/it/*) "$CARGO" build --release --locked -p toolyard ;;
+        tests/it/*) "$CARGO" build --release --locked --workspace --bin toolyard ;;
       esac &&
       # shellcheck disable=SC2086 # several arguments
       "$CARGO" test --release --locked --no-run $target

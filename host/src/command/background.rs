@@ -1,62 +1,54 @@
-//! `toolyard background-host`: what runs the tasks of `toolyard stdio --detach`. Started
-//! by that, and by nobody else.
+//! `toolyard background-host`: runs the tasks of `toolyard stdio --detach`, which starts it.
 
 use super::{configure, start_log_to};
 use crate::assemble::{self, Assembled};
 use crate::config::Flags;
-use crate::detach::door::Door;
-use crate::detach::log::BoundedLog;
-use crate::detach::place::Place;
-use crate::detach::{self, TAKEN};
-use crate::signals::stop_signal;
-use anyhow::{Context as _, bail};
+use crate::signals::{stop_signal, watched};
+use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use tokio::net::UnixListener;
+use toolyard_detach::{Listener, RuntimeDir, TAKEN, leave_session};
 use toolyard_dispatch::Parting;
 
 /// The options of `background-host`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Where it is found.
+    /// The name that relays find it by.
     #[arg(long)]
     name: String,
-    /// What was configured when its relay was started.
+    /// The fingerprint of the settings that its relay was started with.
     #[arg(long)]
     settings: String,
 }
 
 /// Serves relays until nothing is left to do, or a signal comes.
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
-    // First of all: what ends the client's processes must not end this one, nor may the
-    // client's terminal. It fails for the leader of a group, who was started by hand.
-    let _ = rustix::process::setsid();
+    // First, before a signal to the client's processes can reach this one.
+    leave_session();
     let mut config = configure(flags, None)?;
     config.deals_names = true;
-    let place = Place::new(&config.data, &options.name);
-    place.make()?;
-    let log = BoundedLog::open(&place.log(), config.limits.detach_log.as_u64()).context("the log")?;
+    let dir = RuntimeDir::create(&config.data, &options.name)?;
+    let log = dir.open_log(config.limits.detach_log.as_u64())?;
     start_log_to(&config, "info", Mutex::new(log))?;
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
-    if detach::settings(&config) != options.settings {
+    if config.fingerprint() != options.settings {
         bail!("the configuration has changed since this server was started; start it again");
     }
-    let Some(held) = place.hold()? else { return Ok(ExitCode::from(TAKEN)) };
-    let listener = held.listen()?;
+    let Some(lock) = dir.lock()? else { return Ok(ExitCode::from(TAKEN)) };
+    let socket = lock.listen()?;
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
-        let listener = UnixListener::from_std(listener)?;
-        let assembled = Assembled::start(&config, guests, stop.clone()).await?;
+        let assembled = Assembled::start(&config, guests, &stop).await?;
+        let max_relays = config.limits.detach_connections as usize;
+        let server = assembled.server.clone();
+        let mut listener = Listener::new(socket, server, max_relays, config.limits.detach_linger)?;
         tracing::info!(process = std::process::id(), plugins = %config.plugins.display(), "the background host serves");
-        let mut door = Door::new(assembled.server.clone(), &config.limits);
-        // What earlier hosts left is a reason to have been started.
+        // Tasks that earlier hosts left may be why the relay started this one.
         assembled.server.dispatch.recover_now().await;
-        door.serve(&listener, stop).await;
-        // Before what runs is waited for: whoever comes now is served by the next host.
-        held.release();
-        drop(listener);
-        door.close().await;
+        listener.serve(watched(&stop)).await;
+        // Before the calls that still run are waited for: the next host serves the relays that come now.
+        listener.close().await;
         assembled.shut_down(config.limits.drain, Parting::HandOver).await;
         Ok(ExitCode::SUCCESS)
     })

@@ -1,13 +1,12 @@
 //! `toolyard componentize`: a component of a core module.
 
 use super::WrongUsage;
-use crate::output::tell;
-use crate::read;
-use crate::replace::{readable, replace};
 use anyhow::Context as _;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use toolyard_cli::replace::{readable, replace};
+use toolyard_cli::{read, tell};
 use toolyard_engine::componentize;
 
 /// The largest module that is read. A component of it is loaded up to `plugins.component`;

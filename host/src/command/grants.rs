@@ -5,9 +5,9 @@ use super::operator;
 use super::table::table;
 use super::tasks::owner;
 use crate::config::{Config, Flags};
-use crate::output::{self, say};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
+use toolyard_cli::{output, say};
 use toolyard_dispatch::{AfterGrant, Caller, Dispatch, Grant, GrantId, visible};
 
 /// How much of a digest is shown in the table.

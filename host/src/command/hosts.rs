@@ -3,10 +3,10 @@
 use super::table::table;
 use super::{WrongUsage, operator};
 use crate::config::{Flags, StoreChoice};
-use crate::output::{self, say};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use toolyard_cli::{output, say};
 use toolyard_dispatch::{Digest, Neighbour};
 
 /// The options of `hosts`.

@@ -1,9 +1,5 @@
-//! `toolyard new`: a plugin project that builds as it stands.
+//! `toolyard new`: a plugin project that builds as it is.
 
-use super::WrongUsage;
-use crate::output::say;
-use crate::project::file::check_name;
-use crate::project::templates;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,21 +20,6 @@ pub struct Options {
 
 /// Writes the project, and says what to do next.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let wrong = |what: String| anyhow::Error::from(WrongUsage(what));
-    check_name(&options.name).map_err(wrong)?;
-    let known = || templates::languages().map(|language| language.name).collect::<Vec<_>>().join(", ");
-    let Some(said) = &options.lang else {
-        return Err(wrong(format!("--lang is missing: in which language? There are {}", known())));
-    };
-    let said = said.to_lowercase();
-    let Some(language) = templates::languages().find(|language| language.is_called(&said)) else {
-        return Err(wrong(format!("there is no template for `{said}`; there are {}", known())));
-    };
-    let folder = options.dir.clone().unwrap_or_else(|| PathBuf::from(&options.name));
-    templates::write(&folder, &language.project(&options.name)?)?;
-    let shown = folder.display();
-    say!("{shown} is a plugin project; its README.md says what is what. Next:");
-    say!("  toolyard test {shown}   # builds it and runs its cases");
-    say!("  toolyard dev {shown}    # serves it, builds and reloads it on every change, and shows its calls");
+    toolyard_workshop::create(&options.name, options.lang.as_deref(), options.dir.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }

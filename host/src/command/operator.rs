@@ -8,6 +8,7 @@ use crate::signals::stop_signal;
 use anyhow::bail;
 use std::process::ExitCode;
 use std::sync::Arc;
+use toolyard_cli::INTERRUPTED;
 use toolyard_dispatch::{Dispatch, Settings};
 use toolyard_store::{Backend, SqliteStore};
 
@@ -108,12 +109,12 @@ async fn until_done(
     store: Arc<dyn Backend>,
     act: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
-    let mut stop = stop_signal()?;
+    let stop = stop_signal()?;
     let exporter = assemble::exporter(config, &assemble::stores_in(&store))?;
     let done = tokio::select! {
         biased;
         done = act => done,
-        _ = async { stop.wait_for(|stop| *stop).await.is_ok() } => Ok(ExitCode::from(130)),
+        () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
     };
     if let Some(exporter) = exporter {
         exporter.finish().await;

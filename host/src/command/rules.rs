@@ -3,10 +3,10 @@
 use super::table::table;
 use super::{WrongUsage, configure};
 use crate::config::{Config, Flags};
-use crate::output;
 use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
+use toolyard_cli::output;
 use toolyard_dispatch::rules::{Authority, Decision, Effect, Miss, Object, Step};
 use toolyard_dispatch::{Principal, RawJson, Subject};
 

@@ -3,13 +3,13 @@
 use super::{configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
 use crate::config::{Config, Flags};
-use crate::output::{self, tell};
-use crate::signals::stop_signal;
-use crate::vitals::Listening;
+use crate::health::Listening;
+use crate::signals::{stop_signal, watched};
 use anyhow::Context as _;
 use clap::Args;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
+use toolyard_cli::{output, tell};
 use toolyard_dispatch::{Drained, Parting};
 use toolyard_transport::http;
 
@@ -35,11 +35,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             .await
             .with_context(|| format!("cannot listen on {}", config.listen))?;
         let address = listener.local_addr()?;
-        let admin = Listening::start(&config, stop.clone()).await?;
+        let admin = Listening::start(&config, &stop).await?;
         if let Some(admin) = &admin {
             tell!("toolyard: http://{} has /healthz, /readyz and /metrics", admin.address);
         }
-        let mut assembled = Assembled::start_promptly(&config, guests, stop.clone()).await?;
+        let mut assembled = Assembled::start_promptly(&config, guests, &stop).await?;
         if let Some(admin) = &admin {
             admin.loaded(&mut assembled);
         }
@@ -51,7 +51,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let recovering = assembled.server.dispatch.clone();
         let mut left = Drained::default();
         let draining = async { left = assembled.drain(config.limits.drain, Parting::HandOver).await };
-        let serving = http::serve(assembled.server.clone(), listener, stop, draining);
+        let serving = http::serve(assembled.server.clone(), listener, watched(&stop), draining);
         tokio::join!(serving, recovering.recover_now());
         assembled.close().await;
         if let Some(admin) = admin {

@@ -2,15 +2,17 @@
 
 use super::{WrongUsage, configure, left_code, start_log};
 use crate::assemble::{self, Assembled};
-use crate::config::{Flags, StoreChoice};
-use crate::detach::reach::BackgroundHost;
-use crate::output;
-use crate::signals::stop_signal;
+use crate::config::{Config, Flags, StoreChoice};
+use crate::signals::{stop_signal, watched};
+use crate::system::asked_variables;
+use anyhow::Context as _;
 use clap::Args;
 use std::io::{BufReader, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use toolyard_cli::output;
+use toolyard_detach::{BackgroundHost, Launch};
 use toolyard_dispatch::{Departure, Drained, Parting};
 use toolyard_transport::stdio;
 
@@ -34,13 +36,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let why = "--detach needs tasks in a file, where another process finds them: --store sqlite";
         return Err(WrongUsage(why.to_owned()).into());
     }
-    let background = detach.then(|| BackgroundHost::new(flags, &config)).transpose()?;
+    let background = detach.then(|| background_host(flags, &config)).transpose()?;
     assemble::with_runtimes(|guests| async move {
         let stop = stop_signal()?;
-        let stopped = stop.clone();
         let assembled = match &background {
-            Some(_) => Assembled::start_relay(&config, guests, stop.clone()).await?,
-            None => Assembled::start(&config, guests, stop.clone()).await?,
+            Some(_) => Assembled::start_relay(&config, guests, &stop).await?,
+            None => Assembled::start(&config, guests, &stop).await?,
         };
         if assembled.server.dispatch.catalog().is_empty() {
             // Standard error is for people; standard output is not touched.
@@ -50,7 +51,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         // The client is gone, or a signal came: what still runs is ended, and its task
         // says so.
         let draining = async {
-            let departure = if *stopped.borrow() { Departure::ShutDown } else { Departure::PipeClosed };
+            let departure = if stop.is_cancelled() { Departure::ShutDown } else { Departure::PipeClosed };
             left = assembled.drain(Duration::ZERO, Parting::End(departure)).await;
         };
         let (server, input) = (assembled.server.clone(), BufReader::new(stdin()));
@@ -61,15 +62,30 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
                     server,
                     input,
                     output::json_lines(),
-                    stop,
+                    watched(&stop),
                     draining,
                 )
                 .await;
             }
-            None => stdio::serve(server, input, output::json_lines(), stop, draining).await,
+            None => stdio::serve(server, input, output::json_lines(), watched(&stop), draining).await,
         }
         assembled.close().await;
         // A client that leaves has ended what it began; that is no failure.
-        Ok(if *stopped.borrow() { left_code(left) } else { ExitCode::SUCCESS })
+        Ok(if stop.is_cancelled() { left_code(left) } else { ExitCode::SUCCESS })
     })
+}
+
+/// The background host for this configuration, which these flags gave.
+fn background_host(flags: &Flags, config: &Config) -> anyhow::Result<BackgroundHost> {
+    Ok(BackgroundHost::new(Launch {
+        program: std::env::current_exe().context("this program does not know where it is")?,
+        args: Flags { store: None, ..flags.clone() }.to_args(),
+        // Not among the arguments, which all users of this machine see: a password may be in it.
+        environment: flags.store.iter().map(|store| ("TOOLYARD_STORE".to_owned(), store.into())).collect(),
+        data: config.data.clone(),
+        settings: config.fingerprint(),
+        variables: asked_variables,
+        start_timeout: config.limits.detach_start,
+        max_log_bytes: config.limits.detach_log.as_u64(),
+    }))
 }

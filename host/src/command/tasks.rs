@@ -6,12 +6,12 @@ mod reencrypt;
 use super::operator;
 use super::table::table;
 use crate::config::{Config, Flags};
-use crate::output::{self, say};
-use crate::signals::stop_signal;
+use crate::signals::{stop_signal, watched};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
+use toolyard_cli::{INTERRUPTED, output, say};
 use toolyard_dispatch::{
     After, Caller, Dispatch, Fault, NoOutlet, Owner, Summary, Task, fingerprint, name_of, visible,
 };
@@ -67,12 +67,11 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     }
     operator::with_store(&config, async |dispatch| {
         let stop = stop_signal()?;
-        let service = tokio::spawn(dispatch.clone().keep_time(stop.clone()));
-        let mut interrupted = stop;
+        let service = tokio::spawn(dispatch.clone().keep_time(watched(&stop)));
         let done = tokio::select! {
             biased;
             done = act(&dispatch, &config, options) => done,
-            _ = async { interrupted.wait_for(|stop| *stop).await.is_ok() } => Ok(ExitCode::from(130)),
+            () = stop.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
         };
         service.abort();
         done

@@ -1,13 +1,13 @@
 //! `toolyard token`: a token for a client, made here and known to nobody else.
 
 use super::WrongUsage;
-use crate::output::{self, say, tell};
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Args;
 use sha2::{Digest as _, Sha256};
 use std::process::ExitCode;
+use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::Timestamp;
 use toolyard_transport::auth::is_scope;
 

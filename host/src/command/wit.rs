@@ -1,14 +1,13 @@
 //! `toolyard wit`: the contract with plugins, written into a folder.
 
 use super::WrongUsage;
-use crate::output::say;
-use crate::project::contract::{self, WIT, WORLD};
-use crate::read;
-use crate::replace::{readable, replace};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use toolyard_cli::replace::{readable, replace};
+use toolyard_cli::{read, say};
+use toolyard_workshop::contract::{self, WIT, WORLD};
 
 /// The options of `wit`.
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ readonly NODE_AT_LEAST=20
 readonly STAMP=node_modules/.installed
 
 # As anybody would build it: the profile of this host's calls is none of its.
-RUSTC_WRAPPER='' "${CARGO:-cargo}" build --release --locked --manifest-path "$here/rmcp/Cargo.toml" --target-dir target/peers
+env -u CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS "${CARGO:-cargo}" build --release --locked --manifest-path "$here/rmcp/Cargo.toml" --target-dir target/peers
 
 cd "$here/typescript"
 version=$(node --version 2>/dev/null || true)

@@ -3,7 +3,7 @@
 //!
 //! `UPDATE_BUDGET=1` writes the file anew. Counts depend on the compiler, so the file names
 //! the one that they were counted with; with another one nothing is compared, and neither is
-//! what was compiled without the profile of calls (`host/profile/rustc.sh`).
+//! what was compiled without the profile of calls (`host/profile/flags.sh`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ fn no_part_of_a_call_takes_more_instructions_than_its_budget() {
         return;
     }
     if cfg!(not(profiled)) {
-        eprintln!("SKIPPED: this is compiled without the profile of calls, see host/profile/rustc.sh");
+        eprintln!("SKIPPED: this is compiled without the profile of calls, see host/profile/flags.sh");
         return;
     }
     let counted: BTreeMap<&str, i64> =
@@ -102,7 +102,6 @@ fn no_part_of_a_call_takes_more_instructions_than_its_budget() {
         .collect();
     assert!(
         over.is_empty(),
-        "{over:#?}\nIf that is what it has to cost, UPDATE_BUDGET=1 cargo test --release --workspace --test budget. \
-         Of what was compiled before the profile of calls changed, Cargo does not know: rm -r target/release"
+        "{over:#?}\nIf that is what it has to cost, UPDATE_BUDGET=1 make cargo ARGS=\"test --release --workspace --test budget\""
     );
 }

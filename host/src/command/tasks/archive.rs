@@ -2,7 +2,6 @@
 
 use super::operator;
 use crate::config::Config;
-use crate::output::{self, say, tell};
 use anyhow::{Context as _, bail};
 use bytesize::ByteSize;
 use clap::Args;
@@ -13,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use tempfile::NamedTempFile;
+use toolyard_cli::{output, say, tell};
 use toolyard_dispatch::{Action, By, Entry, Task, Timestamp};
 use toolyard_store::{Backend, jsonl};
 

@@ -3,10 +3,10 @@
 use super::archive::{progress, tasks};
 use crate::command::{WrongUsage, operator};
 use crate::config::{Config, encryption};
-use crate::output::{self, say};
 use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
+use toolyard_cli::{output, say};
 use toolyard_store::{Backend, Resealed, SealWith};
 
 /// Encrypt all tasks with the newest key, so that older keys can go.

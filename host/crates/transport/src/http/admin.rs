@@ -3,7 +3,7 @@
 //! are, and changes nothing.
 //!
 //! What may not live here: what is checked and what is counted. The host says, by
-//! [`Vitals`].
+//! [`Health`].
 
 use super::host_origin::AllowedNames;
 use bytes::Bytes;
@@ -27,8 +27,8 @@ use tokio_util::task::TaskTracker;
 /// How long answers under way may take once the listener stops.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What can be told of the host.
-pub trait Vitals: Send + Sync + 'static {
+/// The health of the host.
+pub trait Health: Send + Sync + 'static {
     /// Why it is not ready: the name of each check that failed. Ends soon, whatever
     /// the state of what is checked.
     fn unready(&self) -> BoxFuture<'_, Vec<&'static str>>;
@@ -51,7 +51,7 @@ pub struct AdminSettings {
 }
 
 struct Admin {
-    vitals: Arc<dyn Vitals>,
+    health: Arc<dyn Health>,
     settings: AdminSettings,
 }
 
@@ -59,13 +59,13 @@ type Reply = Response<Full<Bytes>>;
 
 /// Serves `listener` until `stop` turns true.
 pub async fn serve(
-    vitals: Arc<dyn Vitals>,
+    health: Arc<dyn Health>,
     settings: AdminSettings,
     listener: TcpListener,
     mut stop: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(settings.connections));
-    let admin = Arc::new(Admin { vitals, settings });
+    let admin = Arc::new(Admin { health, settings });
     let connections = TaskTracker::new();
     loop {
         // As at the front door: over the limit, who comes waits in the kernel's queue.
@@ -146,9 +146,9 @@ impl Admin {
         }
         match path {
             "/healthz" => text(StatusCode::OK, "ok\n"),
-            "/readyz" => readiness(&self.vitals.unready().await),
+            "/readyz" => readiness(&self.health.unready().await),
             _ => {
-                let (numbers, kind) = self.vitals.numbers();
+                let (numbers, kind) = self.health.numbers();
                 reply(StatusCode::OK, numbers, kind)
             }
         }
@@ -204,7 +204,7 @@ mod tests {
 
     struct Fine;
 
-    impl Vitals for Fine {
+    impl Health for Fine {
         fn unready(&self) -> BoxFuture<'_, Vec<&'static str>> {
             Box::pin(std::future::ready(Vec::new()))
         }
@@ -221,7 +221,7 @@ mod tests {
             connections: 1,
             time: Duration::from_secs(1),
         };
-        let admin = Admin { vitals: Arc::new(Fine), settings };
+        let admin = Admin { health: Arc::new(Fine), settings };
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().expect("a test's header"));
         admin.knows(None, &headers)

@@ -1,0 +1,23 @@
+//! The ground that all commands of the program stand on: text to a terminal, files that a person
+//! names, the word that a person meant, and how a command says that it was used wrongly.
+
+pub mod nearest;
+pub mod output;
+pub mod read;
+pub mod replace;
+
+/// The exit code of a command that Ctrl-C has ended.
+pub const INTERRUPTED: u8 = 130;
+
+/// The command was used in a way that cannot work; the program ends with exit code 2. The text is
+/// the whole message, without the name of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongUsage(pub String);
+
+impl std::fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}

@@ -1,0 +1,24 @@
+//! "Did you mean …?"
+
+/// Words that are less alike (Jaro-Winkler, 0 to 1) are different words, not misspellings.
+const ALIKE: f64 = 0.7;
+
+/// The known word that is most like this one; `None` if none of them is like it.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let alike = known.into_iter().map(|known| (strsim::jaro_winkler(known, word), known));
+    alike.filter(|(likeness, _)| *likeness > ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_misspelling_has_a_nearest_word_and_another_word_has_none() {
+        let known = ["tool", "arguments", "expect"];
+        assert_eq!(nearest("expcet", known), Some("expect"));
+        assert_eq!(nearest("tol", known), Some("tool"));
+        assert_eq!(nearest("xyz", known), None);
+        assert_eq!(nearest("tool", []), None);
+    }
+}

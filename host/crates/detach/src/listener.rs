@@ -1,0 +1,136 @@
+//! The background host's own side: it accepts relays, and ends by itself when nothing is left to do.
+
+use crate::Greeting;
+use crate::connect::Closing;
+use crate::runtime_dir::{Lock, Socket};
+use std::io::{self, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use toolyard_transport::{Server, stdio};
+
+/// How often the listener looks whether anything is left to do.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long a relay may take to make room for a greeting, which is a line.
+const GREETING: Duration = Duration::from_secs(1);
+
+/// Serves relays at the socket of a background host.
+pub struct Listener {
+    server: Arc<Server>,
+    max_relays: usize,
+    linger: Duration,
+    listener: UnixListener,
+    lock: Lock,
+    relays: JoinSet<()>,
+}
+
+impl Listener {
+    /// A listener at this socket, for at most `max_relays` connections (`detach.connections`). It ends
+    /// when no relay has been connected and no call has run for `linger` (`detach.linger`).
+    ///
+    /// # Errors
+    /// If the async runtime does not take the socket.
+    ///
+    /// # Panics
+    /// Outside an async runtime.
+    pub fn new(socket: Socket, server: Arc<Server>, max_relays: usize, linger: Duration) -> io::Result<Self> {
+        let listener = UnixListener::from_std(socket.listener)?;
+        Ok(Self { server, max_relays, linger, listener, lock: socket.lock, relays: JoinSet::new() })
+    }
+
+    /// Serves until `stop` turns true, or until nothing is left to do.
+    pub async fn serve(&mut self, mut stop: watch::Receiver<bool>) {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut busy = Instant::now();
+        let stopping = stop.clone();
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => {
+                    tracing::info!("the background host ends: it was stopped");
+                    return;
+                }
+                came = self.listener.accept() => match came {
+                    Ok((stream, _)) => self.take(stream, stopping.clone()),
+                    // Out of descriptors, most likely: those that are open are served.
+                    Err(error) => {
+                        tracing::warn!(%error, "a relay was not let in");
+                        tokio::time::sleep(LOOK).await;
+                    }
+                },
+                Some(ended) = self.relays.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "serving a relay has failed");
+                    }
+                }
+                _ = looks.tick() => {}
+            }
+            if !self.relays.is_empty() || !self.server.dispatch.is_idle() {
+                busy = Instant::now();
+            } else if busy.elapsed() >= self.linger {
+                tracing::info!("the background host ends: nothing is left to do");
+                return;
+            }
+        }
+    }
+
+    /// Gives the socket and the lock up, and then waits until the relays that are connected are served
+    /// to their end. The next background host accepts the relays that come meanwhile.
+    pub async fn close(self) {
+        let Self { listener, lock, mut relays, .. } = self;
+        lock.release();
+        drop(listener);
+        while relays.join_next().await.is_some() {}
+    }
+
+    fn take(&mut self, stream: tokio::net::UnixStream, stop: watch::Receiver<bool>) {
+        match self.greet(stream) {
+            Ok(Some(stream)) => {
+                tracing::info!(relays = self.relays.len() + 1, "a relay has come");
+                let server = self.server.clone();
+                self.relays.spawn(async move {
+                    if let Err(error) = serve(server, stream, stop).await {
+                        tracing::warn!(%error, "a relay was not served");
+                    }
+                    tracing::info!("a relay has gone");
+                });
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "a relay was not let in"),
+        }
+    }
+
+    /// Greets a relay of the same user; `None` if it is another user's, or if there is no room.
+    fn greet(&self, stream: tokio::net::UnixStream) -> io::Result<Option<UnixStream>> {
+        let peer = stream.peer_cred()?;
+        // The folder is closed to others already, but not to root.
+        if peer.uid() != rustix::process::geteuid().as_raw() {
+            tracing::warn!(uid = peer.uid(), "a connection of another user was refused");
+            return Ok(None);
+        }
+        let mut stream = stream.into_std()?;
+        stream.set_nonblocking(false)?;
+        stream.set_write_timeout(Some(GREETING))?;
+        let full = self.relays.len() >= self.max_relays;
+        let refused =
+            full.then(|| format!("{} relays are connected, the most (detach.connections)", self.max_relays));
+        let open = refused.is_none();
+        let greeting =
+            Greeting { toolyard: env!("CARGO_PKG_VERSION").to_owned(), process: std::process::id(), refused };
+        writeln!(stream, "{}", serde_json::to_string(&greeting)?)?;
+        stream.set_write_timeout(None)?;
+        Ok(open.then_some(stream))
+    }
+}
+
+async fn serve(server: Arc<Server>, stream: UnixStream, stop: watch::Receiver<bool>) -> io::Result<()> {
+    let input = BufReader::new(stream.try_clone()?);
+    stdio::serve_relay(server, input, Closing(stream), stop).await;
+    Ok(())
+}

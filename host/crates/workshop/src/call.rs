@@ -1,0 +1,272 @@
+//! `toolyard call`: one tool, from the shell.
+
+mod expected;
+mod form;
+mod terminal;
+
+use crate::answers::{Answers, Given};
+use crate::case::{SUFFIX, text_of};
+use crate::case_text::{self, Recorded};
+use crate::compare::Outcome;
+use crate::run_call::{Ending, ToolRun, run_call};
+use anyhow::Context as _;
+use expected::Expected;
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use terminal::Terminal;
+use tokio_util::sync::CancellationToken;
+use toolyard_cli::nearest::nearest;
+use toolyard_cli::output::{self, Styled};
+use toolyard_cli::{INTERRUPTED, WrongUsage, tell};
+use toolyard_dispatch::{Caller, Dispatch, RawJson, visible};
+
+/// The options of `toolyard call`.
+#[derive(Debug, Clone)]
+pub struct CallOptions {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, a JSON object; `-` reads them from stdin.
+    pub arguments: String,
+    /// Whether the result is printed as one JSON object instead of its text.
+    pub json: bool,
+    /// Whether answers come on stdin, one line each, though it is no terminal.
+    pub ask: bool,
+    /// A file with answers to the tool's questions, TOML or JSON.
+    pub answers: Option<PathBuf>,
+    /// Further answers, each `KEY=JSON`; they win over the file.
+    pub answer: Vec<String>,
+    /// Whether the call is a task.
+    pub task: bool,
+    /// The expected result: JSON, or a file with JSON or a text.
+    pub expect: Option<String>,
+    /// A part of the text of an expected error.
+    pub expect_error: Option<String>,
+    /// The file that the call is recorded in, as a case; it must not exist.
+    pub record: Option<PathBuf>,
+}
+
+/// A call that is ready to run.
+pub struct Call {
+    options: CallOptions,
+    arguments: RawJson,
+    answers: Option<Answers>,
+    expected: Option<Expected>,
+    record: Option<NewCase>,
+}
+
+impl Call {
+    /// Reads what the options name: the arguments, the answers, and the expected result.
+    ///
+    /// # Errors
+    /// [`WrongUsage`] if an option is wrong, else if the arguments cannot be read from stdin.
+    pub fn prepare(options: CallOptions) -> anyhow::Result<Self> {
+        let arguments = read_arguments(&options.arguments)?;
+        let answers = read_answers(&options)?;
+        let expected = match (&options.expect, &options.expect_error) {
+            (Some(said), _) => Some(Expected::read(said)?),
+            (None, part) => part.clone().map(Expected::Error),
+        };
+        let record = options.record.as_deref().map(NewCase::named).transpose()?;
+        Ok(Self { options, arguments, answers, expected, record })
+    }
+
+    /// Runs the call and prints its result; it is cancelled if `stop` is. `plugins` is the folder that
+    /// the dispatcher's tools come from, for messages.
+    ///
+    /// # Errors
+    /// [`WrongUsage`] if there is no such tool; else if the host does not take the call, or the result
+    /// cannot be shown or recorded.
+    pub async fn run(
+        self,
+        dispatch: &Arc<Dispatch>,
+        plugins: &Path,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<ExitCode> {
+        let Self { options, arguments, answers, expected, record } = self;
+        if dispatch.catalog().get(&options.tool).is_none() {
+            return Err(WrongUsage(unknown_tool(&options.tool, dispatch, plugins)).into());
+        }
+        let (terminal, questions) = Terminal::new(&options.tool, options.ask, answers);
+        let caller = Caller::local(terminal.capabilities());
+        let attendant = questions.map(|questions| {
+            tokio::spawn(terminal.clone().attend(questions, dispatch.clone(), caller.clone()))
+        });
+        let run = ToolRun { tool: options.tool.clone(), arguments: arguments.clone(), task: options.task };
+        let ended = run_call(dispatch, &caller, run, terminal.clone(), stop).await;
+        // It may wait for a line that the person will not type any more.
+        if let Some(attendant) = attendant {
+            attendant.abort();
+        }
+        terminal.clear();
+        for key in terminal.unused() {
+            tell!("toolyard: nobody asked for the answer to `{key}`");
+        }
+        let outcome = match ended {
+            Ok(ending) => Outcome { ending, progress: terminal.progress() },
+            Err(fault) => anyhow::bail!("{}", visible::line(&fault.to_string())),
+        };
+        let code = match &expected {
+            Some(expected) => judge(expected, &outcome.ending, options.json)?,
+            None => show(&outcome.ending, options.json)?,
+        };
+        if let Some(record) = record
+            && outcome.ending != Ending::Stopped
+        {
+            record.write(&options, &arguments, &terminal.given(), &outcome)?;
+        }
+        Ok(code)
+    }
+}
+
+fn read_answers(options: &CallOptions) -> anyhow::Result<Option<Answers>> {
+    if options.answers.is_none() && options.answer.is_empty() {
+        return Ok(None);
+    }
+    let mut answers = match &options.answers {
+        None => Answers::default(),
+        Some(file) => text_of(file)
+            .and_then(|text| Answers::of_text(&text))
+            .map_err(|error| WrongUsage(format!("--answers: {}: {error}", file.display())))?,
+    };
+    for said in &options.answer {
+        let given =
+            said.split_once('=').ok_or_else(|| "expected KEY=JSON".to_owned()).and_then(|(key, json)| {
+                let value =
+                    serde_json::from_str(json).map_err(|error| format!("`{key}` is no JSON: {error}"))?;
+                Ok((key.to_owned(), Given::read(key, value)?))
+            });
+        let (key, given) = given.map_err(|error| WrongUsage(format!("--answer {said}: {error}")))?;
+        answers.insert(key, given);
+    }
+    Ok(Some(answers))
+}
+
+/// A file for a case that is not there yet.
+struct NewCase(PathBuf);
+
+impl NewCase {
+    fn named(path: &Path) -> Result<Self, WrongUsage> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !name.ends_with(SUFFIX) {
+            return Err(WrongUsage(format!(
+                "--record: the name of a case ends with .case.toml, not `{name}`"
+            )));
+        }
+        match path.symlink_metadata() {
+            Ok(_) => Err(WrongUsage(format!("--record: {} is there already", path.display()))),
+            Err(_) => Ok(Self(path.to_owned())),
+        }
+    }
+
+    fn write(
+        &self,
+        options: &CallOptions,
+        arguments: &RawJson,
+        answers: &[(String, Given)],
+        outcome: &Outcome,
+    ) -> anyhow::Result<()> {
+        let path = self.0.display();
+        let arguments = arguments.decode().context("the arguments cannot be read")?;
+        let recorded =
+            Recorded { tool: &options.tool, task: options.task, arguments: &arguments, answers, outcome };
+        let text = case_text::write(&recorded).map_err(anyhow::Error::msg)?;
+        let mut file =
+            std::fs::File::create_new(&self.0).with_context(|| format!("{path} cannot be made"))?;
+        file.write_all(text.as_bytes()).with_context(|| format!("{path} cannot be written"))?;
+        tell!("toolyard: recorded in {path}");
+        Ok(())
+    }
+}
+
+fn read_arguments(text: &str) -> anyhow::Result<RawJson> {
+    let text = if text == "-" {
+        let mut read = String::new();
+        std::io::stdin().read_to_string(&mut read).context("the arguments cannot be read from stdin")?;
+        read
+    } else {
+        text.to_owned()
+    };
+    let arguments = RawJson::parse(text).map_err(|error| WrongUsage(format!("the arguments are {error}")))?;
+    if arguments.is_object() {
+        Ok(arguments)
+    } else {
+        Err(WrongUsage("the arguments must be a JSON object, such as '{\"text\":\"hello\"}'".to_owned())
+            .into())
+    }
+}
+
+fn unknown_tool(name: &str, dispatch: &Dispatch, plugins: &Path) -> String {
+    let catalog = dispatch.catalog();
+    let names: Vec<&str> = catalog.tools().map(|tool| tool.spec().name()).collect();
+    let plugins = plugins.display();
+    match nearest(name, names.iter().copied()) {
+        Some(nearest) => format!("no tool `{name}` in {plugins}; did you mean `{nearest}`?"),
+        None if names.is_empty() => format!("no tool `{name}` in {plugins}; it offers: nothing"),
+        None => format!("no tool `{name}` in {plugins}; it offers: {}", names.join(", ")),
+    }
+}
+
+/// Holds what came against what was expected: prints it if it fits, else the difference.
+fn judge(expected: &Expected, ending: &Ending, json: bool) -> anyhow::Result<ExitCode> {
+    let missed = match ending {
+        Ending::Result(result) => expected.misses(&result.decode().context("the result cannot be read")?),
+        Ending::Error(error) => expected.misses_error(error.code, &error.message),
+        Ending::Stopped => return show(ending, json),
+    };
+    match missed {
+        None => show(ending, json).map(|_| ExitCode::SUCCESS),
+        Some(mismatch) => {
+            let described = mismatch.described(std::io::stderr().is_terminal());
+            Styled::default().text("toolyard: not as expected: ").styled(&described).tell();
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Prints the result; the exit code says how it ended.
+fn show(ending: &Ending, json: bool) -> anyhow::Result<ExitCode> {
+    let result = match ending {
+        Ending::Result(result) => result,
+        Ending::Error(error) => {
+            let message = visible::line(&error.message);
+            tell!("toolyard: the tool answered with the error {}: {message}", error.code);
+            if let Some(data) = &error.data {
+                tell!("{}", visible::line(data.as_str()));
+            }
+            return Ok(ExitCode::FAILURE);
+        }
+        Ending::Stopped => {
+            tell!("toolyard: cancelled");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+    };
+    let value: serde_json::Value = result.decode().context("the result cannot be read")?;
+    let failed = value["isError"].as_bool().unwrap_or_default();
+    match json {
+        true => output::json(result.as_str()),
+        false => output::result(&as_text(&value), failed).context("the result cannot be written")?,
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The blocks of a result for a terminal: text as it is, the rest named.
+fn as_text(result: &serde_json::Value) -> String {
+    let mut out = String::new();
+    for block in result["content"].as_array().into_iter().flatten() {
+        match block["type"].as_str() {
+            Some("text") => out.push_str(block["text"].as_str().unwrap_or_default()),
+            Some(kind @ ("image" | "audio")) => {
+                let bytes = block["data"].as_str().map_or(0, |data| data.len() / 4 * 3);
+                out.push_str(&format!(
+                    "[{kind}, {}, about {bytes} bytes; --json shows it]",
+                    block["mimeType"].as_str().unwrap_or("unknown type")
+                ));
+            }
+            _ => out.push_str(&block.to_string()),
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,338 @@
+//! A call's client that sits at a terminal: progress as a bar on stderr, what the
+//! tool logs beside it, questions asked line by line.
+
+use super::form::{Field, Form};
+use crate::answers::{self, Answers, Given};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{BufRead, IsTerminal as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use toolyard_cli::output::{self, Styled};
+use toolyard_cli::tell;
+use toolyard_dispatch::{
+    Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, Report, RpcError, TaskId, visible,
+};
+
+/// Questions that may wait for the person.
+const WAITING: usize = 64;
+
+/// The terminal.
+pub struct Terminal {
+    /// Shown where stderr is a terminal.
+    bar: ProgressBar,
+    /// Takes questions, if a person or recorded answers can answer them.
+    questions: Option<mpsc::Sender<Question>>,
+    /// Whether a person can be asked.
+    person: bool,
+    state: Mutex<State>,
+}
+
+/// The recorded answers, and what happened so far.
+#[derive(Default)]
+struct State {
+    answers: Option<Answers>,
+    given: Vec<(String, Given)>,
+    progress: u64,
+}
+
+/// A request of the host that is to be answered.
+pub struct Question {
+    key: Option<String>,
+    id: String,
+    method: String,
+    params: RawJson,
+}
+
+impl Terminal {
+    /// The terminal for a call of this tool. Questions can be answered if stdin is a
+    /// terminal, or `ask` says that answers come on it, or there are recorded
+    /// answers; then the questions are given as well.
+    pub fn new(
+        tool: &str,
+        ask: bool,
+        answers: Option<Answers>,
+    ) -> (Arc<Self>, Option<mpsc::Receiver<Question>>) {
+        let bar =
+            if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        bar.set_message(tool.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        let person = ask || std::io::stdin().is_terminal();
+        let (sender, receiver) = match person || answers.is_some() {
+            true => {
+                let (sender, receiver) = mpsc::channel(WAITING);
+                (Some(sender), Some(receiver))
+            }
+            false => (None, None),
+        };
+        let state = Mutex::new(State { answers, ..State::default() });
+        (Arc::new(Self { bar, questions: sender, person, state }), receiver)
+    }
+
+    /// The capabilities of this client.
+    pub fn capabilities(&self) -> RawJson {
+        match (self.lock().answers.is_some(), self.person) {
+            (true, _) => RawJson::trusted(answers::CAPABILITIES),
+            (false, true) => RawJson::trusted(r#"{"elicitation":{"form":{},"url":{}}}"#),
+            (false, false) => RawJson::empty_object(),
+        }
+    }
+
+    /// The questions that were asked, by key, and what was answered.
+    pub fn given(&self) -> Vec<(String, Given)> {
+        self.lock().given.clone()
+    }
+
+    /// How many progress messages came.
+    pub fn progress(&self) -> u64 {
+        self.lock().progress
+    }
+
+    /// The recorded answers that no question has used.
+    pub fn unused(&self) -> Vec<String> {
+        let state = self.lock();
+        let unused = state.answers.as_ref().map(Answers::unused).unwrap_or_default();
+        unused.into_iter().map(str::to_owned).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// The bar must not be drawn over a question.
+    fn hide_bar(&self) {
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
+        if std::io::stderr().is_terminal() {
+            // To the beginning of the line, and clear it.
+            Styled::default().control("\r\u{1b}[2K").tell();
+        }
+    }
+
+    /// Answers what comes, one question after the other, until nothing can come any
+    /// more: by what is recorded, else the person is asked.
+    pub async fn attend(
+        self: Arc<Self>,
+        mut questions: mpsc::Receiver<Question>,
+        dispatch: Arc<Dispatch>,
+        caller: Caller,
+    ) {
+        while let Some(Question { key, id, method, params }) = questions.recv().await {
+            let recorded = key.as_ref().and_then(|key| self.lock().answers.as_mut()?.give(key));
+            let response = match recorded {
+                Some(given) => given.response(),
+                None if self.person => self.ask_person(method, params).await,
+                None => {
+                    self.bar.suspend(|| output::tell_text(&unanswered(key.as_deref(), &method, &params)));
+                    refusal(&method)
+                }
+            };
+            if let (Some(key), Some(given)) = (key, Given::of(&response)) {
+                self.lock().given.push((key, given));
+            }
+            if let Err(fault) = dispatch.answered(&caller, &id, response).await {
+                tell!("toolyard: the answer was not taken: {fault}");
+            }
+        }
+    }
+
+    async fn ask_person(&self, method: String, params: RawJson) -> Result<RawJson, RpcError> {
+        self.hide_bar();
+        // Reading a line blocks, and holds nothing while it does.
+        let asked = tokio::task::spawn_blocking(move || ask(&method, &params, &mut std::io::stdin().lock()));
+        let response = asked.await.unwrap_or_else(|_| Ok(action("cancel")));
+        if std::io::stderr().is_terminal() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        response
+    }
+}
+
+/// The message about a question without an answer.
+fn unanswered(key: Option<&str>, method: &str, params: &RawJson) -> String {
+    let key = key.unwrap_or_default();
+    let example = answers::example("", key, method, params);
+    format!(
+        "toolyard: there is no answer to the question `{}`; this in the file of --answers would be one:\n{}",
+        visible::line(key),
+        example
+    )
+}
+
+/// The answer where there is none.
+fn refusal(method: &str) -> Result<RawJson, RpcError> {
+    match method {
+        "elicitation/create" => Ok(action("decline")),
+        _ => Err(RpcError::new(-1, "The user has recorded no answer to this")),
+    }
+}
+
+/// Asks one question; the end of the input declines it.
+fn ask(method: &str, params: &RawJson, input: &mut impl BufRead) -> Result<RawJson, RpcError> {
+    let form = match Form::read(params) {
+        Ok(form) if method == "elicitation/create" => form,
+        _ => return Err(RpcError::invalid_params(format!("a terminal cannot answer {method}"))),
+    };
+    tell!("{}", form.message);
+    if let Some(url) = &form.url {
+        tell!("  {}", visible::line(url));
+        return Ok(match line("Open this page? [y/N] ", input).as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => action("accept"),
+            _ => action("decline"),
+        });
+    }
+    if form.fields.is_empty() {
+        return Ok(match line("Agree? [y/N] ", input).as_deref().map(str::trim) {
+            Some("y" | "Y" | "yes") => RawJson::trusted(r#"{"action":"accept","content":{}}"#),
+            _ => action("decline"),
+        });
+    }
+    tell!("  (Ctrl-D declines)");
+    let mut content = serde_json::Map::new();
+    for field in &form.fields {
+        loop {
+            let Some(text) = line(&prompt(field), input) else { return Ok(action("decline")) };
+            match field.value(text.trim()) {
+                Ok(Some(value)) => {
+                    content.insert(field.name.clone(), value);
+                }
+                Ok(None) => {}
+                Err(what) => {
+                    tell!("    {what}");
+                    continue;
+                }
+            }
+            break;
+        }
+    }
+    Ok(RawJson::of(&serde_json::json!({"action": "accept", "content": content})))
+}
+
+fn prompt(field: &Field) -> String {
+    let default = field.default.as_ref().map(|value| format!(" [{value}]")).unwrap_or_default();
+    let optional = if field.required || field.default.is_some() { "" } else { ", may be empty" };
+    visible::line(&format!("  {} ({}{optional}){default}: ", field.title, field.kind())).into_owned()
+}
+
+fn line(prompt: &str, input: &mut impl BufRead) -> Option<String> {
+    output::tell_text(prompt);
+    let mut text = String::new();
+    match input.read_line(&mut text) {
+        Ok(read) if read > 0 => Some(text),
+        _ => {
+            tell!("");
+            None
+        }
+    }
+}
+
+fn action(name: &str) -> RawJson {
+    RawJson::of(&serde_json::json!({"action": name}))
+}
+
+impl Outlet for Terminal {
+    fn notify(&self, _task: Option<TaskId>, notice: Notice) {
+        let bar = &self.bar;
+        match notice {
+            Notice::Progress { progress, .. } => {
+                if let Some(total) = progress.total.filter(|total| *total > 0.0) {
+                    // A bar has whole steps; a thousand are enough for any unit.
+                    bar.set_style(
+                        ProgressStyle::with_template("{wide_bar} {percent}% {elapsed} {msg}")
+                            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+                    );
+                    bar.set_length(1000);
+                    bar.set_position((progress.progress / total * 1000.0).clamp(0.0, 1000.0) as u64);
+                }
+                if let Some(message) = progress.message {
+                    bar.set_message(visible::line(&message).into_owned());
+                }
+            }
+            Notice::Log { level, data, .. } => {
+                let text = data.decode::<String>().unwrap_or_else(|_| data.as_str().to_owned());
+                bar.suspend(|| tell!("{level}: {text}"));
+            }
+            Notice::Status(_) | Notice::ElicitationComplete { .. } => {}
+        }
+    }
+
+    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+        self.questions.clone().map(|questions| Arc::new(Person(questions)) as Arc<dyn Line>)
+    }
+
+    fn release(&self, _retry: Duration) {}
+
+    fn reported(&self, report: &Report) {
+        if matches!(report, Report::Progress(_)) {
+            self.lock().progress += 1;
+        }
+    }
+}
+
+/// The person at the terminal.
+struct Person(mpsc::Sender<Question>);
+
+impl Person {
+    fn put(&self, key: Option<&str>, id: &str, method: &str, params: &RawJson) -> bool {
+        let (id, method, params) = (id.to_owned(), method.to_owned(), params.clone());
+        self.0.try_send(Question { key: key.map(str::to_owned), id, method, params }).is_ok()
+    }
+}
+
+impl Line for Person {
+    fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
+        self.put(None, id, method, params)
+    }
+
+    fn question(&self, key: &str, id: &str, method: &str, params: &RawJson) -> bool {
+        self.put(Some(key), id, method, params)
+    }
+
+    // A line that was printed cannot be unprinted; the answer is ignored.
+    fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
+
+    fn presence(&self) -> Presence {
+        if self.0.is_closed() { Presence::Gone } else { Presence::There }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(params: &'static str, typed: &str) -> serde_json::Value {
+        let answer = ask("elicitation/create", &RawJson::trusted(params), &mut typed.as_bytes());
+        answer.expect("an answer").decode().expect("JSON")
+    }
+
+    const FORM: &str = r#"{"message":"m","requestedSchema":{"type":"object","properties":{
+        "z":{"type":"string","minLength":2},"a":{"type":"integer","default":3},"ok":{"type":"boolean"},
+        "one":{"type":"string","enum":["x","y"]},"many":{"type":"array","items":{"enum":["p","q"]}}},
+        "required":["z","ok"]}}"#;
+
+    #[test]
+    fn a_form_is_asked_field_by_field_in_its_own_order() {
+        let answer = asked(FORM, "zz\n\nyes\ny\np, q\n");
+        let content = serde_json::json!({"z": "zz", "a": 3, "ok": true, "one": "y", "many": ["p", "q"]});
+        assert_eq!(answer, serde_json::json!({"action": "accept", "content": content}));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_asked_again_and_what_may_be_empty_is_left_out() {
+        let answer = asked(FORM, "\nz\nzz\nseven\n7\nperhaps\nno\nw\n\n\n");
+        let content = serde_json::json!({"z": "zz", "a": 7, "ok": false});
+        assert_eq!(answer, serde_json::json!({"action": "accept", "content": content}));
+    }
+
+    #[test]
+    fn the_end_of_the_input_declines() {
+        assert_eq!(asked(FORM, "zz\n")["action"], "decline");
+        let url = r#"{"mode":"url","message":"m","url":"https://e.com","elicitationId":"1"}"#;
+        assert_eq!(asked(url, "")["action"], "decline");
+        assert_eq!(asked(url, "y\n"), serde_json::json!({"action": "accept"}));
+    }
+}

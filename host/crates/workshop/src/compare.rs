@@ -1,0 +1,242 @@
+//! Compares how a call ended with the expectations, and shows the difference to people.
+
+use crate::case::{Expect, ExpectedError};
+use crate::run_call::Ending;
+use serde_json::{Map, Value};
+use similar::{ChangeTag, TextDiff};
+use std::time::Duration;
+use toolyard_cli::output::{GREEN, RED, RESET, Styled};
+
+/// How long a difference may be looked for; a coarser one is shown after that.
+const DIFF_TIME: Duration = Duration::from_secs(2);
+/// The longest difference that is shown.
+const DIFF_LINES: usize = 200;
+/// Lines around each difference.
+const AROUND: usize = 3;
+
+/// How a call ended, and its progress.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// How many progress messages the tool sent.
+    pub progress: u64,
+}
+
+/// One thing that is not as expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The key of what was expected.
+    pub key: &'static str,
+    /// In a sentence.
+    pub what: String,
+    /// The expected text and the actual one, where they can be compared.
+    pub texts: Option<(String, String)>,
+}
+
+impl Mismatch {
+    /// Something that can be said in a sentence.
+    pub fn said(key: &'static str, what: String) -> Self {
+        Self { key, what, texts: None }
+    }
+
+    /// In lines for a terminal.
+    pub fn described(&self, colours: bool) -> Styled {
+        let what = Styled::default().text(&self.what).text("\n");
+        match &self.texts {
+            None => what,
+            Some((expected, actual)) => what.styled(&diff(expected, actual, colours)),
+        }
+    }
+
+    fn differs(key: &'static str, what: &str, expected: String, actual: String) -> Self {
+        Self { key, what: what.to_owned(), texts: Some((expected, actual)) }
+    }
+}
+
+/// Holds what came against what was expected. Nothing is left where all is well.
+pub fn compare(expect: &Expect, outcome: &Outcome) -> Vec<Mismatch> {
+    let mut wrong = match (&outcome.ending, &expect.error) {
+        (Ending::Stopped, _) => {
+            vec![Mismatch::said("expect", "the call was stopped before it ended".to_owned())]
+        }
+        (Ending::Error(error), None) => vec![Mismatch::said(
+            "error",
+            format!("expected a result, and the call ended with the error {}: {}", error.code, error.message),
+        )],
+        (Ending::Error(error), Some(expected)) => compare_error(expected, error.code, &error.message),
+        (Ending::Result(result), Some(_)) => {
+            let text = text_of(&result.decode().unwrap_or_default());
+            vec![Mismatch::said("error", format!("expected a JSON-RPC error, and a result came: {text}"))]
+        }
+        (Ending::Result(result), None) => match result.decode::<Value>() {
+            Ok(result) => compare_result(expect, &result),
+            Err(error) => vec![Mismatch::said("expect", format!("the result cannot be read: {error}"))],
+        },
+    };
+    if let Some(least) = expect.progress.filter(|least| outcome.progress < *least) {
+        let what = format!("expected at least {least} progress messages, and {} came", outcome.progress);
+        wrong.push(Mismatch::said("progress", what));
+    }
+    wrong
+}
+
+fn compare_error(expected: &ExpectedError, code: i32, message: &str) -> Vec<Mismatch> {
+    let mut wrong = Vec::new();
+    if let Some(expected) = expected.code.filter(|expected| *expected != i64::from(code)) {
+        wrong.push(Mismatch::said("error.code", format!("expected {expected}, and {code} came: {message}")));
+    }
+    if let Some(expected) = expected.message.as_ref().filter(|expected| *expected != message) {
+        let what = "the message is another";
+        wrong.push(Mismatch::differs("error.message", what, expected.clone(), message.to_owned()));
+    }
+    if let Some(part) = expected.message_contains.as_ref().filter(|part| !message.contains(*part)) {
+        wrong.push(Mismatch::said("error.message-contains", format!("{part:?} is not in {message:?}")));
+    }
+    wrong
+}
+
+fn compare_result(expect: &Expect, result: &Value) -> Vec<Mismatch> {
+    let mut wrong = Vec::new();
+    let text = text_of(result);
+    let is_error = result["isError"].as_bool().unwrap_or_default();
+    if is_error != expect.is_error.unwrap_or_default() {
+        wrong.push(Mismatch::said(
+            "is-error",
+            match is_error {
+                true => format!("the tool failed: {text}"),
+                false => format!("the tool was expected to fail, and did not: {text}"),
+            },
+        ));
+    }
+    if let Some(expected) = expect.text.as_ref().filter(|expected| **expected != text) {
+        wrong.push(Mismatch::differs("text", "the text is another", expected.clone(), text.clone()));
+    }
+    if let Some(part) = expect.text_contains.as_ref().filter(|part| !text.contains(*part)) {
+        let what = "this is not in the text";
+        wrong.push(Mismatch::differs("text-contains", what, part.clone(), text.clone()));
+    }
+    let structured = result.get("structuredContent").unwrap_or(&Value::Null);
+    if let Some(expected) = expect.structured.as_ref().filter(|expected| !same(expected, structured)) {
+        let what = "the structured content is another";
+        wrong.push(Mismatch::differs("structured", what, pretty(expected), pretty(structured)));
+    }
+    if let Some(part) = expect.structured_contains.as_ref()
+        && let Err(at) = contains(structured, part, "")
+    {
+        let at = if at.is_empty() { "all of it".to_owned() } else { at };
+        let what = format!("this part is not in the structured content; it differs at {at}");
+        wrong.push(Mismatch::differs("structured-contains", &what, pretty(part), pretty(structured)));
+    }
+    wrong
+}
+
+/// Holds two values against each other; texts are shown as they are, the rest as JSON.
+pub fn compare_value(key: &'static str, what: &str, expected: &Value, actual: &Value) -> Option<Mismatch> {
+    let shown = |value: &Value| value.as_str().map_or_else(|| pretty(value), str::to_owned);
+    (!same(expected, actual)).then(|| Mismatch::differs(key, what, shown(expected), shown(actual)))
+}
+
+/// The text blocks of a result, joined by newlines.
+pub fn text_of(result: &Value) -> String {
+    let blocks = result["content"].as_array().into_iter().flatten();
+    let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
+}
+
+/// Whether two values are the same JSON: how a number is written does not matter.
+pub fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_i128(), b.as_i128()) {
+            (Some(a), Some(b)) => a == b,
+            _ => a.as_f64() == b.as_f64(),
+        },
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        _ => one == other,
+    }
+}
+
+/// Whether this part is in the whole: of objects the members that are named, of lists
+/// each item in its place.
+///
+/// # Errors
+/// The first place that differs, as a JSON pointer.
+fn contains(whole: &Value, part: &Value, at: &str) -> Result<(), String> {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => part.iter().try_for_each(|(key, part)| {
+            let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
+            whole.get(key).map_or(Err(at.clone()), |whole| contains(whole, part, &at))
+        }),
+        (Value::Array(whole), Value::Array(part)) if whole.len() == part.len() => whole
+            .iter()
+            .zip(part)
+            .enumerate()
+            .try_for_each(|(place, (whole, part))| contains(whole, part, &format!("{at}/{place}"))),
+        _ if same(whole, part) => Ok(()),
+        _ => Err(at.to_owned()),
+    }
+}
+
+/// JSON over several lines, the members of each object sorted.
+pub fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(&sorted(value)).unwrap_or_else(|_| value.to_string())
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_by_key(|(key, _)| *key);
+            members.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>().into()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
+
+/// The difference of two texts, line by line: `-` expected, `+` came.
+pub fn diff(expected: &str, actual: &str, colours: bool) -> Styled {
+    let mut out = Styled::default();
+    let paint = |out: &mut Styled, colour: &'static str, sign: &str, line: &str| {
+        let (begin, end) = if colours && !colour.is_empty() { (colour, RESET) } else { ("", "") };
+        let line = line.trim_end_matches(['\n', '\r']);
+        // Tabs stay; a text of one line has no other line end in it.
+        let line = line.replace('\r', "\\r");
+        let styled = std::mem::take(out).control(begin).text(sign).text(" ").text(&line);
+        *out = styled.control(end).text("\n");
+    };
+    paint(&mut out, RED, "-", "expected");
+    paint(&mut out, GREEN, "+", "came");
+    let compared = TextDiff::configure().timeout(DIFF_TIME).diff_lines(expected, actual);
+    let mut lines = 0;
+    for (place, group) in compared.grouped_ops(AROUND).iter().enumerate() {
+        if place > 0 {
+            paint(&mut out, "", " ", "…");
+        }
+        for change in group.iter().flat_map(|op| compared.iter_changes(op)) {
+            lines += 1;
+            if lines > DIFF_LINES {
+                paint(&mut out, "", " ", "… and more");
+                return out;
+            }
+            let (colour, sign) = match change.tag() {
+                ChangeTag::Delete => (RED, "-"),
+                ChangeTag::Insert => (GREEN, "+"),
+                ChangeTag::Equal => ("", " "),
+            };
+            paint(&mut out, colour, sign, change.value());
+        }
+    }
+    // Otherwise the two would look the same.
+    if expected.ends_with('\n') != actual.ends_with('\n') {
+        let who = if actual.ends_with('\n') { "what came" } else { "what was expected" };
+        paint(&mut out, "", " ", &format!("(only {who} ends with a newline)"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

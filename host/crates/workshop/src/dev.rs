@@ -1,0 +1,176 @@
+//! `toolyard dev`: a project that is served while its author works on it. It is built when its sources
+//! change, the host loads the new component, and calls are shown as they happen.
+
+mod call_log;
+mod guest_lines;
+mod show;
+
+pub use call_log::CallLog;
+pub use guest_lines::GuestLines;
+
+use crate::build::make;
+use crate::project::Project;
+use crate::shell::{Output, Said};
+use crate::shown_time;
+use crate::sources::{Sources, Watch};
+use anyhow::Context as _;
+use serde_json::json;
+use show::{Colour, Show, Shown};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolyard_dispatch::Clock;
+
+/// Lines of a build that may wait to be shown.
+const WAITING: usize = 64;
+
+/// The terminal of `toolyard dev`.
+pub struct Dev {
+    show: Arc<Show>,
+}
+
+impl Dev {
+    /// Starts the thread that prints: for people, or one JSON object a line. `clock` gives the time in
+    /// front of each line.
+    ///
+    /// # Errors
+    /// If the system starts no more threads.
+    pub fn start(json: bool, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+        Ok(Self { show: Show::start(json, clock)? })
+    }
+
+    /// A layer of the log that shows lines of guests, and complaints of the host.
+    pub fn guest_lines(&self) -> GuestLines {
+        GuestLines(self.show.clone())
+    }
+
+    /// An observer of calls that shows them.
+    pub fn call_log(&self) -> Arc<CallLog> {
+        Arc::new(CallLog::new(self.show.clone()))
+    }
+
+    /// Watches the sources of a project, makes its plugin folder, and builds it once. A build that fails
+    /// is shown; [`Session::keep_up`] builds again.
+    ///
+    /// # Errors
+    /// If the folder cannot be made, or there are too many files to watch.
+    pub async fn begin(&self, project: Project, stop: &CancellationToken) -> anyhow::Result<Session> {
+        let folder = project.plugin();
+        std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        // Before the first build, so that no change during it is missed.
+        let watch = Watch::new(Sources::of(&project)).await.map_err(anyhow::Error::msg)?;
+        let session = Session { project, watch, show: self.show.clone() };
+        session.build(stop).await;
+        Ok(session)
+    }
+
+    /// Waits until all lines are written.
+    pub fn end(&self) {
+        self.show.end();
+    }
+}
+
+/// A project that is built whenever its sources change.
+pub struct Session {
+    project: Project,
+    watch: Watch,
+    show: Arc<Show>,
+}
+
+impl Session {
+    /// Shows where the project is served.
+    pub fn serving(&self, url: &str) {
+        let connect = format!("claude mcp add --transport http {} {url}", self.project.name);
+        self.show.say(&Shown {
+            event: "serving",
+            colour: Colour::Green,
+            text: format!("{url}   {connect}"),
+            json: json!({"url": url, "connect": connect}),
+        });
+    }
+
+    /// Builds whenever the sources have changed, until `stop` is cancelled.
+    pub async fn keep_up(mut self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            let changed = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                changed = self.watch.changed() => changed,
+            };
+            match changed.and_then(|()| Project::read(&self.project.folder)) {
+                // Another name is another plugin, which another run serves.
+                Ok(changed) if changed.name == self.project.name => {
+                    if changed != self.project {
+                        self.watch.replace(Sources::of(&changed));
+                        self.project = changed;
+                    }
+                    self.build(stop).await;
+                }
+                Ok(changed) => self.failed(&format!(
+                    "the project is called {} now; start `toolyard dev` again",
+                    changed.name
+                )),
+                Err(error) => self.failed(&error),
+            }
+        }
+    }
+
+    /// Builds once, and shows how that goes. After a failure the former version is served.
+    async fn build(&self, stop: &CancellationToken) {
+        let Self { project, show, .. } = self;
+        let began = Instant::now();
+        show.say(&Shown {
+            event: "build",
+            colour: Colour::Dim,
+            text: format!("{} is being built", project.name),
+            json: json!({"project": project.name}),
+        });
+        let (sender, lines) = mpsc::channel(WAITING);
+        let output = Output::Lines(sender);
+        let building = async {
+            let built = make(project, false, &output, stop).await;
+            drop(output);
+            built
+        };
+        match tokio::join!(building, show_lines(show, lines)).0 {
+            Ok(built) => show.say(&Shown {
+                event: "built",
+                colour: Colour::Green,
+                text: built.summary(project),
+                json: json!({
+                    "bytes": built.bytes, "changed": built.changed, "ms": built.took.as_millis() as u64,
+                }),
+            }),
+            Err(error) if error.was_stopped() => {}
+            Err(error) => self.failed(&format!("{error}, after {}", shown_time(began.elapsed()))),
+        }
+    }
+
+    fn failed(&self, why: &str) {
+        self.show.say(&Shown {
+            event: "failed",
+            colour: Colour::Red,
+            text: format!("{why}; what was served before goes on"),
+            json: json!({"why": why}),
+        });
+    }
+}
+
+/// Shows the commands of a build, and what they print.
+async fn show_lines(show: &Show, mut lines: mpsc::Receiver<Said>) {
+    while let Some(said) = lines.recv().await {
+        show.whole(&match said {
+            Said::Command(command) => Shown {
+                event: "command",
+                colour: Colour::Dim,
+                text: format!("$ {command}"),
+                json: json!({"command": command}),
+            },
+            Said::Line(line) => {
+                Shown { event: "output", colour: Colour::None, json: json!({"line": line}), text: line }
+            }
+        })
+        .await;
+    }
+}

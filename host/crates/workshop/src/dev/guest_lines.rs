@@ -1,0 +1,74 @@
+//! The log of `toolyard dev`: lines that guests write to their standard output and error, and the
+//! complaints of the host itself. Log messages of guests are shown with their calls, not here.
+
+use super::show::{Colour, Show, Shown, clipped};
+use serde_json::json;
+use std::fmt::{Debug, Write as _};
+use std::sync::Arc;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// Shows the lines that guests write, and complaints of the host, as a layer of the log.
+pub struct GuestLines(pub(super) Arc<Show>);
+
+impl<S: Subscriber> Layer<S> for GuestLines {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let level = *event.metadata().level();
+        if event.metadata().target() == "guest" && fields.of && level > Level::WARN {
+            return;
+        }
+        let Fields { message, plugin, tool, stream, rest, .. } = fields;
+        let shown = match stream {
+            Some(stream) if level > Level::WARN => Shown {
+                event: "guest",
+                colour: Colour::None,
+                text: format!("{tool} {stream}: {}", clipped(&message)),
+                json: json!({"plugin": plugin, "tool": tool, "stream": stream, "line": message}),
+            },
+            _ => Shown {
+                event: "host",
+                colour: if level <= Level::WARN { Colour::Red } else { Colour::Dim },
+                text: format!("{}: {message}{rest}", level.as_str().to_lowercase()),
+                json: json!({"level": level.as_str().to_lowercase(), "message": message, "fields": rest.trim()}),
+            },
+        };
+        self.0.say(&shown);
+    }
+}
+
+/// The fields of an event, as they matter here.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    plugin: String,
+    tool: String,
+    stream: Option<String>,
+    /// Whether it is a log message of a guest's.
+    of: bool,
+    rest: String,
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "stream" => self.stream = Some(value.to_owned()),
+            "of" => self.of = true,
+            _ => self.record_debug(field, &format_args!("{value}")),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = text,
+            "plugin" => self.plugin = text,
+            "tool" => self.tool = text,
+            // Writing to a String does not fail.
+            name => drop(write!(self.rest, " {name}={text}")),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The output of `toolyard dev`: a line for each thing that happens, with the time in
+//! front, or a JSON object a line.
+//!
+//! A thread of its own writes: a terminal that is slow, or held, delays no call. Its
+//! queue is bounded; what does not fit is left out, and that is said.
+
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc;
+use toolyard_cli::output::{CYAN, DIM, GREEN, RED, RESET, Styled, YELLOW};
+use toolyard_dispatch::Clock;
+
+/// Lines that may wait to be written.
+const WAITING: usize = 4096;
+/// The most characters of one value in a line for people.
+const SHOWN_CHARS: usize = 300;
+/// Larger values are texts in JSON, and cut.
+const SHOWN_BYTES: usize = 16 << 10;
+
+/// Something that happened.
+pub struct Shown {
+    /// In one word.
+    pub event: &'static str,
+    /// The colour of the word.
+    pub colour: Colour,
+    /// For people.
+    pub text: String,
+    /// For programs: an object.
+    pub json: Value,
+}
+
+/// The colours of a terminal that are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// As it is.
+    None,
+    /// Of minor interest.
+    Dim,
+    /// Success.
+    Green,
+    /// Failure.
+    Red,
+    /// A question to a person.
+    Yellow,
+    /// A request of a client.
+    Cyan,
+}
+
+/// Prints lines on a thread of its own.
+pub struct Show {
+    lines: mpsc::Sender<Option<Styled>>,
+    lost: AtomicU64,
+    json: bool,
+    colours: bool,
+    clock: Arc<dyn Clock>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Show {
+    /// Starts the thread that writes.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    pub fn start(json: bool, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Self>> {
+        let colours = !json && std::io::stdout().is_terminal();
+        let (lines, mut queue) = mpsc::channel::<Option<Styled>>(WAITING);
+        let write = move || {
+            while let Some(Some(line)) = queue.blocking_recv() {
+                // The reader may have gone; the calls go on.
+                line.say();
+            }
+        };
+        let writer = std::thread::Builder::new().name("show".to_owned()).spawn(write);
+        let writer = Mutex::new(Some(writer.context("no thread can be started")?));
+        Ok(Arc::new(Self { lines, lost: AtomicU64::new(0), json, colours, clock, writer }))
+    }
+
+    /// Shows something, without waiting; it is left out if too much waits.
+    pub fn say(&self, shown: &Shown) {
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        let line = self.line(shown);
+        let line = if lost > 0 { self.line(&left_out(lost)).styled(&line) } else { line };
+        if self.lines.try_send(Some(line)).is_err() {
+            self.lost.fetch_add(lost + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Shows something in any case.
+    pub async fn whole(&self, shown: &Shown) {
+        // Gone only at the very end.
+        drop(self.lines.send(Some(self.line(shown))).await);
+    }
+
+    /// Waits until all is written.
+    pub fn end(&self) {
+        drop(self.lines.blocking_send(None));
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(writer.map(JoinHandle::join));
+    }
+
+    fn line(&self, shown: &Shown) -> Styled {
+        let now = self.clock.now().to_string();
+        if self.json {
+            let mut line = Map::new();
+            line.insert("time".to_owned(), now.into());
+            line.insert("event".to_owned(), shown.event.into());
+            if let Value::Object(members) = &shown.json {
+                line.extend(members.clone());
+            }
+            return Styled::json(&format!("{}\n", Value::from(line)));
+        }
+        // A build is the operator's own; its line has no time in front.
+        if shown.event == "output" {
+            return Styled::default().text(&shown.text).text("\n");
+        }
+        let clock = now.get(11..19).unwrap_or(&now);
+        let word = format!("{:<9}", shown.event);
+        let code = match shown.colour {
+            Colour::None => RESET,
+            Colour::Dim => DIM,
+            Colour::Green => GREEN,
+            Colour::Red => RED,
+            Colour::Yellow => YELLOW,
+            Colour::Cyan => CYAN,
+        };
+        let text = shown.text.trim_end().replace('\n', " ⏎ ").replace('\t', " ");
+        let (dim, code, reset) = if self.colours { (DIM, code, RESET) } else { ("", "", "") };
+        let line = Styled::default().control(dim).text(clock).control(reset).text(" ");
+        line.control(code).text(&word).control(reset).text(" ").line(&text).text("\n")
+    }
+}
+
+fn left_out(lost: u64) -> Shown {
+    Shown {
+        event: "lost",
+        colour: Colour::Red,
+        text: format!("{lost} lines were left out: too much happened at once"),
+        json: serde_json::json!({"lines": lost}),
+    }
+}
+
+/// A text for people, cut where it is too long.
+pub fn clipped(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+    }
+}
+
+/// A JSON text for programs: as it is, or as a text that is cut.
+pub fn value(text: &str) -> Value {
+    if text.len() <= SHOWN_BYTES
+        && let Ok(value) = serde_json::from_str(text)
+    {
+        return value;
+    }
+    clipped(text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolyard_dispatch::Timestamp;
+
+    struct FixedClock;
+
+    impl Clock for FixedClock {
+        fn now(&self) -> Timestamp {
+            Timestamp(0)
+        }
+    }
+
+    fn show(json: bool) -> Show {
+        let (lines, _) = mpsc::channel(1);
+        let (clock, writer) = (Arc::new(FixedClock), Mutex::new(None));
+        Show { lines, lost: AtomicU64::new(0), json, colours: false, clock, writer }
+    }
+
+    fn shown(text: &str) -> Shown {
+        Shown {
+            event: "call",
+            colour: Colour::Cyan,
+            text: text.to_owned(),
+            json: serde_json::json!({"call": 1}),
+        }
+    }
+
+    #[test]
+    fn a_line_has_the_time_in_front_and_steers_nothing() {
+        let line = show(false).line(&shown("a\nb\u{1b}[2J\n"));
+        let line = line.as_str();
+        assert_eq!(&line[8..], " call      a ⏎ b\\u{1b}[2J\n");
+        assert!(line[..8].split(':').all(|part| part.parse::<u8>().is_ok()), "{line}");
+        let line: Value = serde_json::from_str(show(true).line(&shown("a")).as_str()).expect("JSON");
+        assert_eq!((&line["event"], &line["call"]), (&"call".into(), &1.into()));
+        assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z')));
+    }
+
+    #[test]
+    fn what_is_long_is_cut() {
+        assert_eq!(clipped("short"), "short");
+        assert!(clipped(&"ä".repeat(1000)).ends_with("… (2000 bytes)"));
+        assert_eq!(value("{\"a\":1}"), serde_json::json!({"a": 1}));
+        assert!(
+            value(&format!("\"{}\"", "x".repeat(SHOWN_BYTES))).as_str().is_some_and(|text| text.len() < 400)
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let (lines, mut queue) = mpsc::channel(1);
+        let show = Show { lines, ..show(true) };
+        (0..4).for_each(|_| show.say(&shown("a")));
+        drop(queue.try_recv());
+        show.say(&shown("b"));
+        let line = queue.try_recv().expect("a line").expect("a line");
+        assert!(line.as_str().contains("\"lines\":3"), "{line:?}");
+    }
+}

@@ -1,0 +1,30 @@
+//! `toolyard new`: a plugin project that builds as it is.
+
+use crate::project::check_name;
+use crate::templates;
+use std::path::{Path, PathBuf};
+use toolyard_cli::{WrongUsage, say};
+
+/// `toolyard new`: writes a project of this name and language, and prints what to do next. It goes to a
+/// new folder of its name unless `folder` names another; no file there is replaced.
+///
+/// # Errors
+/// [`WrongUsage`] if the name cannot be a project's, or there is no template for the language; else if
+/// a file exists already or cannot be written.
+pub fn create(name: &str, language: Option<&str>, folder: Option<&Path>) -> anyhow::Result<()> {
+    check_name(name).map_err(WrongUsage)?;
+    let known = || templates::languages().map(|language| language.name).collect::<Vec<_>>().join(", ");
+    let said = language
+        .map(str::to_lowercase)
+        .ok_or_else(|| WrongUsage(format!("--lang is missing: in which language? There are {}", known())))?;
+    let language = templates::languages()
+        .find(|language| language.is_called(&said))
+        .ok_or_else(|| WrongUsage(format!("there is no template for `{said}`; there are {}", known())))?;
+    let folder = folder.map_or_else(|| PathBuf::from(name), Path::to_path_buf);
+    templates::write(&folder, &language.project(name)?)?;
+    let shown = folder.display();
+    say!("{shown} is a plugin project; its README.md says what is what. Next:");
+    say!("  toolyard test {shown}   # builds it and runs its cases");
+    say!("  toolyard dev {shown}    # serves it, builds and reloads it on every change, and shows its calls");
+    Ok(())
+}

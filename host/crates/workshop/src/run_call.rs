@@ -1,0 +1,116 @@
+//! A call made by this process itself, with its own client: plainly or as a task, to its
+//! end, and cancelled in the right way if it is to stop.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use toolyard_dispatch::{
+    CallParams, CallReply, Caller, Dispatch, Fault, Outlet, RELATED_TASK, RawJson, RequestedTtl, RpcError,
+    Stop, Terms, ToolCall,
+};
+
+/// A call to be run.
+pub struct ToolRun {
+    /// The tool.
+    pub tool: String,
+    /// The arguments, an object.
+    pub arguments: RawJson,
+    /// Whether it is called as a task.
+    pub task: bool,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// A `CallToolResult`.
+    Result(RawJson),
+    /// A JSON-RPC error, of the tool or of the host.
+    Error(RpcError),
+    /// It was stopped before it ended.
+    Stopped,
+}
+
+/// Calls a tool, and cancels the call if `stop` is cancelled.
+///
+/// # Errors
+/// [`Fault`] if the host did not take the call in.
+pub async fn run_call(
+    dispatch: &Arc<Dispatch>,
+    caller: &Caller,
+    run: ToolRun,
+    outlet: Arc<dyn Outlet>,
+    stop: &CancellationToken,
+) -> Result<Ending, Fault> {
+    let stopping = Arc::new(Stop::default());
+    let call = ToolCall {
+        params: CallParams {
+            name: run.tool,
+            arguments: run.arguments,
+            task: run.task.then_some(Ok(RequestedTtl::Absent)),
+            progress_token: Some(RawJson::trusted("0")),
+            trace: None,
+        },
+        terms: Terms::Sessions { has_tasks: run.task },
+        stop: stopping.clone(),
+        outlet: outlet.clone(),
+        task_outlet: outlet.clone(),
+    };
+    let calling = dispatch.call(caller, call);
+    tokio::pin!(calling);
+    let reply = tokio::select! {
+        biased;
+        reply = &mut calling => reply,
+        () = stop.cancelled() => {
+            stopping.set();
+            calling.await
+        }
+    };
+    match reply {
+        Ok(CallReply::Result(result)) => Ok(Ending::Result(result)),
+        Ok(CallReply::Error(error)) => Ok(Ending::Error(error)),
+        Ok(CallReply::Created(created)) => {
+            wait_for_task(dispatch, caller, &created.view.id, outlet, stop).await
+        }
+        // Only calls under the terms without sessions ask in this way.
+        Ok(CallReply::InputRequired(_)) => Ok(Ending::Error(RpcError::internal(
+            "The host asked a question in its reply to a call with a session",
+        ))),
+        Err(Fault::Cancelled | Fault::Closing) => Ok(Ending::Stopped),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Waits for the result of a task, and cancels the task if `stop` is cancelled.
+async fn wait_for_task(
+    dispatch: &Arc<Dispatch>,
+    caller: &Caller,
+    id: &str,
+    outlet: Arc<dyn Outlet>,
+    stop: &CancellationToken,
+) -> Result<Ending, Fault> {
+    tokio::select! {
+        biased;
+        ended = dispatch.task_result(caller, id, outlet) => Ok(match ended? {
+            Ok(result) => Ending::Result(plain(&result)),
+            Err(error) => Ending::Error(error),
+        }),
+        () = stop.cancelled() => {
+            // It may have ended in this very moment, which is as good.
+            drop(dispatch.cancel_task(caller, id).await);
+            Ok(Ending::Stopped)
+        }
+    }
+}
+
+/// The result as the plain call would have given it: without the id of the task, which
+/// is another one each time.
+fn plain(result: &RawJson) -> RawJson {
+    let Ok(Value::Object(mut members)) = result.decode::<Value>() else { return result.clone() };
+    if let Some(meta) = members.get_mut("_meta").and_then(Value::as_object_mut) {
+        meta.remove(RELATED_TASK);
+        if meta.is_empty() {
+            members.remove("_meta");
+        }
+    }
+    RawJson::of(&json!(members))
+}

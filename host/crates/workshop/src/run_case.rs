@@ -1,0 +1,141 @@
+//! One case, run against the tools that a host offers: its call is made by a client that
+//! answers as recorded, and what comes is held against what is expected.
+
+use crate::answers::{self, Answers};
+use crate::case::Case;
+use crate::compare::{Mismatch, Outcome, compare};
+use crate::run_call::{Ending, ToolRun, run_call};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolyard_dispatch::{
+    Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, Report, RpcError, TaskId,
+};
+
+/// Questions that may wait for their answers.
+const WAITING: usize = 64;
+
+/// How a case ended.
+#[derive(Debug)]
+pub struct CaseResult {
+    /// How the call ended.
+    pub outcome: Outcome,
+    /// The expectations that were not met.
+    pub wrong: Vec<Mismatch>,
+    /// Questions without an answer, and answers without a question.
+    pub unanswered: Vec<Mismatch>,
+}
+
+impl CaseResult {
+    /// Whether all was as expected.
+    pub fn is_ok(&self) -> bool {
+        self.wrong.is_empty() && self.unanswered.is_empty()
+    }
+}
+
+/// Runs a case to its end, or until `stop` is cancelled.
+pub async fn run_case(dispatch: &Arc<Dispatch>, case: &Case, stop: &CancellationToken) -> CaseResult {
+    let caller = Caller::local(RawJson::trusted(answers::CAPABILITIES));
+    let (questions, mut asked) = mpsc::channel(WAITING);
+    let outlet = Arc::new(Client { questions, progress: AtomicU64::new(0) });
+    let mut answering = Answering { answers: case.answers.clone(), missing: Vec::new() };
+    let attending = async {
+        while let Some(question) = asked.recv().await {
+            let response = answering.answer(&question);
+            // An answer that comes too late is the host's to ignore.
+            drop(dispatch.answered(&caller, &question.id, response).await);
+        }
+        std::future::pending::<()>().await;
+    };
+    let arguments = RawJson::of(&case.arguments);
+    let called = ToolRun { tool: case.tool.clone(), arguments, task: case.task };
+    let calling = run_call(dispatch, &caller, called, outlet.clone(), stop);
+    let ended = tokio::select! {
+        biased;
+        ended = calling => ended,
+        // Never ends; it is dropped with the call.
+        () = attending => Ok(Ending::Stopped),
+    };
+    let ending = ended.unwrap_or_else(|fault| Ending::Error(fault.rpc()));
+    let outcome = Outcome { ending, progress: outlet.progress.load(Ordering::Relaxed) };
+    // After a question without an answer, the rest of the call says nothing.
+    let wrong = if answering.missing.is_empty() { compare(&case.expect, &outcome) } else { Vec::new() };
+    CaseResult { wrong, unanswered: answering.finish(), outcome }
+}
+
+/// The recorded answers, and the questions that they lack an answer to.
+struct Answering {
+    answers: Answers,
+    missing: Vec<Mismatch>,
+}
+
+impl Answering {
+    fn answer(&mut self, question: &Question) -> Result<RawJson, RpcError> {
+        let Question { key, method, params, .. } = question;
+        if let Some(given) = self.answers.give(key) {
+            return given.response();
+        }
+        let example = answers::example("answers", key, method, params);
+        let what = format!("there is no answer to the question `{key}`; this would be one:\n{example}");
+        self.missing.push(Mismatch::said("answers", what));
+        Err(RpcError::new(-1, "The case has no answer to this question"))
+    }
+
+    fn finish(mut self) -> Vec<Mismatch> {
+        let unused = |key: &str| Mismatch::said("answers", format!("nobody asked for the answer to `{key}`"));
+        self.missing.extend(self.answers.unused().into_iter().map(unused));
+        self.missing
+    }
+}
+
+struct Question {
+    key: String,
+    id: String,
+    method: String,
+    params: RawJson,
+}
+
+/// The client of a case.
+struct Client {
+    questions: mpsc::Sender<Question>,
+    progress: AtomicU64,
+}
+
+impl Outlet for Client {
+    fn notify(&self, _task: Option<TaskId>, _notice: Notice) {}
+
+    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+        Some(Arc::new(Pipe(self.questions.clone())))
+    }
+
+    fn release(&self, _retry: Duration) {}
+
+    fn reported(&self, report: &Report) {
+        if matches!(report, Report::Progress(_)) {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+struct Pipe(mpsc::Sender<Question>);
+
+impl Line for Pipe {
+    // A client without tasks of its own is asked nothing but questions.
+    fn request(&self, _id: &str, _method: &str, _params: &RawJson) -> bool {
+        false
+    }
+
+    fn question(&self, key: &str, id: &str, method: &str, params: &RawJson) -> bool {
+        let (key, id, method, params) = (key.to_owned(), id.to_owned(), method.to_owned(), params.clone());
+        self.0.try_send(Question { key, id, method, params }).is_ok()
+    }
+
+    // A question that was asked is answered in any case.
+    fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
+
+    fn presence(&self) -> Presence {
+        Presence::There
+    }
+}

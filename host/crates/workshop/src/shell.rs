@@ -1,0 +1,232 @@
+//! The commands of a project, run by the shell in the project's folder, each in a
+//! process group of its own, so that it can be ended with everything it has started.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::Command;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolyard_cli::tell;
+
+/// How long a command may take to end after SIGTERM.
+const END_TIME: Duration = Duration::from_secs(2);
+/// Longer lines are parted.
+const LINE_BYTES: usize = 64 << 10;
+
+/// The place that the output of commands goes to.
+#[derive(Clone)]
+pub enum Output {
+    /// The standard error of this process.
+    Terminal,
+    /// A queue, line by line.
+    Lines(mpsc::Sender<Said>),
+}
+
+/// A line that a build prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// This command begins.
+    Command(String),
+    /// It writes this line.
+    Line(String),
+}
+
+/// Why a command did not do what it should.
+#[derive(Debug)]
+pub enum Failed {
+    /// There is no shell, or no folder.
+    NotStarted(std::io::Error),
+    /// It ended so.
+    Status(ExitStatus),
+    /// It was to stop.
+    Stopped,
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotStarted(error) => write!(f, "did not start: {error}"),
+            Self::Status(status) => write!(f, "failed: {status}"),
+            Self::Stopped => f.write_str("was stopped"),
+        }
+    }
+}
+
+/// Runs a command to its end; ends it, with all processes it has started, if `stop` is cancelled.
+///
+/// # Errors
+/// [`Failed`].
+pub async fn run(
+    command: &str,
+    folder: &Path,
+    output: &Output,
+    stop: &CancellationToken,
+) -> Result<(), Failed> {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).current_dir(folder).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
+    if let Ok(program) = std::env::current_exe() {
+        shell.env("PATH", path_with(program.parent())).env("TOOLYARD", program);
+    }
+    match output {
+        Output::Terminal => {
+            tell!("$ {command}");
+            let ours = || std::io::stderr().as_fd().try_clone_to_owned().map_err(Failed::NotStarted);
+            shell.stdout(ours()?).stderr(ours()?);
+        }
+        Output::Lines(lines) => {
+            // The reader goes only when the whole build ends.
+            drop(lines.send(Said::Command(command.to_owned())).await);
+            shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+    }
+    let mut child = shell.spawn().map_err(Failed::NotStarted)?;
+    let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let telling = async {
+        if let Output::Lines(lines) = output {
+            tokio::join!(pass_on(out, lines), pass_on(err, lines));
+        }
+    };
+    let waiting = async {
+        let ended = tokio::select! {
+            biased;
+            ended = child.wait() => ended.map_err(Failed::NotStarted),
+            () = stop.cancelled() => {
+                group.signal(Signal::TERM);
+                drop(tokio::time::timeout(END_TIME, child.wait()).await);
+                Err(Failed::Stopped)
+            }
+        };
+        // A process that it left running would hold its pipes, and outlive this one.
+        drop(group);
+        ended
+    };
+    let (ended, ()) = tokio::join!(waiting, telling);
+    match ended? {
+        status if status.success() => Ok(()),
+        status => Err(Failed::Status(status)),
+    }
+}
+
+/// A group of processes that ends with this value.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // There may be none of them left.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Passes the output of a command on, line by line.
+async fn pass_on(from: Option<impl AsyncRead + Unpin>, lines: &mpsc::Sender<Said>) {
+    let Some(mut from) = from else { return };
+    let mut chunk = vec![0; 8 << 10];
+    let mut line = Vec::new();
+    while let Ok(read @ 1..) = from.read(&mut chunk).await {
+        for &byte in &chunk[..read] {
+            if byte != b'\n' {
+                line.push(byte);
+            }
+            if byte == b'\n' || line.len() == LINE_BYTES {
+                drop(lines.send(said(&line)).await);
+                line.clear();
+            }
+        }
+    }
+    if !line.is_empty() {
+        drop(lines.send(said(&line)).await);
+    }
+}
+
+fn said(line: &[u8]) -> Said {
+    Said::Line(String::from_utf8_lossy(line).trim_end_matches('\r').to_owned())
+}
+
+/// The search path with this folder in front.
+fn path_with(folder: Option<&Path>) -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = folder.map(Path::to_path_buf).into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn said_by(command: &str) -> (Result<(), Failed>, Vec<Said>) {
+        let (sender, mut receiver) = mpsc::channel(64);
+        let stop = CancellationToken::new();
+        let output = Output::Lines(sender);
+        let running = async {
+            let ended = run(command, Path::new("/"), &output, &stop).await;
+            drop(output);
+            ended
+        };
+        let reading = async {
+            let mut all = Vec::new();
+            while let Some(said) = receiver.recv().await {
+                all.push(said);
+            }
+            all
+        };
+        tokio::join!(running, reading)
+    }
+
+    #[tokio::test]
+    async fn output_comes_line_by_line_and_the_status_counts() {
+        let (ended, said) = said_by("echo one; printf two; exit 3").await;
+        assert!(matches!(ended, Err(Failed::Status(status)) if status.code() == Some(3)));
+        let lines = ["one", "two"].map(|line| Said::Line(line.to_owned()));
+        assert_eq!(said[1..], lines);
+        let (ended, said) = said_by("pwd; test -x \"$TOOLYARD\" && echo \"${PATH%%:*}\" >&2").await;
+        assert!(ended.is_ok(), "the program itself is named, and found first: {said:?}");
+    }
+
+    #[tokio::test]
+    async fn what_a_command_leaves_running_ends_with_it() {
+        // It holds the pipe: the lines would not end if it went on.
+        let (ended, said) = said_by("sleep 1000 & echo $!").await;
+        assert!(ended.is_ok());
+        let Said::Line(pid) = &said[1] else { panic!("{said:?}") };
+        let pid = Pid::from_raw(pid.parse().expect("a process id"));
+        let gone = || rustix::process::test_kill_process(pid.expect("not zero")).is_err() || is_zombie(pid);
+        while !gone() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Killed, and not waited for yet by the process that inherited it.
+    fn is_zombie(pid: Option<Pid>) -> bool {
+        let path = format!("/proc/{}/stat", pid.map_or(0, Pid::as_raw_pid));
+        std::fs::read_to_string(path).is_ok_and(|stat| stat.contains(") Z "))
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_stopped_ends_with_all_it_started() {
+        let (sender, mut receiver) = mpsc::channel(64);
+        let stop = CancellationToken::new();
+        let output = Output::Lines(sender);
+        let running =
+            run("trap '' TERM; echo ready; while :; do sleep 1000; done", Path::new("/"), &output, &stop);
+        let reading = async {
+            while receiver.recv().await != Some(Said::Line("ready".to_owned())) {}
+            stop.cancel();
+        };
+        let (ended, ()) = tokio::join!(running, reading);
+        assert!(matches!(ended, Err(Failed::Stopped)), "though it does not want to");
+    }
+}

@@ -1,0 +1,115 @@
+//! The files that `toolyard new` writes: those of a language's template, its library, and the
+//! contract.
+
+mod files;
+
+use crate::contract::{self, WIT, WORLD};
+use crate::project::check_name;
+use std::path::Path;
+
+/// A language for which there is a template.
+pub struct Language {
+    /// Its name.
+    pub name: &'static str,
+    /// Files that are made for a project, not carried.
+    generated: Generated,
+    /// Folders besides `wit/` that get a copy of the contract.
+    contracts: &'static [&'static str],
+}
+
+enum Generated {
+    Nothing,
+    /// The C bindings, in `gen/`.
+    CBindings,
+}
+
+/// The languages, in the order in which they are offered.
+const LANGUAGES: [Language; 6] = [
+    Language { name: "rust", generated: Generated::Nothing, contracts: &["toolyard-plugin/wit"] },
+    Language { name: "c", generated: Generated::CBindings, contracts: &[] },
+    Language { name: "js", generated: Generated::Nothing, contracts: &[] },
+    Language { name: "ts", generated: Generated::Nothing, contracts: &[] },
+    Language { name: "python", generated: Generated::Nothing, contracts: &[] },
+    Language { name: "go", generated: Generated::Nothing, contracts: &[] },
+];
+
+/// The languages for which there are files.
+pub fn languages() -> impl Iterator<Item = &'static Language> {
+    LANGUAGES.iter().filter(|language| of(language.name).next().is_some())
+}
+
+fn of(language: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    files::FILES.iter().filter(move |(of, ..)| *of == language).map(|(_, path, text)| (*path, *text))
+}
+
+impl Language {
+    /// Whether this is one of its names.
+    pub fn is_called(&self, name: &str) -> bool {
+        let other = match self.name {
+            "js" => "javascript",
+            "ts" => "typescript",
+            "python" => "py",
+            "go" => "golang",
+            "rust" => "rs",
+            name => name,
+        };
+        name == self.name || name == other
+    }
+
+    /// The files of a project of this name, by their paths in it.
+    ///
+    /// # Errors
+    /// If the name is none, or the bindings cannot be made.
+    pub fn project(&self, name: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        check_name(name).map_err(anyhow::Error::msg)?;
+        let mut project: Vec<(String, Vec<u8>)> =
+            of(self.name).map(|(path, text)| (filled(path, name), filled(text, name).into_bytes())).collect();
+        for folder in std::iter::once(&"wit").chain(self.contracts) {
+            project.extend(
+                WIT.iter().map(|(name, text)| (format!("{folder}/{name}"), text.as_bytes().to_vec())),
+            );
+        }
+        match self.generated {
+            Generated::Nothing => {}
+            Generated::CBindings => project.extend(
+                contract::c_bindings(WORLD)?.into_iter().map(|(name, bytes)| (format!("gen/{name}"), bytes)),
+            ),
+        }
+        Ok(project)
+    }
+}
+
+/// A text of a template for a project of this name.
+fn filled(text: &str, name: &str) -> String {
+    text.replace("{{name}}", name).replace("{{name_snake}}", &name.replace('-', "_"))
+}
+
+/// Writes files into a folder that has none of them.
+///
+/// # Errors
+/// The first file that exists already, or cannot be written. If one exists, none is written.
+pub fn write(folder: &Path, files: &[(String, Vec<u8>)]) -> anyhow::Result<()> {
+    use anyhow::Context as _;
+    for (name, _) in files {
+        let path = folder.join(name);
+        // A link in the folder could lead out of it.
+        let above = path.ancestors().skip(1).take_while(|above| *above != folder);
+        if let Some(above) = above.filter(|above| above.is_symlink()).last() {
+            anyhow::bail!("{} is a symbolic link; nothing was written", above.display());
+        }
+        if path.symlink_metadata().is_ok() {
+            anyhow::bail!("{} is there already; nothing was written", path.display());
+        }
+    }
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        let cannot = || format!("{} cannot be written", path.display());
+        std::fs::create_dir_all(path.parent().unwrap_or(folder)).with_context(cannot)?;
+        let mut file = std::fs::File::create_new(&path).with_context(cannot)?;
+        std::io::Write::write_all(&mut file, bytes).with_context(cannot)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The table of files agrees with the folders that they come from.
+
+use super::*;
+use crate::case::{Case, SUFFIX};
+use crate::project::{FILE, Project};
+use std::fmt::Write as _;
+
+/// Libraries that projects get a copy of: the language, where they lie from the root,
+/// and where they go.
+const LIBRARIES: [(&str, &str, &str); 1] = [("rust", "plugins/sdk", "toolyard-plugin")];
+
+/// Not part of a library that is copied: what is built, and the contract, which is
+/// carried once.
+const LEFT_OUT: [&str; 4] = ["target", "wit", "tests", "Cargo.lock"];
+
+/// The files below a folder, sorted; a link to a file is one.
+fn below(folder: &Path, at: &str, found: &mut Vec<String>) {
+    let Ok(entries) = std::fs::read_dir(folder.join(at)) else { return };
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("an entry"))
+        .map(|entry| (entry.file_name().into_string().expect("plain"), entry.file_type().expect("a kind")))
+        .collect();
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    for (name, kind) in names {
+        let path = if at.is_empty() { name } else { format!("{at}/{name}") };
+        if LEFT_OUT.contains(&path.as_str()) {
+            continue;
+        }
+        if kind.is_dir() {
+            below(folder, &path, found);
+        } else if folder.join(&path).is_file() {
+            found.push(path);
+        }
+    }
+}
+
+fn table() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let mut out =
+        "//! The files of the templates. Made by `UPDATE_TEMPLATES=1 cargo test -p toolyard-workshop`.\n\n\
+                   /// The language, the path in a project, and the text.\n#[rustfmt::skip]\n\
+                   pub const FILES: &[(&str, &str, &str)] = &[\n"
+            .to_owned();
+    for language in &LANGUAGES {
+        let own = format!("host/templates/{}", language.name);
+        let libraries = LIBRARIES.iter().filter(|(of, ..)| *of == language.name);
+        let sources = std::iter::once((own.as_str(), "")).chain(libraries.map(|(_, from, to)| (*from, *to)));
+        for (from, to) in sources {
+            let mut files = Vec::new();
+            below(&root.join(from), "", &mut files);
+            if !root.join(&own).is_dir() {
+                // A library alone is no project.
+                files.clear();
+            }
+            for file in files {
+                let path = if to.is_empty() { file.clone() } else { format!("{to}/{file}") };
+                // Writing to a String does not fail.
+                let _ = writeln!(
+                    out,
+                    "    ({:?}, {path:?}, include_str!({:?})),",
+                    language.name,
+                    format!("../../../../../{from}/{file}")
+                );
+            }
+        }
+    }
+    out + "];\n"
+}
+
+#[test]
+fn the_table_has_the_files_of_the_templates() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/templates/files.rs");
+    let table = table();
+    if std::env::var_os("UPDATE_TEMPLATES").is_some() {
+        std::fs::write(&path, &table).expect("written");
+    }
+    let there = std::fs::read_to_string(&path).expect("the table");
+    assert!(
+        there == table,
+        "the files of the templates have changed: UPDATE_TEMPLATES=1 writes the table again"
+    );
+}
+
+#[test]
+fn every_template_makes_a_project_with_a_manifest_and_cases() {
+    for language in languages() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = language.project("my-tool").unwrap_or_else(|error| panic!("{}: {error}", language.name));
+        write(folder.path(), &files).expect("written");
+        let name = language.name;
+        let project = Project::open(folder.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(project.name, "my-tool", "{name}");
+        for needed in [FILE, "README.md", ".gitignore", "wit/worlds.wit", "plugin/my-tool.toml"] {
+            assert!(folder.path().join(needed).is_file(), "{name}: {needed}");
+        }
+        for watched in &project.watch {
+            assert!(folder.path().join(watched).exists(), "{name}: {}", watched.display());
+        }
+        let cases = files.iter().filter(|(path, _)| path.ends_with(SUFFIX));
+        let read = cases.map(|(path, text)| {
+            let text = String::from_utf8(text.clone()).expect("text");
+            Case::of_text(&text).unwrap_or_else(|error| panic!("{name}: {path}: {error}"))
+        });
+        assert!(read.count() > 0, "{name}: it has no case");
+        let placeholder = files
+            .iter()
+            .find(|(path, text)| path.contains("{{name") || String::from_utf8_lossy(text).contains("{{name"));
+        assert_eq!(placeholder.map(|(path, _)| path), None, "{name}");
+    }
+    let folders = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../templates"));
+    let folders = folders.expect("the templates").flatten().filter(|entry| entry.path().is_dir()).count();
+    assert_eq!(languages().count(), folders, "each folder is a language");
+}
+
+#[test]
+fn a_name_is_put_in_its_places() {
+    assert_eq!(filled("{{name}}/{{name_snake}}_x", "my-tool"), "my-tool/my_tool_x");
+    let c = LANGUAGES.iter().find(|language| language.is_called("c")).expect("C");
+    let files = c.project("my-tool").expect("a project");
+    assert!(files.iter().any(|(path, _)| path == "gen/tools_plugin.h"), "what is made for it is there");
+    assert!(c.project("My Tool").is_err());
+}
+
+#[test]
+fn nothing_is_written_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("b"), "mine").expect("written");
+    let files = ["a", "b"].map(|name| (name.to_owned(), b"new".to_vec()));
+    let error = write(folder.path(), &files).expect_err("refused").to_string();
+    assert!(error.contains("b is there already"), "{error}");
+    assert!(!folder.path().join("a").exists(), "nothing was written");
+}

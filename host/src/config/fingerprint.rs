@@ -1,0 +1,59 @@
+//! What tells one background host (`stdio --detach`) from another.
+
+use super::{Config, StoreChoice};
+use toolyard_detach::fingerprint;
+
+impl Config {
+    /// The fingerprint of all settings that the result of a task may depend on. Where logs and spans
+    /// go, and what only HTTP uses, is not among them.
+    pub fn fingerprint(&self) -> String {
+        let plugins = self.plugins.canonicalize().unwrap_or_else(|_| self.plugins.clone());
+        let mut limits = self.limits.clone();
+        // The background host itself is started without it.
+        limits.detach = false;
+        let Self { store, schema, rules, weights, require_digest, .. } = self;
+        let address = match store {
+            StoreChoice::Postgres(address) => address.reveal(),
+            StoreChoice::Sqlite | StoreChoice::Memory => "",
+        };
+        let kept = (store, address, schema);
+        let version = env!("CARGO_PKG_VERSION");
+        fingerprint(&format!("{:?}", (version, plugins, kept, &limits, rules, weights, require_digest)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Flags};
+    use std::ffi::OsString;
+    use toolyard_detach::host_name;
+
+    fn named(set: &[&str], plugins: &str, secret: Option<&str>) -> String {
+        let set = set.iter().map(|pair| (*pair).to_owned()).collect();
+        let flags = Flags { plugins: Some(plugins.into()), data: Some("d".into()), set, ..Flags::default() };
+        let config = Config::read(&flags, None).expect("a configuration");
+        host_name(&config.fingerprint(), &[("KEY".to_owned(), secret.map(OsString::from))].into())
+    }
+
+    #[test]
+    fn a_host_is_another_one_if_the_result_of_a_task_may_differ() {
+        let one = named(&[], "p", Some("x"));
+        assert_eq!(one.len(), 16);
+        for same in [
+            named(&["stdio.detach=true"], "p", Some("x")),
+            named(&["log=debug"], "p", Some("x")),
+            named(&["admin.listen=127.0.0.1:1"], "p", Some("x")),
+        ] {
+            assert_eq!(same, one);
+        }
+        for other in [
+            named(&["guest.memory=1MiB"], "p", Some("x")),
+            named(&["detach.linger=1s"], "p", Some("x")),
+            named(&[], "q", Some("x")),
+            named(&[], "p", Some("y")),
+            named(&[], "p", None),
+        ] {
+            assert_ne!(other, one);
+        }
+    }
+}
