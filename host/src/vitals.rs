@@ -72,7 +72,7 @@ impl Vitals {
     }
 }
 
-impl admin::Vitals for Vitals {
+impl admin::Health for Vitals {
     fn unready(&self) -> BoxFuture<'_, Vec<&'static str>> {
         self.look().boxed()
     }

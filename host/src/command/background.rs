@@ -14,7 +14,7 @@ use clap::Args;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use tokio::net::UnixListener;
-use toolyard_dispatch::Parting;
+use toolyard_dispatch::DrainMode;
 
 /// The options of `background-host`.
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         held.release();
         drop(listener);
         door.close().await;
-        assembled.shut_down(config.limits.drain, Parting::HandOver).await;
+        assembled.shut_down(config.limits.drain, DrainMode::HandOver).await;
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -18,7 +18,7 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use toolyard_dispatch::{Caller, Departure, Parting, RawJson, visible};
+use toolyard_dispatch::{Caller, Departure, DrainMode, RawJson, visible};
 
 /// The options of `call`.
 #[derive(Debug, Args)]
@@ -116,7 +116,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         {
             record.write(options, &arguments, &terminal.given(), &outcome)?;
         }
-        assembled.shut_down(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
+        assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         Ok(code)
     })
 }

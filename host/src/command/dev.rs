@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use toolyard_dispatch::{Departure, Parting};
+use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_transport::http;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -89,7 +89,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         });
         tokio::join!(
             http::serve(assembled.server.clone(), listener, stop.clone(), async {
-                assembled.drain(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
+                assembled.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
             }),
             keep_up(project, watch, &show, stop)
         );

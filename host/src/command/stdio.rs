@@ -11,7 +11,7 @@ use std::io::{BufReader, stdin};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::{Departure, Drained, Parting};
+use toolyard_dispatch::{Departure, DrainMode, DrainReport};
 use toolyard_transport::stdio;
 
 /// The options of `stdio`.
@@ -46,12 +46,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             // Standard error is for people; standard output is not touched.
             output::tell_text(&assembled.greeting(&config));
         }
-        let mut left = Drained::default();
+        let mut left = DrainReport::default();
         // The client is gone, or a signal came: what still runs is ended, and its task
         // says so.
         let draining = async {
             let departure = if *stopped.borrow() { Departure::ShutDown } else { Departure::PipeClosed };
-            left = assembled.drain(Duration::ZERO, Parting::End(departure)).await;
+            left = assembled.drain(Duration::ZERO, DrainMode::End(departure)).await;
         };
         let (server, input) = (assembled.server.clone(), BufReader::new(stdin()));
         match background {

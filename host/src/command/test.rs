@@ -23,7 +23,7 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Departure, Parting};
+use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_engine::PluginState;
 
 /// The options of `test`.
@@ -126,7 +126,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             (false, _) => ExitCode::FAILURE,
         };
         drop(all);
-        assembled.shut_down(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
+        assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         Ok(code)
     })
 }

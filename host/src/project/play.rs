@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, Dispatch, Fault, Outlet, RELATED_TASK, RawJson, RequestedTtl, RpcError,
-    Stop, Terms, ToolCall,
+    CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, RELATED_TASK, RawJson, RequestedTtl,
+    RpcError, Stop, Terms, ToolCall,
 };
 
 /// What is called.
@@ -38,7 +38,7 @@ pub async fn play(
     dispatch: &Arc<Dispatch>,
     caller: &Caller,
     play: Play,
-    outlet: Arc<dyn Outlet>,
+    channel: Arc<dyn ClientChannel>,
     mut stop: watch::Receiver<bool>,
 ) -> Result<Ending, Fault> {
     let stopping = Arc::new(Stop::default());
@@ -52,8 +52,8 @@ pub async fn play(
         },
         terms: Terms::Sessions { has_tasks: play.task },
         stop: stopping.clone(),
-        outlet: outlet.clone(),
-        task_outlet: outlet.clone(),
+        channel: channel.clone(),
+        task_channel: channel.clone(),
     };
     let calling = dispatch.call(caller, call);
     tokio::pin!(calling);
@@ -83,7 +83,7 @@ pub async fn play(
         Err(fault) => return Err(fault),
     };
     let id = created.view.id;
-    let waiting = dispatch.task_result(caller, &id, outlet);
+    let waiting = dispatch.task_result(caller, &id, channel);
     tokio::pin!(waiting);
     let ended = tokio::select! {
         biased;

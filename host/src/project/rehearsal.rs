@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use toolyard_dispatch::{
-    Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, Report, RpcError, TaskId,
+    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Notice, RawJson, Report, RouteScope,
+    RpcError, TaskId,
 };
 
 /// Questions that may wait for their answers.
@@ -38,19 +39,19 @@ impl Rehearsed {
 pub async fn rehearse(dispatch: &Arc<Dispatch>, case: &Case, stop: watch::Receiver<bool>) -> Rehearsed {
     let caller = Caller::local(RawJson::trusted(answers::CAPABILITIES));
     let (questions, mut asked) = mpsc::channel(WAITING);
-    let outlet = Arc::new(Client { questions, progress: AtomicU64::new(0) });
+    let channel = Arc::new(Client { questions, progress: AtomicU64::new(0) });
     let mut course = Course { answers: case.answers.clone(), missing: Vec::new() };
     let answering = async {
         while let Some(question) = asked.recv().await {
             let response = course.answer(&question);
             // An answer that comes too late is the host's to ignore.
-            drop(dispatch.answered(&caller, &question.id, response).await);
+            drop(dispatch.take_response(&caller, &question.id, response).await);
         }
         std::future::pending::<()>().await;
     };
     let arguments = RawJson::of(&case.arguments);
     let called = Play { tool: case.tool.clone(), arguments, task: case.task };
-    let playing = play(dispatch, &caller, called, outlet.clone(), stop);
+    let playing = play(dispatch, &caller, called, channel.clone(), stop);
     let ended = tokio::select! {
         biased;
         ended = playing => ended,
@@ -58,7 +59,7 @@ pub async fn rehearse(dispatch: &Arc<Dispatch>, case: &Case, stop: watch::Receiv
         () = answering => Ok(Ending::Stopped),
     };
     let ending = ended.unwrap_or_else(|fault| Ending::Error(fault.rpc()));
-    let outcome = Outcome { ending, progress: outlet.progress.load(Ordering::Relaxed) };
+    let outcome = Outcome { ending, progress: channel.progress.load(Ordering::Relaxed) };
     // What follows from a question without an answer says nothing.
     let wrong = if course.missing.is_empty() { compare(&case.expect, &outcome) } else { Vec::new() };
     Rehearsed { wrong, unanswered: course.told(), outcome }
@@ -102,10 +103,10 @@ struct Client {
     progress: AtomicU64,
 }
 
-impl Outlet for Client {
+impl ClientChannel for Client {
     fn notify(&self, _task: Option<TaskId>, _notice: Notice) {}
 
-    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         Some(Arc::new(Pipe(self.questions.clone())))
     }
 
@@ -120,7 +121,7 @@ impl Outlet for Client {
 
 struct Pipe(mpsc::Sender<Question>);
 
-impl Line for Pipe {
+impl ClientRoute for Pipe {
     // A client without tasks of its own is asked nothing but questions.
     fn request(&self, _id: &str, _method: &str, _params: &RawJson) -> bool {
         false
@@ -134,7 +135,7 @@ impl Line for Pipe {
     // What was asked is answered in any case.
     fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
 
-    fn presence(&self) -> Presence {
-        Presence::There
+    fn presence(&self) -> ClientPresence {
+        ClientPresence::There
     }
 }

@@ -19,8 +19,7 @@ const LISTEN: Duration = Duration::from_secs(1);
 /// How much of it.
 const HEARD: usize = 64 * 1024;
 
-/// Waits for a slot, on behalf of one who has something to say. None if it was told that
-/// there is none.
+/// Waits for a slot on behalf of a connection that has sent something. `None` if it was refused.
 pub(super) async fn wait(
     mut stream: TcpStream,
     limit: &Arc<ConnectionLimit>,
@@ -39,7 +38,7 @@ pub(super) async fn wait(
         return Some((stream, slot));
     }
     drop(standing);
-    // Who breaks off meanwhile is not answered.
+    // A client that hangs up meanwhile gets no answer.
     drop(refuse(&mut stream, has_spoken, fault).await);
     None
 }

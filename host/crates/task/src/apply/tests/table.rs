@@ -56,7 +56,8 @@ fn transitions() -> String {
         for (_, state) in &states {
             table += &match transition(state, event.clone(), Timestamp(now)) {
                 Ok(Transition { task, effects }) => {
-                    let effects: Vec<_> = effects.iter().flatten().map(|effect| format!("{effect:?}")).collect();
+                    let effects: Vec<_> =
+                        effects.iter().flatten().map(|effect| format!("{effect:?}")).collect();
                     format!(" {}: {} |", name_of(&task), effects.join(", "))
                 }
                 Err(refusal) => format!(" refused: {refusal} |"),
