@@ -1,5 +1,5 @@
-//! The form of the house: which crate may use which, how long a file may be, what
-//! may not be written down.
+//! Rules of the workspace: the edges of crates and folders, the length and names of files, and
+//! forbidden phrases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ const EDGES: [(&str, &[&str]); 12] = [
     ),
 ];
 
-/// What the inner crates do without, so that they build and test in seconds.
+/// Dependencies that the inner crates must not have, so that they build and test in seconds.
 const WITHOUT: [(&str, &[&str]); 7] = [
     ("toolyard-protocol", &["tokio", "wasmtime", "rusqlite", "hyper", "uuid"]),
     ("toolyard-task", &["tokio", "wasmtime", "rusqlite", "hyper"]),
@@ -459,7 +459,7 @@ fn active_predicates(text: &str) -> Vec<&str> {
         let name = signature.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
         let asks = ["is_", "has_", "may_", "can_"].iter().any(|prefix| name.starts_with(prefix));
         let answers = signature.contains("-> bool") || signature.contains("Result<bool");
-        (asks && signature.contains('(') && (!answers || signature.contains("&mut"))).then_some(name)
+        (asks && signature.contains('(') && (!answers || signature.contains("&mut self"))).then_some(name)
     });
     functions.collect()
 }
