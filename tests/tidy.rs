@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toolyard_tests::guests::root;
 
-/// Who may depend on whom. An arrow that is not here is a decision that has not
+/// The dependencies that each crate may have. An arrow that is not here is a decision that has not
 /// been made (`host/docs/decisions/`).
 const EDGES: [(&str, &[&str]); 12] = [
     ("toolyard-protocol", &[]),
