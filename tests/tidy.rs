@@ -1,11 +1,11 @@
-//! The form of the house: which crate may use which, how long a file may be, what
-//! may not be written down.
+//! Rules of the workspace: the edges of crates and folders, the length and names of files, and
+//! forbidden phrases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use toolyard_tests::guests::root;
 
-/// Who may depend on whom. An arrow that is not here is a decision that has not
+/// The dependencies that each crate may have. An arrow that is not here is a decision that has not
 /// been made (`host/docs/decisions/`).
 const EDGES: [(&str, &[&str]); 15] = [
     ("toolyard-protocol", &[]),
@@ -60,7 +60,7 @@ const EDGES: [(&str, &[&str]); 15] = [
     ),
 ];
 
-/// What the inner crates do without, so that they build and test in seconds.
+/// Dependencies that the inner crates must not have, so that they build and test in seconds.
 const WITHOUT: [(&str, &[&str]); 10] = [
     ("toolyard-protocol", &["tokio", "wasmtime", "rusqlite", "hyper", "uuid"]),
     ("toolyard-task", &["tokio", "wasmtime", "rusqlite", "hyper"]),
@@ -217,32 +217,36 @@ fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// The name at the beginning of a path.
-fn first_name(path: &str) -> &str {
-    path.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("")
+/// The first names of all paths that begin at the crate root, without comments and inline tests.
+fn names_from_root(text: &str) -> Vec<String> {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let name = |text: &str| {
+        text.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_owned()
+    };
+    let names = code.split("crate::").skip(1).flat_map(|rest| {
+        let group = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(group, _)| group);
+        group.map_or_else(|| vec![name(rest)], |group| group.split(',').map(name).collect())
+    });
+    names.collect()
 }
 
-/// A folder above `floor` that a text in `floor` uses. A name that the crate root exports counts as
-/// the folder that it comes from.
+/// The module that the crate root exports this name from.
+fn exporter<'a>(name: &str, root: &'a str) -> Option<&'a str> {
+    let mut exports = root.split(';').filter_map(|line| line.trim_start().strip_prefix("pub use "));
+    let is_name = |word: &str| word == name;
+    let export = exports.find(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_name))?;
+    export.split("::").next()
+}
+
+/// A folder that this text uses although it is in `floor`, which is below that folder. A name that
+/// the crate root exports counts as the folder that it comes from.
 fn uses_a_higher_floor<'a>(floors: &[&'a str], floor: &str, text: &str, root: &str) -> Option<&'a str> {
     let rank = |name: &str| floors.iter().position(|floor| *floor == name);
     let own = rank(floor)?;
-    let code = code(text);
-    let from_root = code.split("crate::").skip(1).flat_map(|rest| {
-        let group = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(group, _)| group);
-        group.map_or_else(|| vec![first_name(rest)], |group| group.split(',').map(first_name).collect())
-    });
-    from_root
-        .filter_map(|name| {
-            rank(name).or_else(|| {
-                let exports = root.split(';').filter(|line| line.trim_start().starts_with("pub use "));
-                let mut words = exports.filter_map(|line| line.trim_start().strip_prefix("pub use "));
-                let export = words.find(|line| {
-                    line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
-                })?;
-                rank(export.split("::").next()?)
-            })
-        })
+    names_from_root(text)
+        .iter()
+        .filter_map(|name| rank(name).or_else(|| rank(exporter(name, root)?)))
         .find(|used| *used > own)
         .map(|used| floors[used])
 }
@@ -257,6 +261,33 @@ fn check_floors(src: &Path, floors: &[&str]) {
         let higher = uses_a_higher_floor(floors, floor, &text, &lib);
         assert_eq!(higher, None, "{}: a folder uses only folders below it", path.display());
     }
+}
+
+/// The folders of a crate, and the other folders that each may use. The empty name means the files
+/// beside the folders, which every folder may use.
+type FolderEdges = &'static [(&'static str, &'static [&'static str])];
+
+/// The two ways in share everything but themselves.
+const TRANSPORT_FOLDERS: FolderEdges = &[
+    ("auth", &[]),
+    ("methods", &[]),
+    ("stateless", &["methods"]),
+    ("http", &["auth", "methods", "stateless"]),
+    ("stdio", &["methods", "stateless"]),
+    ("", &["methods"]),
+];
+
+/// No store uses another one. Only tests use the contract.
+const STORE_FOLDERS: FolderEdges =
+    &[("memory", &[]), ("sqlite", &[]), ("postgres", &[]), ("contract", &[]), ("", &[])];
+
+/// A folder that this text uses although its own folder may not.
+fn uses_a_forbidden_folder(folder: &str, text: &str, root: &str, edges: FolderEdges) -> Option<&'static str> {
+    let of = |name: &str| edges.iter().find(|(folder, _)| *folder == name);
+    let (own, allowed) = of(folder).or_else(|| of(""))?;
+    let names = names_from_root(text);
+    let used = names.iter().filter_map(|name| of(name).or_else(|| of(exporter(name, root)?)));
+    used.map(|(used, _)| *used).find(|used| used != own && !allowed.contains(used))
 }
 
 #[test]
@@ -383,6 +414,205 @@ fn no_files_of_engine_use_each_other_in_a_circle() {
     ];
     let bad = bad.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
     assert_eq!(circle(&module_uses(&bad)), Some(vec!["run::engine", "wasi::files", "run::tool"]));
+}
+
+#[test]
+fn the_folders_of_transport_and_store_use_each_other_as_the_tables_say() {
+    for (name, edges) in [("transport", TRANSPORT_FOLDERS), ("store", STORE_FOLDERS)] {
+        let src = root().join("host/crates").join(name).join("src");
+        let lib = std::fs::read_to_string(src.join("lib.rs")).expect("text");
+        for path in sources().iter().filter(|path| path.starts_with(&src) && !is_test(path)) {
+            let inside = path.strip_prefix(&src).expect("is below").with_extension("");
+            let folder = inside.iter().next().and_then(|name| name.to_str()).expect("plain names");
+            let text = std::fs::read_to_string(path).expect("text");
+            let is_root = path.ends_with("src/lib.rs");
+            let used = (!is_root).then(|| uses_a_forbidden_folder(folder, &text, &lib, edges)).flatten();
+            assert_eq!(used, None, "{}: the table of folders has no such edge", path.display());
+        }
+    }
+    let bad = |folder, text| {
+        uses_a_forbidden_folder(folder, text, "pub use http::host_origin::AllowedNames;", TRANSPORT_FOLDERS)
+    };
+    assert_eq!(bad("stdio", "use crate::http::post::Post;"), Some("http"));
+    assert_eq!(bad("auth", "use crate::{AllowedNames, Server};"), Some("http"), "by way of the root");
+    assert_eq!(bad("session", "use crate::stdio::Line;"), Some("stdio"), "a file beside the folders");
+    assert_eq!(bad("http", "use crate::methods::answer;"), None);
+}
+
+/// Names of files that said nothing to a newcomer, and the names that replaced them.
+const OLD_FILE_NAMES: [(&str, &str); 52] = [
+    ("ask", "elicitation"),
+    ("asked", "question_history"),
+    ("authority", "access_rules"),
+    ("change", "commit"),
+    ("conversation", "session"),
+    ("desk", "inflight_questions"),
+    ("door", "listener"),
+    ("due", "maintenance"),
+    ("extent", "search_range"),
+    ("floor", "monotonic_clock"),
+    ("follow", "client_task"),
+    ("gate", "cpu_scheduler"),
+    ("gossip", "broadcast"),
+    ("guard", "host_origin"),
+    ("host", "guest_state"),
+    ("hub", "session_registry"),
+    ("inputs", "guest_input"),
+    ("lines", "jsonl"),
+    ("lobby", "overflow"),
+    ("looking_on", "call_log"),
+    ("mirrored", "header_check"),
+    ("neighbours", "broadcast"),
+    ("news", "change_notifications"),
+    ("notes", "audit_buffer"),
+    ("notices", "notifications"),
+    ("offered", "catalog_changes"),
+    ("outlet", "client_channel"),
+    ("outlets", "client_channels"),
+    ("outstanding", "inflight"),
+    ("pace", "first_poll"),
+    ("paces", "rate_limit"),
+    ("patience", "write_timeout"),
+    ("place", "runtime_dir"),
+    ("play", "run_call"),
+    ("posed", "pending_question"),
+    ("prospect", "promotion"),
+    ("query", "operations"),
+    ("reach", "imports_used"),
+    ("rehearsal", "run_case"),
+    ("requests", "pending_requests"),
+    ("reseal", "reencryption"),
+    ("room", "reservation"),
+    ("rooms", "run_budget"),
+    ("rounds", "round_trip"),
+    ("seal", "encryption"),
+    ("seats", "connection_limit"),
+    ("sharing", "work_stealing"),
+    ("tidings", "change_notifications"),
+    ("touches", "last_seen_buffer"),
+    ("traffic", "network_policy"),
+    ("vitals", "health"),
+    ("wake", "waiters"),
+];
+
+/// Folders that still have files of old names, and which.
+const OLD_FILES: [(&str, &[&str]); 2] = [
+    ("host/crates/engine/src", &["gate", "host", "inputs", "pace", "reach", "rooms", "traffic"]),
+    ("host/src", &["door", "looking_on", "place", "play", "reach", "rehearsal", "vitals"]),
+];
+
+/// The name that a file should have instead of its own.
+fn better_file_name(stem: &str) -> Option<&'static str> {
+    OLD_FILE_NAMES.iter().find(|(old, _)| *old == stem).map(|(_, new)| *new)
+}
+
+#[test]
+fn files_have_the_names_of_the_glossary() {
+    let host = root().join("host");
+    for path in sources().iter().filter(|path| path.starts_with(&host) && is_source(path)) {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("plain names");
+        let is_excused = |(folder, stems): &(&str, &[&str])| {
+            path.starts_with(root().join(folder)) && stems.contains(&stem)
+        };
+        let better = better_file_name(stem).filter(|_| !OLD_FILES.iter().any(is_excused));
+        assert_eq!(better, None, "{}: a newcomer would look for this name", path.display());
+    }
+    assert_eq!(better_file_name("lobby"), Some("overflow"));
+    assert_eq!(better_file_name("overflow"), None);
+}
+
+fn is_source(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "rs") && path.iter().any(|part| part == "src")
+}
+
+fn is_test(path: &Path) -> bool {
+    path.file_stem().is_some_and(|stem| stem == "tests")
+        || path.iter().any(|part| part == "tests")
+        || path.file_name().is_some_and(|name| name.to_string_lossy().ends_with("_tests.rs"))
+}
+
+/// Public names that a crate still uses for more than one type.
+const SHARED_TYPE_NAMES: [(&str, &[&str]); 2] = [
+    ("host/crates/engine/src", &["Checked", "Kind", "Left", "Offer", "Reach", "Turn"]),
+    // Each command has its own, and no command uses those of another.
+    ("host/src", &["Options"]),
+];
+
+/// The types that this text declares for its whole crate or for others. A type of `pub(super)` is
+/// known to one folder only, so that both databases may have a `Writer`.
+fn public_types(text: &str) -> Vec<&str> {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let declared = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) "))?;
+        let (keyword, rest) = line.split_once(' ')?;
+        ["struct", "enum", "union", "trait", "type"].contains(&keyword).then_some(rest)
+    });
+    declared.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()).collect()
+}
+
+/// The names that more than one of these declarations has.
+fn declared_twice(types: &[String]) -> Vec<&str> {
+    let mut seen = BTreeSet::new();
+    types.iter().map(String::as_str).filter(|name| !seen.insert(*name)).collect()
+}
+
+#[test]
+fn a_crate_uses_a_public_type_name_once() {
+    let mut folders: Vec<PathBuf> =
+        subfolders(&root().join("host/crates")).iter().map(|folder| folder.join("src")).collect();
+    folders.push(root().join("host/src"));
+    for folder in folders {
+        let files = sources().into_iter().filter(|path| path.starts_with(&folder) && is_source(path));
+        let texts =
+            files.filter(|path| !is_test(path)).map(|path| std::fs::read_to_string(path).expect("text"));
+        let types: Vec<String> = texts
+            .flat_map(|text| public_types(&text).into_iter().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let excused = SHARED_TYPE_NAMES.iter().find(|(crate_folder, _)| folder == root().join(crate_folder));
+        let excused = excused.map_or(&[][..], |(_, names)| names);
+        let twice = declared_twice(&types).into_iter().find(|name| !excused.contains(name));
+        assert_eq!(twice, None, "{}: give each type the name of what it holds", folder.display());
+    }
+    let bad =
+        "pub(crate) struct Claim<'a> {\n}\nstruct Claim;\npub enum Claim {\n}\npub(super) type Claim = u8;";
+    let types: Vec<String> = public_types(bad).into_iter().map(str::to_owned).collect();
+    assert_eq!(types, ["Claim", "Claim"], "private types, and those of one folder, are not counted");
+    assert_eq!(declared_twice(&types), ["Claim"]);
+    assert!(declared_twice(&["Claim".to_owned(), "Slot".to_owned()]).is_empty());
+}
+
+/// Crates that still have predicates which do more than answer, and which.
+const ACTIVE_PREDICATES: [(&str, &[&str]); 2] = [
+    ("host/crates/schema/src", &["is_among", "is_unique"]),
+    ("host/crates/engine/src", &["is_over", "is_of", "has_inside", "may_send", "has_body"]),
+];
+
+/// The functions of this text that are named like a question and do not just answer it by yes or no.
+fn active_predicates(text: &str) -> Vec<&str> {
+    let functions = text.split("fn ").skip(1).filter_map(|rest| {
+        let signature = rest.split(['{', ';']).next()?;
+        let name = signature.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+        let asks = ["is_", "has_", "may_", "can_"].iter().any(|prefix| name.starts_with(prefix));
+        let answers = signature.contains("-> bool") || signature.contains("Result<bool");
+        (asks && signature.contains('(') && (!answers || signature.contains("&mut self"))).then_some(name)
+    });
+    functions.collect()
+}
+
+#[test]
+fn predicates_answer_yes_or_no_and_change_nothing() {
+    let host = root().join("host");
+    for path in sources().iter().filter(|path| path.starts_with(&host) && is_source(path)) {
+        let text = std::fs::read_to_string(path).expect("text");
+        let excused = ACTIVE_PREDICATES.iter().filter(|(folder, _)| path.starts_with(root().join(folder)));
+        let excused: Vec<&str> = excused.flat_map(|(_, names)| *names).copied().collect();
+        let active = active_predicates(&text).into_iter().find(|name| !excused.contains(name));
+        assert_eq!(active, None, "{}: name a function for what it does", path.display());
+    }
+    let bad =
+        "fn is_task(&mut self) -> bool {}\nfn may_log(&self) -> MayLog {}\nfn has_room(&self) -> bool {}";
+    assert_eq!(active_predicates(bad), ["is_task", "may_log"]);
 }
 
 /// A mutation that does not apply any more shows nothing, and only `make mutants` would say so.

@@ -16,13 +16,13 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolyard_cli::tell;
-use toolyard_dispatch::rules::Authority;
+use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
-    Bounds, Departure, Dispatch, Drained, Parting, Policy, Rates, Settings, Stores, Weights, visible,
+    Bounds, Departure, Dispatch, DrainReport, DrainMode, Policy, Rates, Settings, Stores, Weights, visible,
 };
 use toolyard_engine::{Compiler, Engine, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_manifest::Limits;
-use toolyard_store::postgres::Place;
+use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
 use toolyard_transport::{Implementation, Server, ServerIdentity};
@@ -144,13 +144,13 @@ impl Assembled {
         );
         dispatch.enforce(policy(config)?);
         if let Some(call_log) = &call_log {
-            dispatch.observe_by(call_log.clone());
+            dispatch.set_observer(call_log.clone());
         }
         let mut registry = crate::health::registry();
         let traces = Otlp::start(config, Handle::current())?;
         if let Some(traces) = &traces {
             traces.register_metrics(&mut registry);
-            dispatch.trace_to(traces.clone());
+            dispatch.set_traces(traces.clone());
         }
         let mut plugins = Plugins::open(engine, config.plugins.clone());
         plugins.register_metrics(&mut registry);
@@ -209,7 +209,7 @@ impl Assembled {
             ),
             allowed_names: config.allowed_names.clone(),
             metrics: toolyard_transport::Metrics::default(),
-            presented: toolyard_transport::Presented::default(),
+            server_info: toolyard_transport::ServerInfo::default(),
         });
         server.metrics.register(&mut registry);
         let Snapshot { plugins, loading, .. } = snapshot;
@@ -229,7 +229,7 @@ impl Assembled {
 
     /// Takes no more calls, lets runs go on for `grace`, and ends what is left or hands
     /// it over. Says what was left unfinished.
-    pub async fn drain(&self, grace: Duration, parting: Parting) -> Drained {
+    pub async fn drain(&self, grace: Duration, mode: DrainMode) -> DrainReport {
         let running = self.server.dispatch.running();
         if running > 0 && !grace.is_zero() {
             tracing::info!(running, ?grace, "waiting for calls to end; a second signal ends at once");
@@ -237,8 +237,8 @@ impl Assembled {
         #[cfg(feature = "failpoints")]
         toolyard_store::failpoint::reach("drain.begun");
         // Nobody finds what is only in memory.
-        let parting = if self.store.is_durable() { parting } else { Parting::End(Departure::ShutDown) };
-        self.server.dispatch.drain(grace, parting).await
+        let mode = if self.store.is_durable() { mode } else { DrainMode::End(Departure::ShutDown) };
+        self.server.dispatch.drain(grace, mode).await
     }
 
     /// Ends the services, and closes the store last: the end of every task is in it by
@@ -264,8 +264,8 @@ impl Assembled {
     }
 
     /// Both at once, for whoever serves nobody any more.
-    pub async fn shut_down(self, grace: Duration, parting: Parting) -> Drained {
-        let drained = self.drain(grace, parting).await;
+    pub async fn shut_down(self, grace: Duration, mode: DrainMode) -> DrainReport {
+        let drained = self.drain(grace, mode).await;
         self.close().await;
         drained
     }
@@ -316,7 +316,7 @@ impl Assembled {
             StoreChoice::Sqlite => config.data.display().to_string(),
             StoreChoice::Memory => "memory; they are lost when this process ends".to_owned(),
             // It was read when the store was opened.
-            StoreChoice::Postgres(address) => Place::parse(address.reveal(), &config.schema)
+            StoreChoice::Postgres(address) => PostgresLocation::parse(address.reveal(), &config.schema)
                 .map_or_else(|_| "PostgreSQL".to_owned(), |place| place.to_string()),
         };
         out.push_str(&format!("  tasks in  {kept}\n"));
@@ -418,7 +418,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Arc<dyn Backend>> {
         StoreChoice::Postgres(address) => {
             // What is on its way out of the store is noted there.
             protect::data_folder(config)?;
-            let place = Place::parse(address.reveal(), &config.schema)?;
+            let place = PostgresLocation::parse(address.reveal(), &config.schema)?;
             let options = PostgresOptions {
                 name: host_name(),
                 lease: config.limits.lease,
@@ -457,7 +457,7 @@ pub fn stores_in(store: &Arc<dyn Backend>) -> Stores {
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
-        gossip: store.clone(),
+        broadcast: store.clone(),
         audit: store.clone(),
     }
 }
@@ -536,7 +536,7 @@ fn policy(config: &Config) -> anyhow::Result<Policy> {
         local: limits.rate_local,
     };
     let weights = Weights::new(&config.weights).map_err(anyhow::Error::msg)?;
-    Ok(Policy::new(Authority::new(config.rules.clone())?, &rates).weighing(weights))
+    Ok(Policy::new(AccessRules::new(config.rules.clone())?, &rates).weighing(weights))
 }
 
 fn wire_settings(config: &Config) -> toolyard_transport::Settings {

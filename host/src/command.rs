@@ -28,7 +28,7 @@ use crate::log::ShownFields;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use toolyard_cli::{WrongUsage, tell};
-use toolyard_dispatch::Drained;
+use toolyard_dispatch::DrainReport;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -62,8 +62,8 @@ fn filter(config: &Config, default: &str) -> anyhow::Result<EnvFilter> {
 
 /// The exit code of a host that was told to stop: whether it had to cut anything. Says on
 /// stderr what was left.
-fn left_code(left: Drained) -> ExitCode {
-    let Drained { cut, handed_over } = left;
+fn left_code(left: DrainReport) -> ExitCode {
+    let DrainReport { cut, handed_over } = left;
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     if handed_over > 0 {
         tell!("toolyard: {} left to the next host", counted(handed_over, "task"));

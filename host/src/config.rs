@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toolyard_cli::nearest::nearest;
 use toolyard_cli::read;
-use toolyard_dispatch::rules::{Authority, RuleSpec};
+use toolyard_dispatch::rules::{AccessRules, RuleSpec};
 use toolyard_dispatch::{WeightSpec, Weights};
 use toolyard_store::postgres::SCHEMA;
 use toolyard_transport::http::host_origin::AllowedNames;
@@ -144,7 +144,7 @@ pub struct Config {
     /// The limits in force.
     pub limits: Limits,
     /// Who may call over HTTP, and how it is found out.
-    pub auth: toolyard_transport::auth::Settings,
+    pub auth: toolyard_transport::auth::AuthSettings,
     /// The names that are served over HTTP, and the pages that may call.
     pub allowed_names: AllowedNames,
     /// Who may use what.
@@ -358,7 +358,7 @@ impl Written {
         let Tables { auth, http, rules, weights } = self.tables;
         let listen = parse_address(address.as_deref(), &auth)?;
         // What is wrong with a rule is said before anything is started.
-        Authority::new(rules.clone())?;
+        AccessRules::new(rules.clone())?;
         Weights::new(&weights).map_err(anyhow::Error::msg)?;
         Ok(Config {
             file: self.file,

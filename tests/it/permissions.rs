@@ -347,7 +347,7 @@ async fn lists_ask_nobody_and_a_prompt_asks() {
     assert_eq!(listed().await, 0, "passed over");
     let read = session.error("resources/read", json!({"uri": "note:///one"})).await;
     let why = read["message"].as_str().expect("a sentence");
-    assert!(why.contains("`fs.\"/notes\".grant`") && why.contains("nobody is asked here"), "{why}");
+    assert!(why.contains("`fs.\"/notes\".grant`") && why.contains("this request cannot ask for"), "{why}");
     let prompts = session.result("prompts/list", json!({})).await;
     let name = prompts["prompts"][0]["name"].as_str().expect("a prompt").to_owned();
     let params = json!({"name": name, "arguments": {"name": "one"}});

@@ -9,7 +9,7 @@ use clap::Args;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use toolyard_detach::{Listener, RuntimeDir, TAKEN, leave_session};
-use toolyard_dispatch::Parting;
+use toolyard_dispatch::DrainMode;
 
 /// The options of `background-host`.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         listener.serve(watched(&stop)).await;
         // Before the calls that still run are waited for: the next host serves the relays that come now.
         listener.close().await;
-        assembled.shut_down(config.limits.drain, Parting::HandOver).await;
+        assembled.shut_down(config.limits.drain, DrainMode::HandOver).await;
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use toolyard_dispatch::{Departure, Parting};
+use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_workshop::{Call, CallOptions};
 
 /// The options of `call`.
@@ -79,7 +79,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let stop = stop_signal()?;
         let assembled = Assembled::start(&config, guests, &stop).await?;
         let code = call.run(&assembled.server.dispatch, &config.plugins, &stop).await?;
-        assembled.shut_down(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
+        assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         Ok(code)
     })
 }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use toolyard_dispatch::{Departure, Parting};
+use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_transport::http;
 use toolyard_workshop::{Dev, Project};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -67,7 +67,7 @@ async fn serve(
     let assembled = Assembled::start_observed(&config, guests, &stop, dev.call_log()).await?;
     session.serving(&format!("http://{address}/mcp"));
     let draining = async {
-        assembled.drain(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
+        assembled.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
     };
     tokio::join!(
         http::serve(assembled.server.clone(), listener, watched(&stop), draining),

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use toolyard_cli::output;
-use toolyard_dispatch::rules::{Authority, Decision, Effect, Miss, Object, Step};
+use toolyard_dispatch::rules::{AccessRules, Decision, Effect, Mismatch, Object, EvaluatedRule};
 use toolyard_dispatch::{Principal, RawJson, Subject};
 
 /// The options of `rules`.
@@ -57,7 +57,7 @@ struct Explain {
 pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
     let config = configure(flags, None)?;
     let Action::Explain(asked) = &options.action;
-    let authority = Authority::new(config.rules.clone())?;
+    let authority = AccessRules::new(config.rules.clone())?;
     let principal = asked.principal(&config)?;
     let arguments = asked.arguments()?;
     let object = match (asked.resource, asked.prompt) {
@@ -127,14 +127,14 @@ impl Explain {
     }
 }
 
-fn named(authority: &Authority, place: usize) -> String {
+fn named(authority: &AccessRules, place: usize) -> String {
     match &authority.rules()[place].name {
         name if *name == format!("rule {}", place + 1) => name.clone(),
         name => format!("rule {} ({name})", place + 1),
     }
 }
 
-fn verdict(decision: &Decision, authority: &Authority, asked: &Explain) -> String {
+fn verdict(decision: &Decision, authority: &AccessRules, asked: &Explain) -> String {
     let with = if asked.arguments.is_some() { " with these arguments" } else { "" };
     match decision {
         Decision::Allowed(None) => "allowed: there are no rules, so everything is".to_owned(),
@@ -151,8 +151,8 @@ fn as_text(
     principal: &Principal,
     asked: &Explain,
     decision: &Decision,
-    authority: &Authority,
-    steps: &[Step<'_>],
+    authority: &AccessRules,
+    steps: &[EvaluatedRule<'_>],
 ) -> String {
     let (kind, name) = (asked.kind(), &asked.tool);
     let mut out = format!("{principal}, the {kind} `{name}`: {}\n", verdict(decision, authority, asked));
@@ -170,7 +170,7 @@ fn as_text(
     }
     let by_arguments = matches!(decision, Decision::Allowed(_)) && asked.arguments.is_none();
     if by_arguments
-        && steps.iter().any(|step| step.miss != Some(Miss::Object) && step.rule.looks_at_arguments())
+        && steps.iter().any(|step| step.miss != Some(Mismatch::Object) && step.rule.looks_at_arguments())
     {
         out.push_str("Some rules look at arguments; --arguments JSON takes them into account.\n");
     }
@@ -181,8 +181,8 @@ fn as_json(
     principal: &Principal,
     asked: &Explain,
     decision: &Decision,
-    authority: &Authority,
-    steps: &[Step<'_>],
+    authority: &AccessRules,
+    steps: &[EvaluatedRule<'_>],
 ) -> serde_json::Value {
     let (word, rule, scopes) = match decision {
         Decision::Allowed(place) => ("allowed", *place, None),

@@ -10,7 +10,7 @@ use clap::Args;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use toolyard_cli::{output, tell};
-use toolyard_dispatch::{Drained, Parting};
+use toolyard_dispatch::{DrainReport, DrainMode};
 use toolyard_transport::http;
 
 /// The options of `serve`.
@@ -49,8 +49,8 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         }
         // Tasks of earlier hosts need nobody to ask for them.
         let recovering = assembled.server.dispatch.clone();
-        let mut left = Drained::default();
-        let draining = async { left = assembled.drain(config.limits.drain, Parting::HandOver).await };
+        let mut left = DrainReport::default();
+        let draining = async { left = assembled.drain(config.limits.drain, DrainMode::HandOver).await };
         let serving = http::serve(assembled.server.clone(), listener, watched(&stop), draining);
         tokio::join!(serving, recovering.recover_now());
         assembled.close().await;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_cli::output;
 use toolyard_detach::{BackgroundHost, Launch};
-use toolyard_dispatch::{Departure, Drained, Parting};
+use toolyard_dispatch::{Departure, DrainReport, DrainMode};
 use toolyard_transport::stdio;
 
 /// The options of `stdio`.
@@ -47,12 +47,12 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
             // Standard error is for people; standard output is not touched.
             output::tell_text(&assembled.greeting(&config));
         }
-        let mut left = Drained::default();
+        let mut left = DrainReport::default();
         // The client is gone, or a signal came: what still runs is ended, and its task
         // says so.
         let draining = async {
             let departure = if stop.is_cancelled() { Departure::ShutDown } else { Departure::PipeClosed };
-            left = assembled.drain(Duration::ZERO, Parting::End(departure)).await;
+            left = assembled.drain(Duration::ZERO, DrainMode::End(departure)).await;
         };
         let (server, input) = (assembled.server.clone(), BufReader::new(stdin()));
         match background {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use toolyard_cli::{INTERRUPTED, output, say};
 use toolyard_dispatch::{
-    After, Caller, Dispatch, Fault, NoOutlet, Owner, Summary, Task, fingerprint, name_of, visible,
+    After, Caller, Dispatch, Fault, NoClientChannel, Owner, Summary, Task, fingerprint, name_of, visible,
 };
 
 /// The options of `tasks`.
@@ -93,7 +93,7 @@ async fn act(dispatch: &Dispatch, config: &Config, options: &Options) -> anyhow:
                 bail!("task {id} is not over: it is {}", task.status().as_str());
             }
             match dispatch
-                .task_result(&operator, id, Arc::new(NoOutlet))
+                .task_result(&operator, id, Arc::new(NoClientChannel))
                 .await
                 .map_err(|fault| said(&fault, id))?
             {

@@ -8,7 +8,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use toolyard_dispatch::{Departure, Parting};
+use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_workshop::{TestOptions, Tests};
 
 /// The options of `test`.
@@ -60,7 +60,7 @@ pub fn run(flags: &Flags, options: &Options) -> anyhow::Result<ExitCode> {
         let began = Instant::now();
         let assembled = Assembled::start(&config, guests, &stop).await?;
         let code = tests.run(&assembled.server.dispatch, &assembled.plugins, began, &stop).await?;
-        assembled.shut_down(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
+        assembled.shut_down(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
         Ok(code)
     })
 }

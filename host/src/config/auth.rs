@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toolyard_dispatch::Timestamp;
 use toolyard_transport::auth::{
-    Address, Algorithm, IssuerSettings, KeySource, KeyTimes, Settings, TokenSettings, is_scope,
+    Address, Algorithm, AuthSettings, IssuerSettings, KeySource, KeyTimes, TokenSettings, is_scope,
 };
 
 /// What was written.
@@ -85,7 +85,7 @@ impl Auth {
     ///
     /// # Errors
     /// What does not fit, and what was expected.
-    pub fn meaning(self, base: &Path, limits: &Limits) -> anyhow::Result<Settings> {
+    pub fn meaning(self, base: &Path, limits: &Limits) -> anyhow::Result<AuthSettings> {
         let resource = match &self.resource {
             Some(text) => Some(address("`auth.resource`", text)?),
             None if self.issuers.is_empty() => None,
@@ -116,7 +116,7 @@ impl Auth {
             );
             issuers.push(issuer);
         }
-        Ok(Settings {
+        Ok(AuthSettings {
             resource,
             leeway: self.leeway.map_or(LEEWAY, |leeway| leeway.0),
             scopes: self.scopes,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use toolyard_dispatch::Timestamp;
 use toolyard_fuzz::{Budget, within};
 use toolyard_readers::Reader;
-use toolyard_transport::auth::{Address, Algorithm, IssuerSettings, KeySet, KeySource, Rules};
+use toolyard_transport::auth::{Address, Algorithm, IssuerSettings, KeySet, KeySource, TokenRules};
 
 const SIGNED: &str = include_str!("signed.txt");
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -19,14 +19,14 @@ const NOW: Timestamp = Timestamp(1_800_000_000_000);
 static KEYS: LazyLock<KeySet> =
     LazyLock::new(|| KeySet::read(include_bytes!("jwks.json")).expect("a key set"));
 
-static RULES: LazyLock<Rules> = LazyLock::new(|| {
+static RULES: LazyLock<TokenRules> = LazyLock::new(|| {
     let settings = IssuerSettings {
         issuer: Address::parse("https://i.example").expect("an address"),
         audience: vec!["us".to_owned()],
         keys: KeySource::File("keys.json".into()),
         algorithms: Algorithm::ALL.to_vec(),
     };
-    let rules = Rules::new(&settings, Duration::from_secs(60));
+    let rules = TokenRules::new(&settings, Duration::from_secs(60));
     assert_eq!(KEYS.len(), 3);
     assert!(rules.verify(SIGNED, &KEYS, NOW).is_ok(), "the one token is accepted");
     rules

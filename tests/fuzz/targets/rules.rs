@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use toolyard_dispatch::rules::{Authority, Decision, Effect, Object, RuleSpec};
+use toolyard_dispatch::rules::{AccessRules, Decision, Effect, Object, RuleSpec};
 use toolyard_dispatch::{Principal, RawJson, Subject};
 use toolyard_fuzz::{Budget, within};
 use toolyard_readers::Reader;
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(input) = serde_json::from_slice::<Input>(data) else { return };
     within(BUDGET, Reader::Rules, input.arguments.as_bytes());
     let any_rule = !input.rules.is_empty();
-    let Ok(authority) = Authority::new(input.rules) else { return };
+    let Ok(authority) = AccessRules::new(input.rules) else { return };
     let Ok(arguments) = RawJson::parse(input.arguments) else { return };
     let principal = Principal::Subject(Subject {
         issuer: input.issuer,

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use toolyard_fuzz as _;
 use toolyard_protocol::question::Kind;
-use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope, claim};
+use toolyard_protocol::stateless::envelope::{ClaimedParams, Envelope, VersionClaim, claim};
 use toolyard_protocol::stateless::error::{HEADER_MISMATCH, shown};
 use toolyard_protocol::stateless::input::{Retry, call_params, input_requests, update_params};
 use toolyard_protocol::stateless::listen::{self, Filter};
@@ -65,15 +65,15 @@ fn params(params: &RawJson) {
     // Where one reader sees the whole, the other sees the same.
     if let Ok(value) = params.decode::<Value>() {
         match value["_meta"].get(META_VERSION) {
-            Some(_) => assert_ne!(claimed, Claim::None, "a claim is overlooked"),
+            Some(_) => assert_ne!(claimed, VersionClaim::None, "a claim is overlooked"),
             // Of two `_meta`, that reader knows the last.
             None if params.as_str().matches("meta").count() <= 1 && !params.as_str().contains('\\') => {
-                assert_eq!(claimed, Claim::None);
+                assert_eq!(claimed, VersionClaim::None);
             }
             None => {}
         }
     }
-    let at_once = Claimed::by(&Method::ToolsCall, Some(params));
+    let at_once = ClaimedParams::by(&Method::ToolsCall, Some(params));
     assert_eq!(at_once.claim, claimed, "however it is read");
     let (opened, call) = match at_once.open(Some(params)) {
         Ok((envelope, call)) => (Ok(envelope), call),
@@ -87,7 +87,7 @@ fn params(params: &RawJson) {
     );
     match opened {
         Ok(envelope) => {
-            assert!(matches!(claimed, Claim::Version(_)), "an envelope without a claim: {claimed:?}");
+            assert!(matches!(claimed, VersionClaim::Version(_)), "an envelope without a claim: {claimed:?}");
             well_formed(&envelope.capabilities);
             assert!(envelope.capabilities.is_object());
         }

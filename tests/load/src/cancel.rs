@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, Dispatch, Line, NoOutlet, Notice, Outlet, Place, RawJson, Stop, TaskId,
-    Terms, ToolCall,
+    CallParams, CallReply, Caller, ClientChannel, ClientRoute, Dispatch, NoClientChannel, Notice, RawJson,
+    RouteScope, Stop, TaskId, Terms, ToolCall,
 };
 use toolyard_engine::{Engine, Plugins};
 use toolyard_tests::guests;
@@ -37,10 +37,10 @@ const SPIN: &str = r#"{"name":"spin","arguments":{"ms":3600000},"task":{"ttl":36
 /// Tells when it is dropped.
 struct Witness(Option<oneshot::Sender<Instant>>);
 
-impl Outlet for Witness {
+impl ClientChannel for Witness {
     fn notify(&self, _: Option<TaskId>, _: Notice) {}
 
-    fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, _: Option<TaskId>, _: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         None
     }
 
@@ -109,7 +109,7 @@ impl Bench {
     async fn row(&self, others: u32, cancels: usize) -> anyhow::Result<Row> {
         let mut kept = Vec::new();
         for _ in 0..others {
-            kept.push(self.spin(Arc::new(NoOutlet)).await?);
+            kept.push(self.spin(Arc::new(NoClientChannel)).await?);
         }
         let mut row = Row { others, after_answer: Latencies::new(), after_request: Latencies::new() };
         for number in 0..cancels {
@@ -134,14 +134,14 @@ impl Bench {
     }
 
     /// Starts a task that spins; gives its id.
-    async fn spin(&self, outlet: Arc<dyn Outlet>) -> anyhow::Result<String> {
+    async fn spin(&self, channel: Arc<dyn ClientChannel>) -> anyhow::Result<String> {
         let params = CallParams::decode(Some(&RawJson::trusted(SPIN)))?;
         let call = ToolCall {
             params,
             terms: Terms::Sessions { has_tasks: true },
             stop: Arc::new(Stop::default()),
-            outlet: Arc::new(NoOutlet),
-            task_outlet: outlet,
+            channel: Arc::new(NoClientChannel),
+            task_channel: channel,
         };
         let CallReply::Created(created) = self.dispatch.call(&self.caller, call).await? else {
             anyhow::bail!("a call as a task gives a task");

@@ -34,7 +34,7 @@ pub fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
-        gossip: store.clone(),
+        broadcast: store.clone(),
         audit: store,
     };
     Dispatch::new(settings(), stores, clock, Arc::<CountedIds>::default(), guests)

@@ -12,11 +12,11 @@ use futures_util::future::{BoxFuture, ready};
 use std::hint::black_box;
 use std::sync::Arc;
 use tokio::runtime::Builder;
-use toolyard_dispatch::{CallReply, Caller, NoOutlet, Stop, Terms, ToolCall};
+use toolyard_dispatch::{CallReply, Caller, NoClientChannel, Stop, Terms, ToolCall};
 use toolyard_engine::{Engine, Plugins};
 use toolyard_protocol::message::decode;
 use toolyard_protocol::response::result;
-use toolyard_protocol::stateless::envelope::Claimed;
+use toolyard_protocol::stateless::envelope::ClaimedParams;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
 use toolyard_readers::Reader;
@@ -78,7 +78,7 @@ pub fn run(work: Work, times: u32) -> anyhow::Result<()> {
             Work::DecodeStateless => (0..times).try_for_each(|_| {
                 let params = params_of(STATELESS)?;
                 let (_, call) =
-                    black_box(Claimed::by(&Method::ToolsCall, Some(&params)).open(Some(&params))?);
+                    black_box(ClaimedParams::by(&Method::ToolsCall, Some(&params)).open(Some(&params))?);
                 call.context("the params of a call").map(drop)
             }),
             Work::Encode => {
@@ -146,11 +146,11 @@ async fn dispatch(times: u32, params: &'static str) -> anyhow::Result<()> {
             params: CallParams::decode(Some(&RawJson::trusted(params)))?,
             terms: Terms::Sessions { has_tasks: true },
             stop: Arc::new(Stop::default()),
-            outlet: Arc::new(NoOutlet),
-            task_outlet: Arc::new(NoOutlet),
+            channel: Arc::new(NoClientChannel),
+            task_channel: Arc::new(NoClientChannel),
         };
         if let CallReply::Created(created) = dispatch.call(&caller, call).await? {
-            let waited = dispatch.task_result(&caller, &created.view.id, Arc::new(NoOutlet)).await?;
+            let waited = dispatch.task_result(&caller, &created.view.id, Arc::new(NoClientChannel)).await?;
             waited.ok().context("the result of a task")?;
         }
     }

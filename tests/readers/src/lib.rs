@@ -10,17 +10,17 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::sync::LazyLock;
 use std::time::Duration;
-use toolyard_dispatch::rules::{Authority, Object, RuleSpec};
+use toolyard_dispatch::rules::{AccessRules, Object, RuleSpec};
 use toolyard_dispatch::{Principal, Subject, Timestamp, open_cursor};
 use toolyard_manifest::{Limits, Manifest};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::{Incoming, Message, decode};
-use toolyard_protocol::stateless::envelope::Claimed;
+use toolyard_protocol::stateless::envelope::ClaimedParams;
 use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{RawJson, response};
 use toolyard_schema::{Allowance, Bounds, Budget, Halt, Schema};
 use toolyard_task::keys::Key;
-use toolyard_transport::auth::{Address, Algorithm, IssuerSettings, KeySet, KeySource, Rules};
+use toolyard_transport::auth::{Address, Algorithm, IssuerSettings, KeySet, KeySource, TokenRules};
 
 /// A reader of data from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ fn message(data: &[u8]) {
         if let Message::Request { method, params, .. } = message {
             let _ = black_box(CallParams::decode(params.as_ref()));
             let _ = black_box(InitializeParams::decode(params.as_ref()));
-            let _ = black_box(Claimed::by(method, params.as_ref()).open(params.as_ref()));
+            let _ = black_box(ClaimedParams::by(method, params.as_ref()).open(params.as_ref()));
         }
     };
     match decode(&text) {
@@ -117,14 +117,14 @@ fn schema(data: &[u8]) {
 }
 
 /// Rules as an operator writes them. Only arguments come from outside.
-static AUTHORITY: LazyLock<Authority> = LazyLock::new(|| {
+static AUTHORITY: LazyLock<AccessRules> = LazyLock::new(|| {
     let rules = r#"[
         {"effect": "deny", "tools": ["*"], "arguments": {"/path": "/etc/.*", "/options/0/name": ".*[0-9]+.*x"}},
         {"effect": "deny", "tools": ["rm"], "arguments": {"/n": "[5-9]"}},
         {"effect": "allow", "tools": ["*"]}
     ]"#;
     let rules: Vec<RuleSpec> = serde_json::from_str(rules).expect("rules");
-    Authority::new(rules).expect("valid rules")
+    AccessRules::new(rules).expect("valid rules")
 });
 
 fn rules(data: &[u8]) {
@@ -143,7 +143,7 @@ fn rules(data: &[u8]) {
 /// A time at which the signed token of the fuzz target is valid.
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-static TRUSTED: LazyLock<(Rules, KeySet)> = LazyLock::new(|| {
+static TRUSTED: LazyLock<(TokenRules, KeySet)> = LazyLock::new(|| {
     let settings = IssuerSettings {
         issuer: Address::parse("https://i.example").expect("an address"),
         audience: vec!["us".to_owned()],
@@ -151,7 +151,7 @@ static TRUSTED: LazyLock<(Rules, KeySet)> = LazyLock::new(|| {
         algorithms: Algorithm::ALL.to_vec(),
     };
     let keys = KeySet::read(include_bytes!("../../fuzz/targets/jwks.json")).expect("a key set");
-    (Rules::new(&settings, Duration::from_secs(60)), keys)
+    (TokenRules::new(&settings, Duration::from_secs(60)), keys)
 });
 
 /// A token as it is; or, after `=`, header, claims and signature on lines, which are encoded here.

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, Dispatch, Fault, Line, Notice, Outlet, Place, Presence, Principal,
-    RawJson, Reach, RequestedTtl, SessionId, Stop, Subject, TaskId, Terms, ToolCall,
+    CallParams, CallReply, Caller, ClientChannel, ClientLookup, ClientPresence, ClientRoute, Dispatch, Fault,
+    Notice, Principal, RawJson, RequestedTtl, RouteScope, SessionId, Stop, Subject, TaskId, Terms, ToolCall,
 };
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_task::wire::TaskStatus;
@@ -99,7 +99,8 @@ impl Reached {
     /// Calls a tool.
     pub async fn call(self, wanted: Wanted) {
         let Wanted { client, tool, arguments, ttl, retry, leaves, gives_up } = wanted;
-        let outlet: Arc<dyn Outlet> = Arc::new(Post { world: self.world.clone(), host: self.host, client });
+        let channel: Arc<dyn ClientChannel> =
+            Arc::new(Post { world: self.world.clone(), host: self.host, client });
         let stop = Arc::new(Stop::default());
         if gives_up {
             stop.set();
@@ -117,8 +118,8 @@ impl Reached {
                 _ => Terms::Sessions { has_tasks: true },
             },
             stop,
-            outlet: outlet.clone(),
-            task_outlet: outlet,
+            channel: channel.clone(),
+            task_channel: channel,
         };
         let reply = self.dispatch.call(&caller(client), call).await;
         let mut created = None;
@@ -157,7 +158,7 @@ impl Reached {
                 // The task is cancelled, since nobody will ever ask about it.
                 drop(handover);
             } else {
-                handover.delivered();
+                handover.mark_delivered();
             }
         }
     }
@@ -192,8 +193,8 @@ impl Reached {
 
     /// Waits for what a task comes to.
     pub async fn result(self, known: Known) {
-        let outlet = Arc::new(Post { world: self.world.clone(), host: self.host, client: known.client });
-        let reply = self.dispatch.task_result(&caller(known.client), &known.id.to_string(), outlet).await;
+        let channel = Arc::new(Post { world: self.world.clone(), host: self.host, client: known.client });
+        let reply = self.dispatch.task_result(&caller(known.client), &known.id.to_string(), channel).await;
         let time = self.store_clock.stamp();
         let mut seen = self.world.see();
         match reply {
@@ -264,7 +265,7 @@ impl Reached {
     /// Answers a question that came in a request.
     pub async fn answer(self, question: Delivered, number: u64) {
         let response = Ok(answer(number));
-        let reply = self.dispatch.answered(&caller(question.client), &question.request, response).await;
+        let reply = self.dispatch.take_response(&caller(question.client), &question.request, response).await;
         let mut seen = self.world.see();
         match reply {
             Ok(()) => {
@@ -336,26 +337,26 @@ pub struct Anywhere {
     pub host: usize,
 }
 
-impl Reach for Anywhere {
-    fn outlet(&self, _: Option<&SessionId>) -> Arc<dyn Outlet> {
+impl ClientLookup for Anywhere {
+    fn channel(&self, _: Option<&SessionId>) -> Arc<dyn ClientChannel> {
         Arc::new(Post { world: self.world.clone(), host: self.host, client: STATELESS })
     }
 }
 
-impl Outlet for Post {
+impl ClientChannel for Post {
     fn notify(&self, _: Option<TaskId>, _: Notice) {}
 
-    fn line(&self, task: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, task: Option<TaskId>, _: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         let client = task.and_then(|task| owner_of(&self.world.see(), task)).unwrap_or(self.client);
         // Who has no connection is asked by answers alone.
         let post = Self { world: self.world.clone(), host: self.host, client };
-        (client != STATELESS).then(|| Arc::new(post) as Arc<dyn Line>)
+        (client != STATELESS).then(|| Arc::new(post) as Arc<dyn ClientRoute>)
     }
 
     fn release(&self, _: Duration) {}
 }
 
-impl Line for Post {
+impl ClientRoute for Post {
     fn request(&self, id: &str, _: &str, _: &RawJson) -> bool {
         let mut seen = self.world.see();
         seen.note(format_args!("client {} is asked by host {}", self.client, self.host));
@@ -365,7 +366,7 @@ impl Line for Post {
 
     fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
 
-    fn presence(&self) -> Presence {
-        Presence::There
+    fn presence(&self) -> ClientPresence {
+        ClientPresence::There
     }
 }

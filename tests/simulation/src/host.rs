@@ -102,7 +102,7 @@ impl Process {
             sessions: handle.clone(),
             keys: handle.clone(),
             grants: handle.clone(),
-            gossip: handle.clone(),
+            broadcast: handle.clone(),
             audit: handle,
         };
         let ids = Arc::new(SimIds(Mutex::new(Dice::new(dice.next(), 2))));
@@ -110,7 +110,7 @@ impl Process {
         let dispatch = Dispatch::new(SETTINGS, stores, clock.clone(), ids, guests);
         let tools = guests::tools(&shared.world, host, without);
         dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
-        dispatch.reach_by(Arc::new(Anywhere { world: shared.world.clone(), host }));
+        dispatch.set_client_lookup(Arc::new(Anywhere { world: shared.world.clone(), host }));
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(dispatch.clone().keep_time(stopped.clone()));
         runtime.spawn(dispatch.clone().keep_lease(stopped));
@@ -174,16 +174,16 @@ impl Process {
 
     /// Shuts it down, as `serve` does or as `stdio` does.
     pub fn part(&mut self, grace: Duration, hands_over: bool) {
-        use toolyard_dispatch::Parting;
+        use toolyard_dispatch::DrainMode;
         use toolyard_task::recovery::Departure;
         let done = Arc::new(Mutex::new(None));
         self.parting = Some(done.clone());
         let (dispatch, stop) = (self.dispatch.clone(), self.stop.clone());
         let parting = if hands_over {
-            Parting::HandOver
+            DrainMode::HandOver
         } else {
             self.link.ends_all();
-            Parting::End(Departure::PipeClosed)
+            DrainMode::End(Departure::PipeClosed)
         };
         self.runtime.spawn(async move {
             let drained = dispatch.drain(grace, parting).await;

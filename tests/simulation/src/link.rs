@@ -16,7 +16,7 @@ use toolyard_store::MemoryStore;
 use toolyard_task::audit::Entry;
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
-use toolyard_task::store::{Committed, CreateError, Hints, ListQuery, Quota, Read, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, StoreError};
 use toolyard_task::task::Summary;
 use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
 
@@ -189,14 +189,14 @@ impl TaskStore for Link {
         .await
     }
 
-    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError> {
         self.call("read", || now(self.store.read(id, owner))).await
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
         self.call("commit", || {
             let committed = now(self.store.commit(task, entries))?;
-            if committed == Committed::Done {
+            if committed == CommitStatus::Done {
                 self.observed(|seen, writer| seen.committed(writer, task));
             }
             Ok(committed)

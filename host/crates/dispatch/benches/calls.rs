@@ -1,14 +1,13 @@
-//! What the dispatcher adds to a call: with a tool that does nothing and a store
-//! in memory, what is left is resolving, checking, admitting, running and
-//! committing.
+//! The cost that the dispatcher adds to a call. The tool does nothing and the store is in memory,
+//! so the rest is resolving, checking, admitting, running and committing.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::future::{self, BoxFuture, FutureExt as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use toolyard_dispatch::{
-    Bounds, CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Ids, NoOutlet, RawJson, Settings, Stop,
-    Stores, Terms, Timestamp, ToolCall,
+    Bounds, CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Ids, NoClientChannel, RawJson, Settings,
+    Stop, Stores, Terms, Timestamp, ToolCall,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{Checked, Report, ReportBounds, Spent, ToolSpec};
@@ -48,7 +47,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Nobody has to guess at these ids.
+/// These ids need not be unpredictable.
 #[derive(Default)]
 struct CountedIds(AtomicU64);
 
@@ -124,7 +123,7 @@ fn dispatch(guests: tokio::runtime::Handle) -> Arc<Dispatch> {
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
-        gossip: store.clone(),
+        broadcast: store.clone(),
         audit: store,
     };
     let dispatch = Dispatch::new(settings, stores, clock, Arc::<CountedIds>::default(), guests);
@@ -137,8 +136,8 @@ async fn call(dispatch: &Arc<Dispatch>, caller: &Caller, params: &str) -> CallRe
         params: CallParams::decode(Some(&RawJson::trusted(params.to_owned()))).expect("params"),
         terms: Terms::Sessions { has_tasks: true },
         stop: Arc::new(Stop::default()),
-        outlet: Arc::new(NoOutlet),
-        task_outlet: Arc::new(NoOutlet),
+        channel: Arc::new(NoClientChannel),
+        task_channel: Arc::new(NoClientChannel),
     };
     dispatch.call(caller, call).await.expect("a reply")
 }
@@ -148,7 +147,7 @@ async fn create_and_wait(dispatch: &Arc<Dispatch>, caller: &Caller) {
         panic!("a task");
     };
     dispatch
-        .task_result(caller, &created.view.id, Arc::new(NoOutlet))
+        .task_result(caller, &created.view.id, Arc::new(NoClientChannel))
         .await
         .expect("it is there")
         .expect("its result");

@@ -1,4 +1,4 @@
-//! Who may do what, how often, and what is written down of refusals.
+//! Access: the operator's rules, rate limits and shares, and the record of refusals.
 
 pub(crate) mod audit;
 pub(crate) mod caller;
@@ -11,22 +11,22 @@ pub mod rules;
 
 use crate::observe::Observers;
 use arc_swap::ArcSwap;
-use audit::Refusals;
+use audit::RefusalCount;
 use caller::Caller;
 use fair_share::Weights;
 use principal::{Principal, Subject};
-use rate_limit::{Operation, Paces, RateKey, Rates, Used};
+use rate_limit::{Operation, RateKey, RateLimits, RateUsage, Rates};
 use std::sync::Arc;
 use toolyard_task::audit::Entry;
 use toolyard_task::grant::GrantStore;
 use toolyard_task::tool::Share;
 use toolyard_task::{AuditStore, Clock, Owner};
 
-/// Who may do what, and how often.
+/// The operator's policy: rules, rate limits and shares of principals.
 #[derive(Debug, Default)]
 pub struct Policy {
-    authority: rules::Authority,
-    paces: Paces,
+    rules: rules::AccessRules,
+    rate_limits: RateLimits,
     weights: Weights,
 }
 
@@ -34,8 +34,8 @@ impl Policy {
     /// These rules, and these rates of each principal. Without rules everything is
     /// allowed.
     #[must_use]
-    pub fn new(authority: rules::Authority, rates: &Rates) -> Self {
-        Self { authority, paces: Paces::new(rates), weights: Weights::default() }
+    pub fn new(rules: rules::AccessRules, rates: &Rates) -> Self {
+        Self { rules, rate_limits: RateLimits::new(rates), weights: Weights::default() }
     }
 
     /// The same, with these weights of principals.
@@ -45,12 +45,12 @@ impl Policy {
     }
 }
 
-/// Who may do what, how often, and what goes on record of it.
+/// Applies the policy to requests and records refusals.
 pub(crate) struct Access {
     policy: ArcSwap<Policy>,
-    refusals: Refusals,
-    /// What was used here of the rates since the other hosts were told.
-    pub used: Used,
+    refusals: RefusalCount,
+    /// The use of rate limits on this host since the last broadcast to the other hosts.
+    pub used: RateUsage,
     /// Whether hosts on other machines count on the same rates.
     is_shared: bool,
     audit: Arc<dyn AuditStore>,
@@ -70,8 +70,8 @@ impl Access {
     ) -> Self {
         Self {
             policy: ArcSwap::default(),
-            refusals: Refusals::default(),
-            used: Used::default(),
+            refusals: RefusalCount::default(),
+            used: RateUsage::default(),
             is_shared,
             audit,
             grants,
@@ -80,8 +80,6 @@ impl Access {
         }
     }
 
-    /// Puts this policy in force, before anybody is served. Until then everybody may
-    /// do everything, as at the command line.
     pub fn enforce(&self, policy: Policy) {
         self.policy.store(Arc::new(policy));
     }
@@ -110,12 +108,12 @@ impl Access {
 
     /// Counts what was done on another host.
     pub fn spend(&self, who: &RateKey, operation: Operation, count: u32) {
-        self.policy().paces.spend(who, operation, count);
+        self.policy().rate_limits.spend(who, operation, count);
     }
 
     /// Forgets those whose counts have run out.
     pub fn tidy_rates(&self) {
-        self.policy().paces.tidy();
+        self.policy().rate_limits.tidy();
     }
 
     /// Puts an entry on record that goes with no change.

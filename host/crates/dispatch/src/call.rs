@@ -1,4 +1,4 @@
-//! What clients call: tools, resources, prompts, sessions.
+//! The calls of clients: tools, resources, prompts, sessions.
 
 pub(crate) mod argument_check;
 pub(crate) mod plugin_pages;

@@ -8,21 +8,21 @@ use crate::access::Access;
 use crate::client::Clients;
 use crate::node::Node;
 use crate::observe::Observers;
-use crate::observe::metrics::Measured;
+use crate::observe::metrics::MeasuredTool;
 use crate::{Catalog, Settings};
 use arc_swap::ArcSwap;
-use changes::Feeds;
+use changes::CatalogChanges;
 use resource_index::ResourceIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tools_list::Offer;
+use tools_list::CatalogSnapshot;
 use toolyard_task::Digest;
 
 /// The catalog in force, and those who follow its changes.
 pub(crate) struct LiveCatalog {
-    offer: ArcSwap<Offer>,
-    /// Whoever follows these tells its clients.
-    feeds: Feeds,
+    snapshot: ArcSwap<CatalogSnapshot>,
+    /// The transports follow these and notify their clients.
+    changes: CatalogChanges,
     /// The resources that plugins listed.
     pub resources: ResourceIndex,
     /// Set when a catalog was put in place: a task may have waited for a tool of it.
@@ -44,8 +44,8 @@ impl LiveCatalog {
         node: Arc<Node>,
     ) -> Self {
         Self {
-            offer: ArcSwap::from_pointee(Offer::default()),
-            feeds: Feeds::default(),
+            snapshot: ArcSwap::from_pointee(CatalogSnapshot::default()),
+            changes: CatalogChanges::default(),
             resources: ResourceIndex::default(),
             published: AtomicBool::new(false),
             settings,
@@ -56,30 +56,28 @@ impl LiveCatalog {
         }
     }
 
-    /// Puts a new catalog in place of the old. Calls under way keep the tools
-    /// that they resolved.
     pub fn publish(&self, catalog: Arc<Catalog>) {
         let measured = self.observers.metrics.measure(&self.current(), &catalog);
-        let offer = Offer::of(catalog.clone(), measured, &self.offer.load());
-        let former = self.offer.swap(Arc::new(offer));
+        let snapshot = CatalogSnapshot::of(catalog.clone(), measured, &self.snapshot.load());
+        let former = self.snapshot.swap(Arc::new(snapshot));
         self.resources.retain(catalog.providers());
-        self.feeds.compare(&former.catalog, &catalog);
+        self.changes.compare(&former.catalog, &catalog);
         self.published.store(true, Ordering::Relaxed);
     }
 
     /// The catalog in force.
     pub fn current(&self) -> Arc<Catalog> {
-        self.offer.load().catalog.clone()
+        self.snapshot.load().catalog.clone()
     }
 
     /// The catalog in force, with what is made of it for calls and lists.
-    pub fn offer(&self) -> arc_swap::Guard<Arc<Offer>> {
-        self.offer.load()
+    pub fn snapshot(&self) -> arc_swap::Guard<Arc<CatalogSnapshot>> {
+        self.snapshot.load()
     }
 
     /// The tool of this name.
-    pub fn tool(&self, name: &str) -> Option<Arc<Measured>> {
-        self.offer.load().tool(name)
+    pub fn tool(&self, name: &str) -> Option<Arc<MeasuredTool>> {
+        self.snapshot.load().tool(name)
     }
 
     /// Whether a catalog was put in place since the last time that this was asked.

@@ -5,34 +5,33 @@ pub(crate) mod client_lookup;
 pub(crate) mod pending_requests;
 pub(crate) mod signed_token;
 
-use client_lookup::Reach;
-use pending_requests::Requests;
+use client_lookup::ClientLookup;
+use pending_requests::PendingRequests;
 use std::sync::{Arc, OnceLock};
 use toolyard_task::keys::KeyStore;
 
 /// The ways to clients.
 pub(crate) struct Clients {
     /// Our own requests that wait for responses.
-    pub requests: Requests,
-    /// Where clients are reached whose requests are over.
-    lookup: OnceLock<Arc<dyn Reach>>,
-    /// What is signed that clients carry for us.
+    pub requests: PendingRequests,
+    /// Finds the channel of a client whose request has ended.
+    lookup: OnceLock<Arc<dyn ClientLookup>>,
+    /// Keys that sign cursors and states, which clients carry for the host.
     pub keys: Arc<dyn KeyStore>,
 }
 
 impl Clients {
     pub fn new(keys: Arc<dyn KeyStore>) -> Self {
-        Self { requests: Requests::default(), lookup: OnceLock::new(), keys }
+        Self { requests: PendingRequests::default(), lookup: OnceLock::new(), keys }
     }
 
-    /// Says where clients are reached whose requests are over. The first word counts.
-    pub fn reach_by(&self, reach: Arc<dyn Reach>) {
-        // Whoever comes second serves nobody that the first does not.
-        drop(self.lookup.set(reach));
+    pub fn set_client_lookup(&self, lookup: Arc<dyn ClientLookup>) {
+        // The second lookup would find no client that the first one does not.
+        drop(self.lookup.set(lookup));
     }
 
-    /// Where clients are reached whose requests are over.
-    pub fn lookup(&self) -> Option<&Arc<dyn Reach>> {
+    /// Finds the channel of a client whose request has ended.
+    pub fn lookup(&self) -> Option<&Arc<dyn ClientLookup>> {
         self.lookup.get()
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::{OnceCell, watch};
 use toolyard_task::session::SessionStore;
 
-/// What this host does without being asked for, on its own store or beside other hosts.
+/// The duties of this host beside its requests, alone or with other hosts.
 pub(crate) struct Cluster {
     /// Set once the tasks of dead hosts were seen to for the first time.
     recovered: OnceCell<()>,

@@ -1,5 +1,5 @@
-//! What clients are told when something does not happen. The private half (the
-//! source of a store's failure) goes to the log, never to the client.
+//! Errors as clients see them. The private half (the source of a store's failure) goes to the log,
+//! never to the client.
 
 use toolyard_protocol::stateless::TASKS;
 use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
@@ -31,19 +31,19 @@ pub enum Fault {
     /// The params do not fit.
     #[error("{0}")]
     InvalidParams(String),
-    /// No such task, or none of the caller's; the two are told alike (T-23).
+    /// No such task, or another owner's; the message is the same (T-23).
     #[error("Task not found")]
     UnknownTask,
     /// The task cannot be cancelled (T-35).
     #[error("Cannot cancel task: already in terminal status '{}'", .0.as_str())]
     AlreadyOver(TaskStatus),
-    /// The cursor is not one of ours, or not for this (T-31).
+    /// The cursor was forged, or belongs to another list (T-31).
     #[error("Invalid cursor: it is not one that this server gave for this list")]
     InvalidCursor,
     /// Too much is under way.
     #[error("Busy: {what}; try again later")]
     Busy {
-        /// What is full, in words.
+        /// The exceeded bound, in words.
         what: String,
         /// The limit, as it is set.
         limit: &'static str,
@@ -53,7 +53,7 @@ pub enum Fault {
     /// It comes more often than it may (T-42). Nothing was done.
     #[error("Too many requests: {what}; try again later")]
     TooOften {
-        /// What comes too often, in words.
+        /// The kind of operation, in words.
         what: &'static str,
         /// The limit, as it is set.
         limit: &'static str,
@@ -78,10 +78,10 @@ pub enum Fault {
     /// There is no such prompt (PR-4).
     #[error("Unknown prompt: {0}")]
     UnknownPrompt(String),
-    /// What is to be completed does not exist (CO-3).
+    /// The prompt or resource to complete does not exist (CO-3).
     #[error("completion/complete: {0}")]
     NothingToComplete(String),
-    /// What the client gets is said by the plugin, or about it.
+    /// The error comes from the plugin, or is about it.
     #[error("{0}")]
     Answered(RpcError),
     /// The request was cancelled by its sender and gets no answer (C-1).

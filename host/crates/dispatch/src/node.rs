@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::slots::Slots;
 use membership::Membership;
 use std::sync::Arc;
-use toolyard_task::Gossip;
+use toolyard_task::Broadcast;
 use toolyard_task::node::NodeStore;
 
 /// This process as one of the hosts that share a store.
@@ -15,7 +15,7 @@ pub(crate) struct Node {
     membership: Membership,
     pub store: Arc<dyn NodeStore>,
     /// The way to the other hosts.
-    pub gossip: Arc<dyn Gossip>,
+    pub broadcast: Arc<dyn Broadcast>,
     /// Whether hosts on other machines share the store.
     pub is_shared: bool,
     /// Tells this process from others in what they tell each other.
@@ -27,12 +27,12 @@ pub(crate) struct Node {
 impl Node {
     pub fn new(
         store: Arc<dyn NodeStore>,
-        gossip: Arc<dyn Gossip>,
+        broadcast: Arc<dyn Broadcast>,
         is_shared: bool,
         number: u64,
         access: Arc<Access>,
         slots: Arc<Slots>,
     ) -> Self {
-        Self { membership: Membership::default(), store, gossip, is_shared, number, access, slots }
+        Self { membership: Membership::default(), store, broadcast, is_shared, number, access, slots }
     }
 }

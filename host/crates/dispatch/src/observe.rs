@@ -1,4 +1,4 @@
-//! What is measured and seen of calls: metrics, traces, observers.
+//! Observation of calls: metrics, traces, observers.
 
 pub(crate) mod call_end;
 pub(crate) mod metrics;
@@ -6,7 +6,7 @@ pub(crate) mod observer;
 pub(crate) mod trace;
 
 use metrics::Metrics;
-use observer::Gallery;
+use observer::ObserverHandle;
 use std::sync::{Arc, OnceLock};
 use trace::Traces;
 
@@ -14,8 +14,8 @@ use trace::Traces;
 #[derive(Default)]
 pub(crate) struct Observers {
     pub metrics: Metrics,
-    /// Who keeps traces, if anybody does.
+    /// The collector of traces, if tracing is on.
     traces: OnceLock<Arc<dyn Traces>>,
-    /// Who looks on, if anybody does.
-    gallery: Gallery,
+    /// The observer of calls, if one is set.
+    observer: ObserverHandle,
 }

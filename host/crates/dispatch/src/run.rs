@@ -1,15 +1,15 @@
 //! One run of a guest: what it reports and what it asks.
 
-pub(crate) mod ask;
 pub(crate) mod begin;
 pub(crate) mod client;
 pub(crate) mod client_task;
 pub(crate) mod deps;
+pub(crate) mod elicitation;
+pub(crate) mod pending_question;
 pub(crate) mod permission;
 pub(crate) mod permissions;
-pub(crate) mod posed;
 pub(crate) mod promote;
-pub(crate) mod prospect;
+pub(crate) mod promotion;
 pub(crate) mod question_history;
 pub(crate) mod round_trip;
 #[expect(clippy::module_inception, reason = "it holds `Run`")]

@@ -1,5 +1,5 @@
-//! What the operator can set. Defaults, units and sentences stand in the host's
-//! table of limits; here are only the values.
+//! The settings of the operator. Defaults, units and sentences are in the host's table of limits;
+//! here are only the values.
 
 /// The settings of the application.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub struct Settings {
     /// How long a task waits before it is run a second time; twice as long before each
     /// further one (milliseconds).
     pub rerun_after_ms: u64,
-    /// Whether tasks of dead hosts are run here. Who only looks into the store leaves
+    /// Whether this process runs tasks of dead hosts. A command that only reads the store leaves
     /// them to a host.
     pub adopts: bool,
     /// Whether this host takes tasks over that wait for their turn on others, when it has
@@ -44,7 +44,7 @@ pub struct Settings {
     pub inline_for_ms: u64,
     /// Whether the questions of a task name it (T-38).
     pub related_task: bool,
-    /// What a busy answer names as the time to try again (milliseconds).
+    /// The retry time in a busy answer, in milliseconds.
     pub retry_after_ms: u64,
     /// Entries on a page of a listing.
     pub page: u32,

@@ -6,25 +6,25 @@ pub(crate) mod stop;
 pub(crate) mod work;
 
 use crate::{Fault, Settings};
-use admission::{Admission, Full};
-use registry::Runs;
+use admission::{Admission, LimitReached};
+use registry::RunRegistry;
 use std::sync::Arc;
 use stop::Stop;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-/// What runs in this process.
+/// The runs of this process.
 pub(crate) struct Slots {
     pub admission: Arc<Admission>,
-    pub runs: Runs,
-    /// What must have ended before the process does.
+    pub runs: RunRegistry,
+    /// Spawned work that must end before the process does.
     pub tracker: TaskTracker,
-    /// Where guests run that do not end in their first poll.
+    /// The runtime for guests that do not end in their first poll.
     pub guests: Handle,
     /// Set when nothing new is taken in.
     pub closing: Stop,
-    /// Set once everything that ran has ended or was parted with.
-    pub parted: Stop,
+    /// Set once every run has ended or was handed over.
+    pub handed_over: Stop,
     settings: Arc<Settings>,
 }
 
@@ -32,37 +32,39 @@ impl Slots {
     pub fn new(settings: Arc<Settings>, guests: Handle) -> Self {
         Self {
             admission: Admission::new(settings.admission),
-            runs: Runs::default(),
+            runs: RunRegistry::default(),
             tracker: TaskTracker::new(),
             guests,
             closing: Stop::default(),
-            parted: Stop::default(),
+            handed_over: Stop::default(),
             settings,
         }
     }
 
-    pub fn busy(&self, full: Full) -> Fault {
+    pub fn busy(&self, full: LimitReached) -> Fault {
         let bounds = &self.settings.admission;
         let (what, limit) = match full {
-            Full::Host => (format!("this host runs {} calls, its most", bounds.running), "calls.running"),
-            Full::Principal => (
+            LimitReached::Host => {
+                (format!("this host runs {} calls, its most", bounds.running), "calls.running")
+            }
+            LimitReached::Principal => (
                 format!(
                     "{} of your calls are running, the most for one principal",
                     bounds.running_per_principal
                 ),
                 "calls.running-per-principal",
             ),
-            Full::Plugin => (
+            LimitReached::Plugin => (
                 "as many calls of this plugin are running as its manifest allows".to_owned(),
                 "limits.concurrency",
             ),
-            Full::Queue(most) => (
+            LimitReached::Queue(most) => (
                 format!(
                     "{most} tasks of this plugin are waiting for their turn, as many as its manifest allows"
                 ),
                 "limits.queue",
             ),
-            Full::Room(shortage) => (shortage.to_string(), shortage.setting()),
+            LimitReached::Room(shortage) => (shortage.to_string(), shortage.setting()),
         };
         Fault::Busy { what, limit, retry_after_ms: self.settings.retry_after_ms }
     }

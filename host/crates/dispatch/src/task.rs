@@ -4,7 +4,7 @@ pub(crate) mod commit;
 pub(crate) mod handover;
 pub(crate) mod kept;
 pub(crate) mod list;
-pub(crate) mod query;
+pub(crate) mod operations;
 pub(crate) mod questions;
 pub(crate) mod waiters;
 
@@ -13,8 +13,8 @@ use crate::client::Clients;
 use crate::observe::Observers;
 use crate::slots::Slots;
 use crate::{Fault, Settings};
-use kept::Kept;
-use questions::Desk;
+use kept::RetentionSums;
+use questions::InflightQuestions;
 use std::sync::Arc;
 use toolyard_task::store::{CreateError, Quota, QuotaScope};
 use toolyard_task::{Clock, Ids, TaskStore};
@@ -26,9 +26,9 @@ pub(crate) struct Tasks {
     /// Those who wait for a change.
     pub waiters: Waiters,
     /// Questions of tasks that are out.
-    pub desk: Desk,
+    pub inflight: InflightQuestions,
     /// How much is kept of tasks.
-    kept: Kept,
+    kept: RetentionSums,
     settings: Arc<Settings>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
@@ -50,8 +50,8 @@ impl Tasks {
         Self {
             store,
             waiters: Waiters::default(),
-            desk: Desk::default(),
-            kept: Kept::default(),
+            inflight: InflightQuestions::default(),
+            kept: RetentionSums::default(),
             settings,
             clock,
             ids,

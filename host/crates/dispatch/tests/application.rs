@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
-use toolyard_dispatch::rules::Authority;
+use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
-    CallReply, Caller, Dispatch, Fault, Line, NoOutlet, Notice, Outlet, Place, Policy, Principal, Rates,
-    RawJson, SessionId, WeightSpec, Weights,
+    CallReply, Caller, ClientChannel, ClientRoute, Dispatch, Fault, NoClientChannel, Notice, Policy,
+    Principal, Rates, RawJson, RouteScope, SessionId, WeightSpec, Weights,
 };
-use toolyard_dispatch::{Departure, Parting};
+use toolyard_dispatch::{Departure, DrainMode};
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::Report;
 use toolyard_task::wire::{Progress, TaskStatus, text_result};
@@ -46,7 +46,7 @@ fn caller() -> Caller {
 async fn an_inline_call_touches_no_store_and_ends_where_it_stands() {
     let (store, faulty) = faulty(u32::MAX);
     let dispatch = dispatch(&store, faulty.clone(), vec![tool("quick", |_| async { done("x") }.boxed())]);
-    let reply = dispatch.call(&caller(), call("quick", false, Arc::new(NoOutlet))).now_or_never();
+    let reply = dispatch.call(&caller(), call("quick", false, Arc::new(NoClientChannel))).now_or_never();
     assert!(matches!(reply, Some(Ok(CallReply::Result(_)))), "in its first poll");
     assert!(!faulty.used.load(Ordering::SeqCst));
     assert_eq!(dispatch.running(), 0);
@@ -62,7 +62,7 @@ async fn t_16_what_cannot_be_stored_is_refused_and_does_not_run() {
         async { done("x") }.boxed()
     };
     let dispatch = dispatch(&store, faulty, vec![tool("effects", body)]);
-    let refused = dispatch.call(&caller(), call("effects", true, Arc::new(NoOutlet))).await;
+    let refused = dispatch.call(&caller(), call("effects", true, Arc::new(NoClientChannel))).await;
     assert!(matches!(refused, Err(Fault::Store(_))));
     assert_eq!(dispatch.running(), 0, "the slot was given back");
     assert!(!ran.load(Ordering::SeqCst));
@@ -82,12 +82,12 @@ async fn an_end_that_meets_a_failing_store_is_tried_until_it_is_kept() {
         .boxed()
     };
     let dispatch = dispatch(&store, faulty.clone(), vec![tool("gated", body)]);
-    let id = create(&dispatch, &caller(), "gated", Arc::new(NoOutlet)).await;
+    let id = create(&dispatch, &caller(), "gated", Arc::new(NoClientChannel)).await;
     faulty.failures.store(3, Ordering::SeqCst);
     gate.notify_one();
     eventually("the faults to be met", || faulty.failures.load(Ordering::SeqCst) == 0).await;
     let result = dispatch
-        .task_result(&caller(), &id, Arc::new(NoOutlet))
+        .task_result(&caller(), &id, Arc::new(NoClientChannel))
         .await
         .expect("the store is back")
         .expect("a result");
@@ -97,10 +97,10 @@ async fn an_end_that_meets_a_failing_store_is_tried_until_it_is_kept() {
 #[tokio::test]
 async fn a_panic_of_the_engine_is_an_error_and_not_a_lost_task() {
     let dispatch = simple(vec![tool("panics", |_| async { panic!("a fault of the engine") }.boxed())]);
-    let reply = dispatch.call(&caller(), call("panics", false, Arc::new(NoOutlet))).await;
+    let reply = dispatch.call(&caller(), call("panics", false, Arc::new(NoClientChannel))).await;
     assert!(matches!(reply, Ok(CallReply::Error(error)) if error.code == -32603));
-    let id = create(&dispatch, &caller(), "panics", Arc::new(NoOutlet)).await;
-    let outcome = dispatch.task_result(&caller(), &id, Arc::new(NoOutlet)).await.expect("a task");
+    let id = create(&dispatch, &caller(), "panics", Arc::new(NoClientChannel)).await;
+    let outcome = dispatch.task_result(&caller(), &id, Arc::new(NoClientChannel)).await.expect("a task");
     assert_eq!(outcome.expect_err("an error").code, -32603);
     assert_eq!(dispatch.running(), 0);
 }
@@ -125,7 +125,7 @@ async fn t_36_a_cancelled_run_is_dropped_with_all_it_holds() {
         .boxed()
     };
     let dispatch = simple(vec![tool("waits", body)]);
-    let id = create(&dispatch, &caller(), "waits", Arc::new(NoOutlet)).await;
+    let id = create(&dispatch, &caller(), "waits", Arc::new(NoClientChannel)).await;
     assert_eq!(
         dispatch.cancel_task(&caller(), &id).await.expect("cancelled").status(),
         TaskStatus::Cancelled
@@ -139,14 +139,14 @@ async fn t_36_a_cancelled_run_is_dropped_with_all_it_holds() {
 async fn p_1_progress_rises_is_paced_and_ends_with_the_last_word() {
     #[derive(Default)]
     struct Heard(Mutex<Vec<f64>>);
-    impl Outlet for Heard {
+    impl ClientChannel for Heard {
         fn notify(&self, _: Option<TaskId>, notice: Notice) {
             if let Notice::Progress { progress, .. } = notice {
                 self.0.lock().expect("heard").push(progress.progress);
             }
         }
 
-        fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+        fn route(&self, _: Option<TaskId>, _: RouteScope) -> Option<Arc<dyn ClientRoute>> {
             None
         }
 
@@ -179,9 +179,9 @@ async fn tasks_of_a_dead_host_are_ended_and_a_living_neighbours_are_not_touched(
     let waits = || tool("waits", |_| std::future::pending().boxed());
     let host = |node: &Arc<MemoryStore>| dispatch(node, node.clone(), vec![waits()]);
     let (dying, living) = (Arc::new(store.node()), Arc::new(store.node()));
-    let theirs = create(&host(&dying), &caller(), "waits", Arc::new(NoOutlet)).await;
+    let theirs = create(&host(&dying), &caller(), "waits", Arc::new(NoClientChannel)).await;
     let neighbour = host(&living);
-    let ours = create(&neighbour, &caller(), "waits", Arc::new(NoOutlet)).await;
+    let ours = create(&neighbour, &caller(), "waits", Arc::new(NoClientChannel)).await;
     dying.kill();
     let third = host(&Arc::new(store.node()));
     let ended = third.task(&caller(), &theirs).await.expect("found");
@@ -196,10 +196,10 @@ async fn a_drained_host_takes_no_calls_and_leaves_no_task_that_claims_to_run() {
         tool("waits", |_| std::future::pending().boxed()),
         tool("quick", |_| async { done("x") }.boxed()),
     ]);
-    let id = create(&dispatch, &caller(), "waits", Arc::new(NoOutlet)).await;
-    dispatch.drain(Duration::ZERO, Parting::End(Departure::ShutDown)).await;
+    let id = create(&dispatch, &caller(), "waits", Arc::new(NoClientChannel)).await;
+    dispatch.drain(Duration::ZERO, DrainMode::End(Departure::ShutDown)).await;
     assert_eq!(dispatch.task(&caller(), &id).await.expect("found").status(), TaskStatus::Failed);
-    let refused = dispatch.call(&caller(), call("quick", false, Arc::new(NoOutlet))).await;
+    let refused = dispatch.call(&caller(), call("quick", false, Arc::new(NoClientChannel))).await;
     assert!(matches!(refused, Err(Fault::Closing)));
     assert_eq!(dispatch.running(), 0);
 }
@@ -214,13 +214,13 @@ async fn a_run_computes_on_its_callers_account_with_its_callers_weight() {
     })]);
     let four = [WeightSpec { principals: vec!["local".to_owned()], weight: 4 }];
     let weights = Weights::new(&four).expect("valid");
-    dispatch.enforce(Policy::new(Authority::default(), &Rates::default()).weighing(weights));
+    dispatch.enforce(Policy::new(AccessRules::default(), &Rates::default()).weighing(weights));
     let session = Some(SessionId("another".to_owned()));
     let anonymous = Caller::new(Arc::new(Principal::Anonymous), session, RawJson::empty_object());
     for caller in [&caller(), &anonymous] {
-        dispatch.call(caller, call("look", false, Arc::new(NoOutlet))).await.expect("a result");
+        dispatch.call(caller, call("look", false, Arc::new(NoClientChannel))).await.expect("a result");
     }
-    create(&dispatch, &caller(), "look", Arc::new(NoOutlet)).await;
+    create(&dispatch, &caller(), "look", Arc::new(NoClientChannel)).await;
     eventually("the task to run", || shares.lock().expect("no panic").len() == 3).await;
     let shares = shares.lock().expect("no panic");
     let [local, other, task] = &shares[..] else { panic!("{shares:?}") };

@@ -20,7 +20,7 @@ use native::{dispatch, eventually, tool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use toolyard_dispatch::{Caller, NoOutlet, RawJson};
+use toolyard_dispatch::{Caller, NoClientChannel, RawJson};
 use toolyard_task::tool::{AskedQuestion, RunContext, RunEnd};
 use toolyard_task::wire::text_result;
 
@@ -50,26 +50,26 @@ async fn a_wait_for_answers_outlasts_a_store_that_fails_for_a_while() {
     let client = Client::default();
     let id = create(&dispatch, &caller, "asks", Arc::new(client.clone())).await;
     eventually("the question", || !client.asked().is_empty()).await;
-    // Whatever the wait does next fails, and again.
+    // The wait's next operation fails, and the one after it.
     faulty.failures.store(2, Ordering::SeqCst);
     eventually("the faults to be met", || faulty.failures.load(Ordering::SeqCst) == 0).await;
     assert_eq!(client.asked().len(), 1, "asked once");
     let answer = RawJson::trusted(r#"{"action":"accept","content":{}}"#);
-    dispatch.answered(&caller, &client.asked()[0], Ok(answer)).await.expect("kept");
+    dispatch.take_response(&caller, &client.asked()[0], Ok(answer)).await.expect("kept");
     let result = dispatch.task_result(&caller, &id, Arc::new(client.clone())).await.expect("a task");
     let text = result.expect("a result");
     assert!(text.as_str().contains("accept"), "{}", text.as_str());
     assert_eq!(client.asked().len(), 1);
 }
 
-/// A wait goes on when its client leaves. It asks nobody anew then, so that what the client
-/// saw before is answered still, however long it takes (IR-7).
+/// A wait goes on when its client leaves. It then sends no new question, so that the client can
+/// still answer the one that it saw, however long that takes (IR-7).
 #[tokio::test]
 async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     let (store, tasks) = faulty(0);
     let dispatch = dispatch(&store, tasks, vec![tool("asks", asks)]);
     let caller = Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#));
-    let id = create(&dispatch, &caller, "asks", Arc::new(NoOutlet)).await;
+    let id = create(&dispatch, &caller, "asks", Arc::new(NoClientChannel)).await;
     let clients = [Client::default(), Client::default(), Client::default()];
     let mut waits = Vec::new();
     for client in &clients {
@@ -82,16 +82,16 @@ async fn ir_7_waits_whose_clients_have_left_ask_no_more() {
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     let asked: Vec<String> = clients.iter().flat_map(Client::asked).collect();
     assert_eq!(asked.len(), 1, "asked once");
-    // Who comes and is there is asked, and the first to be asked may answer all the same.
+    // A client that comes and is there is asked, and the first one may still answer.
     let there = Client::default();
     let (to, by, of) = (dispatch.clone(), caller.clone(), id.clone());
     let wait = {
         let there = there.clone();
         tokio::spawn(async move { to.task_result(&by, &of, Arc::new(there)).await })
     };
-    eventually("the question to be asked anew", || !there.asked().is_empty()).await;
+    eventually("the question to be asked again", || !there.asked().is_empty()).await;
     let answer = RawJson::trusted(r#"{"action":"accept","content":{}}"#);
-    dispatch.answered(&caller, &asked[0], Ok(answer)).await.expect("kept");
+    dispatch.take_response(&caller, &asked[0], Ok(answer)).await.expect("kept");
     waits.push(wait);
     for wait in waits {
         let result = wait.await.expect("no panic").expect("a task").expect("a result");

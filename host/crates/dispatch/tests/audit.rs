@@ -18,10 +18,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use toolyard_dispatch::rules::{Authority, RuleSpec};
+use toolyard_dispatch::rules::{AccessRules, RuleSpec};
 use toolyard_dispatch::{
-    Caller, Dispatch, Fault, NoOutlet, Operation, Policy, Principal, RateKey, Rates, RawJson, SessionId,
-    Subject,
+    Caller, Dispatch, Fault, NoClientChannel, Operation, Policy, Principal, RateKey, Rates, RawJson,
+    SessionId, Subject,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::wire::{RpcError, text_result};
@@ -75,11 +75,11 @@ impl House {
     }
 
     async fn create(&self, caller: &Caller, name: &str) -> String {
-        create(&self.dispatch, caller, name, Arc::new(NoOutlet)).await
+        create(&self.dispatch, caller, name, Arc::new(NoClientChannel)).await
     }
 
     async fn result(&self, caller: &Caller, id: &str) -> Result<Result<RawJson, RpcError>, Fault> {
-        self.dispatch.task_result(caller, id, Arc::new(NoOutlet)).await
+        self.dispatch.task_result(caller, id, Arc::new(NoClientChannel)).await
     }
 
     /// How many operations on tasks this takes.
@@ -137,7 +137,8 @@ async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
         let house = House::new();
         let faulty = &house.faulty;
         faulty.failures.store(at_creation, Ordering::SeqCst);
-        let made = house.dispatch.call(&subject("alice"), call("quick", true, Arc::new(NoOutlet))).await;
+        let made =
+            house.dispatch.call(&subject("alice"), call("quick", true, Arc::new(NoClientChannel))).await;
         assert_eq!(made.is_ok(), at_creation == 0);
         // Nothing runs on this thread before the next wait.
         faulty.spared.store(spared, Ordering::SeqCst);
@@ -152,8 +153,8 @@ async fn t_43_a_line_is_there_if_and_only_if_the_change_is_durable() {
     }
 }
 
-/// T-40, T-23: no answer, and no amount of work, tells a foreign task from one that
-/// never was; what is malformed is told by the same words.
+/// T-40, T-23: no answer, and no amount of work, distinguishes a foreign task from one that never
+/// existed; a malformed id gets the same words.
 #[tokio::test]
 async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     let house = House::new();
@@ -173,7 +174,7 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
         answers.insert(told(result.0.expect_err("is not hers")));
         answers.insert(told(cancelled.0.expect_err("is not hers")));
         let request = format!("{id}.{}", "0".repeat(32));
-        let answered = dispatch.answered(&mallory, &request, Ok(RawJson::empty_object()));
+        let answered = dispatch.take_response(&mallory, &request, Ok(RawJson::empty_object()));
         let answered = house.operations(answered).await;
         answered.0.expect("is ignored");
         if id.len() > 1 {
@@ -190,8 +191,7 @@ async fn t_23_unknown_foreign_and_malformed_ids_are_answered_alike() {
     assert!(house.dispatch.task(&alice, &live).await.is_ok(), "nothing was cancelled");
 }
 
-/// Whoever has no session and is nobody sees nothing; to see everything is the
-/// operator's.
+/// An anonymous caller without a session sees nothing; only the operator sees everything.
 #[tokio::test]
 async fn t_40_an_anonymous_caller_without_a_session_finds_nothing() {
     let house = House::new();
@@ -213,15 +213,15 @@ async fn t_43_what_was_refused_is_noted_with_who_and_why() {
     let rules: Vec<RuleSpec> = serde_json::from_value(rules).expect("rules");
     let once = "1/h".parse().ok();
     let rates = Rates { polling: once, failed_lookups: once, ..Rates::default() };
-    house.dispatch.enforce(Policy::new(Authority::new(rules).expect("valid"), &rates));
+    house.dispatch.enforce(Policy::new(AccessRules::new(rules).expect("valid"), &rates));
     for name in ["deploy", "wait", "quick"] {
-        let denied = house.dispatch.call(&alice, call(name, false, Arc::new(NoOutlet))).await;
+        let denied = house.dispatch.call(&alice, call(name, false, Arc::new(NoClientChannel))).await;
         assert!(denied.is_err(), "{name}");
     }
-    assert!(house.dispatch.may_subscribe(&alice, "file:///x").is_err());
+    assert!(house.dispatch.check_subscribe(&alice, "file:///x").is_err());
     let key = RateKey::of(&alice.principal, None);
     for operation in [Operation::Polling, Operation::FailedLookup] {
-        let passed = (0..5).filter(|_| house.dispatch.pace(&key, operation).is_ok());
+        let passed = (0..5).filter(|_| house.dispatch.count_operation(&key, operation).is_ok());
         assert_eq!(passed.count(), 1);
     }
     house.dispatch.note_unauthenticated("the token has expired");

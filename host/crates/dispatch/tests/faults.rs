@@ -1,6 +1,6 @@
-//! The store fails under a task, once, at each of its calls in turn, in each way in which
-//! a call can fail. Whoever asks is told an error or the truth; what was acknowledged
-//! holds; and when the fault is gone the task comes to its end, and its slot is free.
+//! The store fails under a task, once, at each of its calls in turn, in each way in which a call
+//! can fail. A client gets an error or the truth. An acknowledged request holds. When the fault is
+//! gone, the task ends and its slot is free.
 
 // The host, its clock and its client are the stage's own.
 #[allow(dead_code)]
@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use swept::KINDS;
-use toolyard_dispatch::{CallReply, Fault, Outcome, Parting};
+use toolyard_dispatch::{CallReply, DrainMode, Fault, Outcome};
 use toolyard_task::tool::{Report, RunContext, RunEnd};
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Durability, Tool};
@@ -36,7 +36,7 @@ type Scenario = fn(Arc<Stage>) -> BoxFuture<'static, ()>;
 /// Every call that the life of a task makes to its store, and how often at least.
 const SCENARIOS: [(&str, Scenario); 9] = [
     ("created, run, read", |stage| finishes(stage).boxed()),
-    ("in line, then run", |stage| waits_in_line(stage).boxed()),
+    ("queued, then run", |stage| waits_in_line(stage).boxed()),
     ("asked and answered", |stage| asks(stage).boxed()),
     ("asked and answered by key", |stage| asks_statelessly(stage).boxed()),
     ("cancelled", |stage| cancelled(stage).boxed()),
@@ -46,7 +46,7 @@ const SCENARIOS: [(&str, Scenario); 9] = [
     ("shut down", |stage| shut_down(stage).boxed()),
 ];
 
-/// What the scenarios together must have met.
+/// The operations that the scenarios together must reach.
 const OPERATIONS: [&str; 13] = [
     "commit", "create", "dead", "due", "forget", "held_by", "keys", "list", "read", "register", "remove",
     "resign", "use_up",
@@ -155,7 +155,7 @@ async fn promoted(stage: Arc<Stage>) {
         Some(Ok(CallReply::InputRequired(asked))) => match stage.call_again("late", asked).await {
             Some(Ok(CallReply::Created(created))) => {
                 let id = created.view.id.clone();
-                created.handover.expect("a stateless client's").delivered();
+                created.handover.expect("a stateless client's").mark_delivered();
                 let outcome = stage.outcome(&id).await;
                 assert!(
                     matches!(&outcome, Outcome::Result { result, .. } if result.as_str().contains("late")),
@@ -190,6 +190,6 @@ async fn expires(stage: Arc<Stage>) {
 async fn shut_down(stage: Arc<Stage>) {
     let ids: Vec<_> =
         [stage.create("asks").await, stage.create("waits").await].into_iter().flatten().collect();
-    stage.drain(Parting::HandOver).await;
+    stage.drain(DrainMode::HandOver).await;
     stage.next_host_sees_to(&ids).await;
 }

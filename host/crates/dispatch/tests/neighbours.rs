@@ -19,16 +19,16 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use toolyard_dispatch::rules::Authority;
+use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
-    Bounds, Caller, Change, Dispatch, Fault, NoOutlet, Operation, Policy, Principal, RateKey, Rates, RawJson,
-    Settings, Subject,
+    Bounds, Caller, Change, Dispatch, Fault, NoClientChannel, Operation, Policy, Principal, RateKey, Rates,
+    RawJson, Settings, Subject,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::rate::{Per, Rate};
 use toolyard_task::tool::{RunContext, RunEnd};
 use toolyard_task::wire::{TaskStatus, text_result};
-use toolyard_task::{Gossip as _, Tool};
+use toolyard_task::{Broadcast as _, Tool};
 
 /// A host with what keeps it going.
 struct Host {
@@ -93,8 +93,8 @@ async fn until_completed(host: &Host, id: &str) {
 async fn what_waits_on_a_host_is_run_by_one_that_has_room() {
     let store = shared();
     let here = host(&store, running(1), tools());
-    let busy = create(&here.dispatch, &caller(), "never", Arc::new(NoOutlet)).await;
-    let waiting = create(&here.dispatch, &caller(), "once", Arc::new(NoOutlet)).await;
+    let busy = create(&here.dispatch, &caller(), "never", Arc::new(NoClientChannel)).await;
+    let waiting = create(&here.dispatch, &caller(), "once", Arc::new(NoClientChannel)).await;
     // One that does not want to, and one that has no room.
     let _other = host(&store, running(10), tools());
     let full = host(&store, Settings { shares: true, ..running(0) }, tools());
@@ -108,7 +108,7 @@ async fn what_waits_on_a_host_is_run_by_one_that_has_room() {
         taken.fence.incarnation,
         here.dispatch.task(&caller(), &busy).await.expect("found").fence.incarnation
     );
-    assert_eq!(taken.fence.attempt, 1, "nobody had begun it");
+    assert_eq!(taken.fence.attempt, 1, "it had not begun");
     assert_eq!(status(&there, &busy).await, TaskStatus::Working, "what has begun stays");
 }
 
@@ -119,14 +119,14 @@ async fn t_42_runs_of_a_principal_are_counted_on_all_hosts() {
     let admission = Bounds { running_per_principal: 1, ..SETTINGS.admission };
     let settings = || Settings { admission, ..SETTINGS };
     let (here, there) = (host(&store, settings(), tools()), host(&store, settings(), tools()));
-    let id = create(&here.dispatch, &caller(), "never", Arc::new(NoOutlet)).await;
+    let id = create(&here.dispatch, &caller(), "never", Arc::new(NoClientChannel)).await;
     let caller = caller();
     let busy = || {
-        let called = there.dispatch.call(&caller, call("once", false, Arc::new(NoOutlet)));
+        let called = there.dispatch.call(&caller, call("once", false, Arc::new(NoClientChannel)));
         matches!(called.now_or_never(), Some(Err(Fault::Busy { .. })))
     };
     eventually("the other host to hear of it", busy).await;
-    let waiting = create(&there.dispatch, &caller, "once", Arc::new(NoOutlet)).await;
+    let waiting = create(&there.dispatch, &caller, "once", Arc::new(NoClientChannel)).await;
     here.dispatch.cancel_task(&caller, &id).await.expect("cancelled");
     until_completed(&there, &waiting).await;
     eventually("nothing to run any more", || !busy()).await;
@@ -140,7 +140,7 @@ async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
     let rate = |count| Some(Rate { count: NonZeroU32::new(count).expect("some"), per: Per::Hour });
     for host in [&here, &there] {
         let rates = Rates { calls: rate(10), creation: rate(10), ..Rates::default() };
-        host.dispatch.enforce(Policy::new(Authority::default(), &rates));
+        host.dispatch.enforce(Policy::new(AccessRules::default(), &rates));
     }
     let who = |subject: &str| {
         let subject = Subject {
@@ -155,11 +155,12 @@ async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
     };
     let (ann, bea) = (who("ann"), who("bea"));
     for _ in 0..9 {
-        here.dispatch.pace(&ann, Operation::Call).expect("within the rate");
+        here.dispatch.count_operation(&ann, Operation::Call).expect("within the rate");
     }
-    // What is left is used up there: one at once, and no more once it is heard of.
+    // The rest is used up on the other host: one call at once, and none once the use has been
+    // broadcast.
     let mut allowed = 0;
-    eventually("the rate to be used up", || match there.dispatch.pace(&ann, Operation::Call) {
+    eventually("the rate to be used up", || match there.dispatch.count_operation(&ann, Operation::Call) {
         Ok(()) => {
             allowed += 1;
             std::thread::sleep(Duration::from_millis(150));
@@ -169,8 +170,8 @@ async fn t_42_rates_of_a_principal_are_counted_on_all_hosts() {
     })
     .await;
     assert!(allowed <= 10, "{allowed}");
-    there.dispatch.pace(&ann, Operation::Creation).expect("of this there was none");
-    there.dispatch.pace(&bea, Operation::Call).expect("somebody else");
+    there.dispatch.count_operation(&ann, Operation::Creation).expect("of this there was none");
+    there.dispatch.count_operation(&bea, Operation::Call).expect("another principal");
 }
 
 /// R-7, L-6: what a guest says has changed is heard by clients of every host.
@@ -187,7 +188,7 @@ async fn what_a_guest_announces_is_heard_on_all_hosts() {
     assert_eq!(said.recv().await, Ok(Change::Resource("note://1".into())));
 }
 
-/// What comes from elsewhere is not trusted to be well formed.
+/// A message from elsewhere may be malformed.
 #[tokio::test]
 async fn words_that_mean_nothing_do_no_harm() {
     let store = shared();
@@ -196,9 +197,9 @@ async fn words_that_mean_nothing_do_no_harm() {
     let stranger = store.node();
     eventually("the last of them to be heard", || {
         for word in ["", "{}", "[]", "{\"used\":{\"by\":[[{\"local\":1},\"call\",-1]]}}", "\u{0}"] {
-            stranger.tell(word.to_owned());
+            stranger.send(word.to_owned());
         }
-        stranger.tell(r#"{"changed":{"what":{"resource":"x:y"}}}"#.to_owned());
+        stranger.send(r#"{"changed":{"what":{"resource":"x:y"}}}"#.to_owned());
         updates.try_recv().is_ok()
     })
     .await;

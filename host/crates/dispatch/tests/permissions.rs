@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 use toolyard_dispatch::{
-    CallReply, Caller, Dispatch, GrantStore, Line, Notice, Outlet, Place, Presence, RawJson, Session,
-    SessionId, TaskId,
+    CallReply, Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, GrantStore, Notice, RawJson,
+    RouteScope, Session, SessionId, TaskId,
 };
 use toolyard_store::MemoryStore;
-use toolyard_task::store::{Committed, Read};
+use toolyard_task::store::{CommitStatus, ReadTask};
 use toolyard_task::wire::text_result;
 use toolyard_task::{RunContext, RunEnd, TaskStore, Tool, Wanted};
 
@@ -49,17 +49,17 @@ impl Person {
     }
 }
 
-impl Outlet for Person {
+impl ClientChannel for Person {
     fn notify(&self, _: Option<TaskId>, _: Notice) {}
 
-    fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, _: Option<TaskId>, _: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         Some(Arc::new(self.clone()))
     }
 
     fn release(&self, _: Duration) {}
 }
 
-impl Line for Person {
+impl ClientRoute for Person {
     fn request(&self, id: &str, _: &str, params: &RawJson) -> bool {
         self.asked.lock().expect("no panic").push(params.decode().expect("JSON"));
         let mut words = self.words.lock().expect("no panic");
@@ -68,15 +68,15 @@ impl Line for Person {
         let dispatch = self.dispatch.lock().expect("no panic").clone().expect("was set");
         let (caller, id) = (self.caller.clone(), id.to_owned());
         tokio::spawn(async move {
-            dispatch.answered(&caller, &id, Ok(RawJson::trusted(answer))).await.expect("kept");
+            dispatch.take_response(&caller, &id, Ok(RawJson::trusted(answer))).await.expect("kept");
         });
         true
     }
 
     fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
 
-    fn presence(&self) -> Presence {
-        Presence::There
+    fn presence(&self) -> ClientPresence {
+        ClientPresence::There
     }
 }
 
@@ -131,17 +131,16 @@ impl House {
         Self { dispatch: dispatch(&store, store.clone(), vec![tool]), store }
     }
 
-    /// What the tool `sends` says in a plain call, or in a task, with this person at
-    /// the client.
+    /// The text of the tool `sends` in a plain call, or in a task, with this person at the client.
     async fn run(&self, person: &Person, as_task: bool) -> Vec<String> {
         *person.dispatch.lock().expect("no panic") = Some(self.dispatch.clone());
-        let outlet: Arc<dyn Outlet> = Arc::new(person.clone());
+        let channel: Arc<dyn ClientChannel> = Arc::new(person.clone());
         if as_task {
-            let id = create(&self.dispatch, &person.caller, "sends", outlet.clone()).await;
-            let result = self.dispatch.task_result(&person.caller, &id, outlet).await.expect("a task");
+            let id = create(&self.dispatch, &person.caller, "sends", channel.clone()).await;
+            let result = self.dispatch.task_result(&person.caller, &id, channel).await.expect("a task");
             return text(&result.expect("a result"));
         }
-        match self.dispatch.call(&person.caller, call("sends", false, outlet)).await.expect("runs") {
+        match self.dispatch.call(&person.caller, call("sends", false, channel)).await.expect("runs") {
             CallReply::Result(result) => text(&result),
             other => panic!("{other:?}"),
         }
@@ -276,7 +275,7 @@ async fn the_name_of_a_host_hides_nothing() {
     }
 }
 
-/// Whoever cannot be asked, and whoever would not be known again.
+/// A client that cannot be asked, and a client that the host could not recognize again.
 #[tokio::test]
 async fn who_has_no_name_is_asked_for_nothing_lasting() {
     let house = House::with(sends(1));
@@ -309,7 +308,7 @@ async fn who_has_no_name_is_asked_for_nothing_lasting() {
     assert_eq!(house.store.grants(None, 10).await.expect("reads").len(), 1);
 }
 
-/// What was said before cannot be read: nothing is permitted.
+/// The store cannot read earlier answers: nothing is permitted.
 #[tokio::test]
 async fn a_store_that_fails_permits_nothing() {
     let house = House::with(sends(1));
@@ -318,8 +317,7 @@ async fn a_store_that_fails_permits_nothing() {
     assert!(came[0].contains("cannot be looked up now"), "{came:?}");
 }
 
-/// A yes for a task stands in the task: a later run of it finds it there, and does
-/// not find a yes for once.
+/// The task keeps a yes for the task: a later run finds it, and does not find a yes for one time.
 #[tokio::test]
 async fn a_word_for_the_task_outlives_the_run_that_asked() {
     for (word, again) in [("task", &[][..]), ("once", &["no"])] {
@@ -346,7 +344,7 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
             .expect("runs");
         let read = async |id: &str| {
             let id = TaskId::parse(id).expect("an id");
-            let read: Option<Read> = house.store.read(id, None).await.expect("reads");
+            let read: Option<ReadTask> = house.store.read(id, None).await.expect("reads");
             read.expect("is there").task
         };
         let mut question = read(&first).await.questions.remove(0);
@@ -362,7 +360,7 @@ async fn a_word_for_the_task_outlives_the_run_that_asked() {
         question.key = format!("{name}:0.1");
         task.questions.push(question);
         task.version += 1;
-        assert_eq!(house.store.commit(&task, vec![]).await.expect("commits"), Committed::Done);
+        assert_eq!(house.store.commit(&task, vec![]).await.expect("commits"), CommitStatus::Done);
         go_on.notify_one();
         let result = house.dispatch.task_result(&person.caller, &second, Arc::new(person.clone())).await;
         let came = text(&result.expect("a task").expect("runs"));

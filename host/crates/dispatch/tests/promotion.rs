@@ -21,13 +21,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
-use toolyard_dispatch::{CallReply, Caller, Created, Fault, Outcome, Principal, RawJson, Stop};
+use toolyard_dispatch::{CallReply, Caller, CreatedTask, Fault, Outcome, Principal, RawJson, Stop};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_task::Tool;
 use toolyard_task::tool::RunContext;
 use toolyard_task::wire::TaskStatus;
 
-/// Short, but not at once: the run is under way when it is over.
+/// Short, but not at once: the run is under way when it passes.
 const SOON: Duration = Duration::from_millis(20);
 
 const NEVER: Duration = Duration::from_secs(3600);
@@ -65,14 +65,14 @@ impl Slow {
     }
 }
 
-/// 26T-3: what takes longer than it may in line becomes a task in mid-run, and is not
+/// 26T-3: a call that takes longer than a plain call may becomes a task in mid-run, and is not
 /// started again.
 #[tokio::test]
 async fn a_call_that_takes_long_goes_on_as_a_task() {
     let (store, slow) = (memory(), Slow::default());
     let dispatch = dispatch(&store, store.clone(), vec![slow.tool(SOON)]);
-    let Created { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
-    handover.expect("a duty").delivered();
+    let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
+    handover.expect("a duty").mark_delivered();
     assert_eq!(view.status, TaskStatus::Working);
     assert_eq!(slow.started.load(Ordering::SeqCst), 1);
     assert!(dispatch.task(&client(), &view.id).await.expect("26T-10: durable").is_live());
@@ -102,8 +102,8 @@ async fn the_end_and_the_clock_never_both_answer() {
         pause.store(time, Ordering::SeqCst);
         match calls(&dispatch, Retry::default()).await.expect("a reply") {
             CallReply::Result(result) => assert!(result.as_str().contains("done")),
-            CallReply::Created(Created { view, handover, .. }) => {
-                handover.expect("a duty").delivered();
+            CallReply::Created(CreatedTask { view, handover, .. }) => {
+                handover.expect("a duty").mark_delivered();
                 assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { .. }));
                 tasks += 1;
             }
@@ -115,8 +115,8 @@ async fn the_end_and_the_clock_never_both_answer() {
     }
 }
 
-/// A guest that asks at about the time at which its call would become a task asks in a
-/// round or as a task, and no task is left behind that nobody works on.
+/// A guest that asks at about the time of its promotion asks in a round or as a task, and leaves no
+/// task behind that nothing works on.
 #[tokio::test]
 async fn asking_and_the_clock_never_both_decide() {
     let store = memory();
@@ -141,7 +141,7 @@ async fn asking_and_the_clock_never_both_decide() {
             CallReply::InputRequired(_) => {}
             CallReply::Created(created) => {
                 let id = created.view.id.clone();
-                created.handover.expect("a duty").delivered();
+                created.handover.expect("a duty").mark_delivered();
                 eventually_asks(&dispatch, &id, "a").await;
                 let answers = HashMap::from([("a".to_owned(), RawJson::trusted(YES))]);
                 dispatch.update_task(&client(), &id, answers).await.expect("acknowledged");
@@ -156,17 +156,17 @@ async fn asking_and_the_clock_never_both_decide() {
     }
 }
 
-/// If nobody can be told of a task, it ends, and its guest with it.
+/// A task that no client can learn of ends, and its guest with it.
 #[tokio::test]
 async fn a_handle_that_is_not_delivered_takes_its_task_along() {
     let (store, slow) = (memory(), Slow::default());
     let dispatch = dispatch(&store, store.clone(), vec![slow.tool(SOON)]);
-    let Created { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
+    let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
     drop(handover);
     assert_eq!(outcome(&dispatch, &view.id).await, Outcome::Cancelled);
     eventually_dropped(&slow).await;
 
-    // Nobody waits for the call any more when its guest begins a task.
+    // No caller waits for the call any more when its guest begins a task.
     let (go, ended) = (Arc::new(Notify::new()), Arc::new(AtomicU32::new(0)));
     let (wait, drops) = (go.clone(), ended.clone());
     let beginner = tool("t", move |context: Arc<dyn RunContext>| {
@@ -210,18 +210,18 @@ async fn cancelling_a_request_stops_a_call_and_no_task() {
     let slow = Slow::default();
     let dispatch = self::dispatch(&store, store.clone(), vec![slow.tool(SOON)]);
     let stop = Arc::new(Stop::default());
-    let Created { view, handover, .. } =
+    let CreatedTask { view, handover, .. } =
         created(dispatch.call(&caller, call("t", Retry::default(), &stop)).await);
-    handover.expect("a duty").delivered();
+    handover.expect("a duty").mark_delivered();
     stop.set();
-    // Whoever would stop it has had its chance.
+    // A stop would have come by now.
     tokio::time::sleep(SOON).await;
     assert_eq!(slow.ended.load(Ordering::SeqCst), 0, "it runs on");
     slow.go.notify_one();
     assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { .. }));
 }
 
-/// A store that cannot take the task now costs nobody the call.
+/// A store that cannot take the task now does not end the call.
 #[tokio::test]
 async fn where_no_task_can_be_made_the_call_is_waited_for() {
     let (store, faulty) = faulty(u32::MAX);
@@ -236,7 +236,7 @@ async fn where_no_task_can_be_made_the_call_is_waited_for() {
     assert_eq!(slow.started.load(Ordering::SeqCst), 1);
 }
 
-/// What the guest says at once counts at once, and what it did before is the task's.
+/// A message of the guest after the promotion counts at once, and an earlier one is the task's.
 #[tokio::test]
 async fn a_guest_that_begins_a_task_is_one_from_there_on() {
     let store = memory();
@@ -256,8 +256,8 @@ async fn a_guest_that_begins_a_task_is_one_from_there_on() {
         .boxed()
     });
     let dispatch = dispatch(&store, store.clone(), vec![beginner]);
-    let Created { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
-    handover.expect("a duty").delivered();
+    let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
+    handover.expect("a duty").mark_delivered();
     let task = dispatch.task(&client(), &view.id).await.expect("there");
     assert!(task.effects, "said before it was a task");
     assert!(task.started_at.is_some());
@@ -265,7 +265,7 @@ async fn a_guest_that_begins_a_task_is_one_from_there_on() {
     assert!(matches!(outcome(&dispatch, &view.id).await, Outcome::Result { .. }));
 }
 
-/// 26T-25: a task of nobody is whoever's knows its id, and on no list.
+/// 26T-25: a task without an owner is visible to everyone who knows its id, and is on no list.
 #[tokio::test]
 async fn an_anonymous_task_is_found_by_its_id_alone() {
     let (store, slow) = (memory(), Slow::default());
@@ -275,8 +275,8 @@ async fn an_anonymous_task_is_found_by_its_id_alone() {
         Caller::stateless(Arc::new(Principal::Anonymous), None, capabilities)
     };
     let (caller, begin) = (anonymous(), call("t", Retry::default(), &Arc::default()));
-    let Created { view, handover, .. } = created(dispatch.call(&caller, begin).await);
-    handover.expect("a duty").delivered();
+    let CreatedTask { view, handover, .. } = created(dispatch.call(&caller, begin).await);
+    handover.expect("a duty").mark_delivered();
     assert!(dispatch.task(&anonymous(), &view.id).await.is_ok());
     let session = Caller::new(
         Arc::new(Principal::Anonymous),

@@ -1,5 +1,5 @@
-//! What becomes of tasks whose host is gone: run again, or ended honestly, by the word
-//! of the operator; and of a host that is taken for dead.
+//! Tasks whose host is gone: they run again, or end with the reason, as the operator has set; and a
+//! host that is taken for dead.
 
 #[path = "kit/calls.rs"]
 mod calls;
@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
 use toolyard_dispatch::{
-    CallEvent, CallOutcome, Caller, Catalog, Clock, Departure, Dispatch, Drained, NoOutlet, ObservedCall,
-    Observer, Parting, RawJson, Task, Timestamp,
+    CallEvent, CallOutcome, Caller, Catalog, Clock, Departure, Dispatch, DrainMode, DrainReport,
+    NoClientChannel, ObservedCall, Observer, RawJson, Task, Timestamp,
 };
 use toolyard_store::MemoryStore;
 use toolyard_task::tool::{AskedQuestion, RunContext, RunEnd};
@@ -86,7 +86,7 @@ fn never(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
 async fn after_a_death(one: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<MemoryStore>, String) {
     let store = native::memory();
     let first = Arc::new(store.node());
-    let id = create(&host(&first, vec![one.clone()]), &caller(), "tool", Arc::new(NoOutlet)).await;
+    let id = create(&host(&first, vec![one.clone()]), &caller(), "tool", Arc::new(NoClientChannel)).await;
     first.kill();
     let second = Arc::new(store.node());
     (host(&second, vec![one]), second, id)
@@ -97,13 +97,16 @@ async fn a5_what_may_be_run_again_is_run_again_and_told_its_attempt() {
     let (second, _, id) = after_a_death(rerun(second_time)).await;
     let ended = until(&second, &id, "the second attempt", |task| !task.is_live()).await;
     assert_eq!((ended.status(), ended.fence.attempt), (TaskStatus::Completed, 2));
-    let result =
-        second.task_result(&caller(), &id, Arc::new(NoOutlet)).await.expect("a task").expect("a result");
+    let result = second
+        .task_result(&caller(), &id, Arc::new(NoClientChannel))
+        .await
+        .expect("a task")
+        .expect("a result");
     assert!(result.as_str().contains("attempt 2"), "{}", result.as_str());
     eventually("the slot to be given back", || second.running() == 0).await;
 }
 
-/// What was observed of calls, in a word each.
+/// The observed events of calls, a word each.
 #[derive(Default)]
 struct Seen(Mutex<Vec<String>>);
 
@@ -123,7 +126,7 @@ impl Observer for Seen {
 async fn a_run_that_was_taken_over_is_observed_like_any_other() {
     let (second, _, id) = after_a_death(rerun(second_time)).await;
     let seen = Arc::new(Seen::default());
-    second.observe_by(seen.clone());
+    second.set_observer(seen.clone());
     until(&second, &id, "the second attempt", |task| !task.is_live()).await;
     let seen = seen.0.lock().expect("no panic");
     assert_eq!(*seen, ["tool by local", "task", "result"]);
@@ -153,7 +156,7 @@ async fn a5_what_has_said_that_its_effects_begin_is_not_run_again() {
     let store = native::memory();
     let first = Arc::new(store.node());
     let before = host(&first, vec![rerun(affects)]);
-    let id = create(&before, &caller(), "tool", Arc::new(NoOutlet)).await;
+    let id = create(&before, &caller(), "tool", Arc::new(NoClientChannel)).await;
     until(&before, &id, "the effects", |task| task.effects).await;
     first.kill();
     let ended = task(&host(&Arc::new(store.node()), vec![rerun(affects)]), &id).await;
@@ -166,7 +169,7 @@ async fn a_task_is_run_three_times_at_most() {
     let store = native::memory();
     let mut node = Arc::new(store.node());
     let mut on = host(&node, vec![rerun(never)]);
-    let id = create(&on, &caller(), "tool", Arc::new(NoOutlet)).await;
+    let id = create(&on, &caller(), "tool", Arc::new(NoClientChannel)).await;
     for attempt in 2..=3 {
         node.kill();
         node = Arc::new(store.node());
@@ -189,7 +192,7 @@ async fn what_the_operator_allows_later_makes_nothing_run_again() {
     {
         let store = native::memory();
         let first = Arc::new(store.node());
-        let id = create(&host(&first, vec![before]), &caller(), "tool", Arc::new(NoOutlet)).await;
+        let id = create(&host(&first, vec![before]), &caller(), "tool", Arc::new(NoClientChannel)).await;
         first.kill();
         let ended = task(&host(&Arc::new(store.node()), vec![after]), &id).await;
         assert_eq!(ended.status(), TaskStatus::Failed);
@@ -200,7 +203,8 @@ async fn what_the_operator_allows_later_makes_nothing_run_again() {
 async fn a_task_waits_for_a_tool_that_is_not_loaded() {
     let store = native::memory();
     let first = Arc::new(store.node());
-    let id = create(&host(&first, vec![rerun(second_time)]), &caller(), "tool", Arc::new(NoOutlet)).await;
+    let id =
+        create(&host(&first, vec![rerun(second_time)]), &caller(), "tool", Arc::new(NoClientChannel)).await;
     first.kill();
     let second = host(&Arc::new(store.node()), Vec::new());
     let (_stop, stopped) = watch::channel(false);
@@ -208,7 +212,7 @@ async fn a_task_waits_for_a_tool_that_is_not_loaded() {
     let waits = task(&second, &id).await;
     assert_eq!(waits.status(), TaskStatus::Working);
     assert!(waits.status_message.expect("says why").contains("Waiting for the tool `tool`"));
-    // An operator who looks on does not take it.
+    // A command that only reads does not take it.
     second.publish(Arc::new(Catalog::new(vec![rerun(second_time)]).expect("one")));
     until(&second, &id, "the tool to be back", |task| task.status() == TaskStatus::Completed).await;
     service.abort();
@@ -243,7 +247,7 @@ async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
     let client = Client::default();
     let id = create(&before, &caller(), "tool", Arc::new(client.clone())).await;
     eventually("the question", || !client.asked().is_empty()).await;
-    before.answered(&caller(), &client.asked()[0], Ok(RawJson::trusted(ANSWER))).await.expect("kept");
+    before.take_response(&caller(), &client.asked()[0], Ok(RawJson::trusted(ANSWER))).await.expect("kept");
     first.kill();
     let second = host(&Arc::new(store.node()), vec![rerun(asks)]);
     let later = Client::default();
@@ -269,17 +273,23 @@ async fn an_open_question_outlives_its_host() {
         let later = Client::default();
         if answer_late {
             // The answer to the request of the dead host.
-            second.answered(&caller(), &client.asked()[0], Ok(RawJson::trusted(ANSWER))).await.expect("kept");
+            second
+                .take_response(&caller(), &client.asked()[0], Ok(RawJson::trusted(ANSWER)))
+                .await
+                .expect("kept");
         } else {
             let (asking, waits) = (later.clone(), second.clone());
             let id = id.clone();
             let waits =
                 tokio::spawn(async move { waits.task_result(&caller(), &id, Arc::new(asking)).await });
             eventually("the question to go out again", || !later.asked().is_empty()).await;
-            second.answered(&caller(), &later.asked()[0], Ok(RawJson::trusted(ANSWER))).await.expect("kept");
+            second
+                .take_response(&caller(), &later.asked()[0], Ok(RawJson::trusted(ANSWER)))
+                .await
+                .expect("kept");
             waits.await.expect("no panic").expect("a task").expect("a result");
         }
-        let result = second.task_result(&caller(), &id, Arc::new(NoOutlet)).await.expect("a task");
+        let result = second.task_result(&caller(), &id, Arc::new(NoClientChannel)).await.expect("a task");
         assert!(result.expect("a result").as_str().contains("accept"));
         let ended = task(&second, &id).await;
         assert_eq!((ended.questions.len(), ended.questions[0].asked_again), (1, 0));
@@ -297,13 +307,13 @@ async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
     };
     let store = native::memory();
     let first = host(&Arc::new(store.node()), tools());
-    let again = create(&first, &caller(), "again", Arc::new(NoOutlet)).await;
-    let once = create(&first, &caller(), "once", Arc::new(NoOutlet)).await;
-    let (calling, plain) = (first.clone(), calls::call("plain", false, Arc::new(NoOutlet)));
+    let again = create(&first, &caller(), "again", Arc::new(NoClientChannel)).await;
+    let once = create(&first, &caller(), "once", Arc::new(NoClientChannel)).await;
+    let (calling, plain) = (first.clone(), calls::call("plain", false, Arc::new(NoClientChannel)));
     let plain = tokio::spawn(async move { calling.call(&caller(), plain).await });
     eventually("all three to run", || first.running() == 3).await;
-    let drained = first.drain(Duration::ZERO, Parting::HandOver).await;
-    assert_eq!(drained, Drained { cut: 2, handed_over: 1 });
+    let drained = first.drain(Duration::ZERO, DrainMode::HandOver).await;
+    assert_eq!(drained, DrainReport { cut: 2, handed_over: 1 });
     assert!(plain.await.expect("no panic").is_err());
     assert_eq!(first.running(), 0);
     let second = host(&Arc::new(store.node()), tools());
@@ -338,10 +348,10 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
         let first = host(&Arc::new(store.node()), moment(&gate));
         let mut ids = Vec::new();
         for _ in 0..190 {
-            ids.push(create(&first, &caller(), "moment", Arc::new(NoOutlet)).await);
+            ids.push(create(&first, &caller(), "moment", Arc::new(NoClientChannel)).await);
         }
         gate.send_replace(true);
-        let drained = first.drain(Duration::from_secs(30), Parting::HandOver).await;
+        let drained = first.drain(Duration::from_secs(30), DrainMode::HandOver).await;
         assert_eq!(drained.cut, 0, "nothing that could end was cut");
         handed_over += drained.handed_over;
         let second = host(&Arc::new(store.node()), moment(&gate));
@@ -358,9 +368,9 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
 async fn a_host_whose_client_is_gone_leaves_nothing_to_others() {
     let store = native::memory();
     let first = host(&Arc::new(store.node()), vec![rerun(never)]);
-    let id = create(&first, &caller(), "tool", Arc::new(NoOutlet)).await;
-    let drained = first.drain(Duration::ZERO, Parting::End(Departure::PipeClosed)).await;
-    assert_eq!(drained, Drained { cut: 1, handed_over: 0 });
+    let id = create(&first, &caller(), "tool", Arc::new(NoClientChannel)).await;
+    let drained = first.drain(Duration::ZERO, DrainMode::End(Departure::PipeClosed)).await;
+    assert_eq!(drained, DrainReport { cut: 1, handed_over: 0 });
     let ended = task(&host(&Arc::new(store.node()), vec![rerun(never)]), &id).await;
     let message = ended.status_message.expect("says why");
     assert!(message.contains("ended with the pipe of its client"), "{message}");
@@ -375,8 +385,8 @@ impl Clock for HandClock {
     }
 }
 
-/// A4: a host whose lease has run out stops what it ran, takes another incarnation,
-/// and sees to its own former tasks as anybody would.
+/// A4: a host whose lease has run out stops its runs, takes another incarnation, and recovers its
+/// own former tasks like any host.
 #[tokio::test]
 async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
     struct Sign(Arc<AtomicI64>);
@@ -407,7 +417,7 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
         tokio::spawn(host.clone().keep_lease(stopped.clone())),
         tokio::spawn(host.clone().keep_time(stopped)),
     ];
-    let id = create(&host, &caller(), "tool", Arc::new(NoOutlet)).await;
+    let id = create(&host, &caller(), "tool", Arc::new(NoClientChannel)).await;
     let first = task(&host, &id).await.fence;
     // By the store's clock it is dead, whatever its own says.
     clock.0.fetch_add(301, Ordering::SeqCst);
@@ -418,21 +428,21 @@ async fn a_host_that_lost_its_lease_stops_its_runs_and_begins_anew() {
     services.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// A4: a host that goes late, of whose lease nobody heard in time, neither ends nor hands
-/// over what another one has claimed meanwhile. (Seed 1154 of the simulation.)
+/// A4: a host whose lease was not renewed in time, and which stops late, neither ends nor hands
+/// over tasks that another one has claimed meanwhile. (Seed 1154 of the simulation.)
 #[tokio::test]
 async fn a_host_that_goes_leaves_alone_what_another_has_claimed() {
-    for parting in [Parting::HandOver, Parting::End(Departure::PipeClosed)] {
+    for parting in [DrainMode::HandOver, DrainMode::End(Departure::PipeClosed)] {
         let clock = Arc::new(HandClock(AtomicI64::new(1_000_000)));
         let store = Arc::new(MemoryStore::new(clock.clone()).leased(Duration::from_secs(600)));
-        // It keeps no lease: nothing tells it that its time is over.
+        // It keeps no lease, so it does not notice that its time has passed.
         let first = host(&Arc::new(store.node()), vec![rerun(never)]);
-        let id = create(&first, &caller(), "tool", Arc::new(NoOutlet)).await;
+        let id = create(&first, &caller(), "tool", Arc::new(NoClientChannel)).await;
         clock.0.fetch_add(600_001, Ordering::SeqCst);
         let second = host(&Arc::new(store.node()), vec![rerun(never)]);
         second.recover_now().await;
         let claimed = until(&second, &id, "the claim", |task| task.fence.attempt == 2).await;
-        assert_eq!(first.drain(Duration::ZERO, parting).await, Drained::default());
+        assert_eq!(first.drain(Duration::ZERO, parting).await, DrainReport::default());
         let left = task(&second, &id).await;
         assert_eq!((left.status(), left.fence), (TaskStatus::Working, claimed.fence));
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use toolyard_dispatch::{
-    CallReply, Caller, Created, Dispatch, Fault, InputRequired, Outcome, RawJson, Terms,
+    CallReply, Caller, CreatedTask, Dispatch, Fault, InputRequired, Outcome, RawJson, Terms,
 };
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
@@ -84,7 +84,7 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     assert!(text(&done).contains("2 answers"));
     eventually("three runs and no more", || runs.load(Ordering::SeqCst) == 3).await;
 
-    // 26M-5: a key that nobody asked for, and an answer that is none.
+    // 26M-5: an unknown key, and an invalid answer.
     let strange = retry(Some(&one.state), &[("c", YES), ("a", "5")]);
     let again = input_required(calls_without_tasks(&first, &alice, strange).await);
     assert_eq!(again.questions[0].0, "a");
@@ -98,7 +98,7 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
         }
     };
     assert!(!refused(&alice, &two.state).await, "hers");
-    assert!(refused(&signed_in("bob"), &two.state).await, "somebody else's");
+    assert!(refused(&signed_in("bob"), &two.state).await, "another principal's");
     for place in (0..two.state.len()).step_by(7) {
         let mut letters: Vec<char> = two.state.chars().collect();
         letters[place] = if letters[place] == 'A' { 'B' } else { 'A' };
@@ -111,8 +111,7 @@ async fn rounds_go_on_by_the_state_alone_and_by_no_other() {
     assert!(first.call(&alice, other).await.is_err(), "other arguments");
 }
 
-/// What the host asks a person counts only if it was asked; what a guest asks its client
-/// may be said without.
+/// A question of the host counts only if it was asked; an answer to the guest's may come unasked.
 #[tokio::test]
 async fn an_answer_without_a_state_permits_nothing() {
     let store = memory();
@@ -182,9 +181,9 @@ async fn a_state_leads_to_effects_once() {
         Ok(reply) => input_required(reply),
         Err(fault) => panic!("{fault}"),
     };
-    let Created { view, handover, .. } =
+    let CreatedTask { view, handover, .. } =
         created(calls(&dispatch, retry(Some(&asked.state), &[("a", YES)])).await);
-    handover.expect("a duty").delivered();
+    handover.expect("a duty").mark_delivered();
     let task = dispatch.task(&client(), &view.id).await.expect("there");
     assert!(task.effects);
     let keys = |open: bool| {
@@ -302,8 +301,8 @@ async fn begun(store: &Arc<MemoryStore>) -> (Arc<Dispatch>, String) {
     });
     let tasks: Arc<dyn TaskStore> = store.clone();
     let dispatch = dispatch(store, tasks, vec![asks]);
-    let Created { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
-    handover.expect("a duty").delivered();
+    let CreatedTask { view, handover, .. } = created(calls(&dispatch, Retry::default()).await);
+    handover.expect("a duty").mark_delivered();
     (dispatch, view.id)
 }
 

@@ -29,7 +29,7 @@ struct House {
     clock: Arc<ManualClock>,
     store: Arc<MemoryStore>,
     dispatch: Arc<Dispatch>,
-    /// The host that has the tasks, and lives: else they would be seen to.
+    /// The host that has the tasks, and lives: else they would be recovered.
     _holder: MemoryStore,
 }
 
@@ -49,7 +49,7 @@ impl House {
             sessions: store.clone(),
             keys: store.clone(),
             grants: store.clone(),
-            gossip: store.clone(),
+            broadcast: store.clone(),
             audit: store.clone(),
         };
         let guests = tokio::runtime::Handle::current();
@@ -328,7 +328,7 @@ async fn f_8_only_a_filter_changes_the_order() {
     assert_eq!(house.all(&json!({})).await, by_creation);
     assert_eq!(house.all(&json!({"_meta": {}, "unknown": 5})).await, by_creation);
     assert_eq!(house.all(&json!({"filter": {}})).await, latest_change_first);
-    // F-3: what is no criterion of ours is passed over, and the rest applied.
+    // F-3: an unknown criterion is ignored, and the rest applied.
     assert_eq!(house.all(&json!({"filter": {"unknown": 5}})).await, latest_change_first);
     assert_eq!(house.all(&json!({"methods": ["tools/call"]})).await, latest_change_first);
     let result = house.dispatch.list_tasks(&caller("a"), None).await.expect("params may be absent");

@@ -1,5 +1,5 @@
-//! What the wire costs: decoding a `tools/call`, telling the generations apart,
-//! tying a result to its task, completing it, rendering the listing.
+//! The cost of the wire: decoding a `tools/call`, telling the generations apart, tying a result to
+//! its task, completing it, rendering the listing.
 
 use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -7,7 +7,7 @@ use std::hint::black_box;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::page::page;
 use toolyard_protocol::response::{result, with_related_task};
-use toolyard_protocol::stateless::envelope::{Claim, Claimed, claim};
+use toolyard_protocol::stateless::envelope::{ClaimedParams, VersionClaim, claim};
 use toolyard_protocol::stateless::result::complete;
 use toolyard_protocol::tools::{CallParams, Execution, TaskSupport, ToolDescription};
 use toolyard_protocol::{Id, Incoming, Message, Method, RawJson, Revision};
@@ -64,7 +64,7 @@ fn stateless(criterion: &mut Criterion) {
         ("10 KiB", params(10 << 10, "x")),
         ("10 KiB of lines", params(10 << 10, line)),
     ] {
-        assert_eq!(claim(Some(&params)), Claim::None);
+        assert_eq!(claim(Some(&params)), VersionClaim::None);
         criterion.bench_function(&format!("protocol/claim of a sessions call/{name}"), |bencher| {
             bencher.iter(|| claim(black_box(Some(&params))));
         });
@@ -74,7 +74,7 @@ fn stateless(criterion: &mut Criterion) {
     );
     criterion.bench_function("protocol/claim, envelope and params of a stateless call", |bencher| {
         bencher.iter(|| {
-            let claimed = Claimed::by(&Method::ToolsCall, black_box(Some(&call)));
+            let claimed = ClaimedParams::by(&Method::ToolsCall, black_box(Some(&call)));
             claimed.open(Some(&call)).expect("an envelope")
         });
     });

@@ -1,4 +1,4 @@
-//! What a client says it can do (L-6, E-1, M-1, Q-1). Being there is what counts:
+//! The capabilities that a client declares (L-6, E-1, M-1, Q-1). The presence of a member counts:
 //! `{}` means yes, absence means no.
 
 use crate::RawJson;
@@ -29,8 +29,7 @@ pub struct ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// Reads the `capabilities` of `initialize`. What has not the shape of a
-    /// capability is none.
+    /// Reads the `capabilities` of `initialize`. A member of another shape counts as absent.
     #[must_use]
     pub fn of(capabilities: &RawJson) -> Self {
         #[derive(Deserialize)]

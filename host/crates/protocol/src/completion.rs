@@ -5,9 +5,9 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The most values of one answer (CO-2).
-pub const MOST_VALUES: usize = 100;
+pub const MAX_VALUES: usize = 100;
 
-/// What is being completed.
+/// The object whose argument is completed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type")]
 pub enum Reference {
@@ -28,11 +28,11 @@ pub enum Reference {
 /// The params of `completion/complete`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompleteParams {
-    /// What is being completed.
+    /// The object whose argument is completed.
     pub reference: Reference,
     /// The name of the argument or variable.
     pub name: String,
-    /// What is typed so far.
+    /// The text so far.
     pub value: String,
     /// The arguments that are settled already: an object of strings.
     pub settled: BTreeMap<String, String>,

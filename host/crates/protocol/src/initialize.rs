@@ -19,9 +19,9 @@ pub(crate) fn too_long(what: &str) -> RpcError {
 pub struct InitializeParams {
     /// The revision that the client would speak.
     pub protocol_version: String,
-    /// What the client can do: an object, kept as it is.
+    /// The capabilities of the client: an object, kept as it is.
     pub capabilities: RawJson,
-    /// Who the client is.
+    /// The name and version of the client.
     pub client_info: Implementation,
 }
 
@@ -60,18 +60,18 @@ impl InitializeParams {
     }
 }
 
-/// What we are and offer.
+/// The identity and instructions of the server.
 #[derive(Debug, Clone)]
 pub struct ServerIdentity {
     /// Our name and version.
     pub info: Implementation,
-    /// What the model should know about this server.
+    /// Instructions for the model.
     pub instructions: Option<String>,
     /// Whether tasks are offered at all.
     pub tasks: bool,
 }
 
-/// What plugins offer besides tools; what nobody offers is not declared (R-1,
+/// The lists that plugins offer besides tools. A list that no plugin offers is not declared (R-1,
 /// PR-1, CO-1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offers {
@@ -84,7 +84,7 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// What is in either.
+    /// The union of both.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self {

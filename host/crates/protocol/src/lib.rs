@@ -1,9 +1,8 @@
-//! JSON-RPC and MCP on the wire: what arrives is decoded here, what leaves is
-//! encoded here, and every wire revision is known here and nowhere else.
+//! JSON-RPC and MCP on the wire: this crate decodes messages that arrive and encodes those that
+//! leave, and only this crate knows the wire revisions.
 //!
-//! What may not live here: an async runtime, a clock, randomness, the state of a
-//! session or a task. Everything is a function from bytes to values or back, so
-//! it is tested and fuzzed without a server.
+//! Not here: an async runtime, a clock, randomness, the state of a session or a task. Everything is
+//! a function from bytes to values or back, so it is tested and fuzzed without a server.
 
 pub mod capabilities;
 pub mod completion;

@@ -20,7 +20,7 @@ pub enum LogLevel {
     Error,
     /// A component failed.
     Critical,
-    /// Somebody must act now.
+    /// An operator must act now.
     Alert,
     /// The system is unusable.
     Emergency,
@@ -39,7 +39,7 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// What a client gets that has set no level.
+    /// The level of a client that has set none.
     pub const DEFAULT: Self = Self::Info;
 
     /// The level of this name.

@@ -46,16 +46,16 @@ pub enum Message {
         /// Its params, an object.
         params: Option<RawJson>,
     },
-    /// The other side's answer to a request of ours.
+    /// The other side's response to a request of this side.
     Response {
         /// The id of our request.
         id: Id,
-        /// What it gave.
+        /// The result, or the error.
         outcome: Result<RawJson, RpcError>,
     },
 }
 
-/// What one body or line held.
+/// The content of one body or line.
 #[derive(Debug)]
 pub enum Incoming {
     /// One message.
@@ -64,8 +64,7 @@ pub enum Incoming {
     Batch(Vec<Result<Message, DecodeError>>),
 }
 
-/// What is wrong with a message, and the id to answer to, where it could be
-/// read.
+/// The fault of a message, and the id to answer to, where it could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct DecodeError {

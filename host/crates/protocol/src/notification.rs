@@ -53,7 +53,7 @@ pub fn elicitation_complete(elicitation_id: &str, task_id: Option<&str>) -> Byte
     of_task(&Method::ElicitationComplete, task_id, serde_json::json!({"elicitationId": elicitation_id}))
 }
 
-/// `notifications/cancelled` for a request of ours (C-6).
+/// `notifications/cancelled` for a request of this host (C-6).
 #[must_use]
 pub fn cancelled(request_id: &str, reason: &str, task_id: Option<&str>) -> Bytes {
     of_task(&Method::Cancelled, task_id, serde_json::json!({"requestId": request_id, "reason": reason}))

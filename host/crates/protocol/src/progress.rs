@@ -1,4 +1,4 @@
-//! Progress: who wants it, and how it is told (P-1, T-38, T-39).
+//! Progress: the requests that want it, and its notifications (P-1, T-38, T-39).
 
 use crate::initialize::{MAX_CLIENT_BYTES, too_long};
 use crate::notification::of_task;

@@ -12,7 +12,7 @@ pub struct PromptDescription {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its arguments.
@@ -34,7 +34,7 @@ pub struct PromptArgument {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it means.
+    /// The meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether it must be given.

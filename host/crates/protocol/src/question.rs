@@ -1,6 +1,6 @@
-//! What a server asks of a client: elicitation, sampling, roots (E-1 to E-8, M-1 to
-//! M-4, IR-2). Questions are checked here before they leave, answers when they
-//! arrive; both keep their text.
+//! Questions of a server to its client: elicitation, sampling, roots (E-1 to E-8, M-1 to M-4,
+//! IR-2). Questions are checked here before they leave, answers when they arrive; both keep their
+//! text.
 
 mod form;
 mod sampling;
@@ -12,7 +12,7 @@ use crate::{Method, RawJson, RpcError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What can be asked.
+/// The kinds of questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// `elicitation/create` by a form.
@@ -29,10 +29,10 @@ pub enum Kind {
     Roots,
 }
 
-/// A question that may be asked as it stands, if the client can be asked it.
+/// A valid question, for a client that has the capability.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
-    /// What it is.
+pub struct CheckedQuestion {
+    /// The kind.
     pub kind: Kind,
     /// The params of the request.
     pub params: RawJson,
@@ -66,7 +66,7 @@ impl Kind {
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
-pub fn check(method: &str, params: &RawJson, elicitation_id: &str) -> Result<Checked, String> {
+pub fn check(method: &str, params: &RawJson, elicitation_id: &str) -> Result<CheckedQuestion, String> {
     let value: Value = params.decode().map_err(|error| format!("the params cannot be read: {error}"))?;
     let Value::Object(members) = &value else {
         return Err("the params must be an object".to_owned());
@@ -77,27 +77,27 @@ pub fn check(method: &str, params: &RawJson, elicitation_id: &str) -> Result<Che
             match members.get("mode").map(|mode| mode.as_str().unwrap_or_default()) {
                 None | Some("form") => {
                     form::check(members)?;
-                    Ok(Checked { kind: Kind::Form, params: params.clone() })
+                    Ok(CheckedQuestion { kind: Kind::Form, params: params.clone() })
                 }
                 Some("url") => {
                     check_url(members)?;
                     let mut members = members.clone();
                     members.insert("elicitationId".to_owned(), elicitation_id.into());
-                    Ok(Checked { kind: Kind::Url, params: RawJson::of(&members) })
+                    Ok(CheckedQuestion { kind: Kind::Url, params: RawJson::of(&members) })
                 }
                 Some(_) => Err("`mode` must be \"form\" or \"url\"".to_owned()),
             }
         }
         Method::SamplingCreateMessage => {
             sampling::check(members)?;
-            Ok(Checked { kind: Kind::Sampling, params: params.clone() })
+            Ok(CheckedQuestion { kind: Kind::Sampling, params: params.clone() })
         }
-        Method::RootsList => Ok(Checked { kind: Kind::Roots, params: params.clone() }),
+        Method::RootsList => Ok(CheckedQuestion { kind: Kind::Roots, params: params.clone() }),
         _ => Err("the method must be elicitation/create, sampling/createMessage or roots/list".to_owned()),
     }
 }
 
-/// What belongs to the host is not a guest's to set.
+/// Members that belong to the host are not a guest's to set.
 fn check_reserved(members: &Map<String, Value>) -> Result<(), String> {
     if members.contains_key("task") {
         return Err("`task` is the host's to set".to_owned());
@@ -141,7 +141,7 @@ pub fn check_page(url: &str) -> Result<(), String> {
     }
 }
 
-impl Checked {
+impl CheckedQuestion {
     /// Whether a client with these capabilities may be asked (IR-2, E-1, M-1).
     ///
     /// # Errors
@@ -173,9 +173,9 @@ impl Checked {
     }
 }
 
-/// What a client gave for a question.
+/// The response of a client to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
+pub enum ClientAnswer {
     /// The answer.
     Answer(RawJson),
     /// It runs the question as a task of its own, and this is the task.
@@ -221,7 +221,7 @@ impl ClientTask {
 ///
 /// # Errors
 /// `-32602`, with a sentence that says what is wrong with it.
-pub fn given(kind: Kind, asked_for_task: bool, result: &RawJson) -> Result<Given, RpcError> {
+pub fn given(kind: Kind, asked_for_task: bool, result: &RawJson) -> Result<ClientAnswer, RpcError> {
     #[derive(Deserialize)]
     struct Created {
         #[serde(default)]
@@ -234,7 +234,7 @@ pub fn given(kind: Kind, asked_for_task: bool, result: &RawJson) -> Result<Given
         && let Ok(Created { task: Some(task) }) = result.decode::<Created>()
         && task.is_object()
     {
-        return ClientTask::decode(&task).map(Given::Task).map_err(wrong);
+        return ClientTask::decode(&task).map(ClientAnswer::Task).map_err(wrong);
     }
     let value: Value = result.decode().map_err(|error| wrong(error.to_string()))?;
     let checked = match kind {
@@ -252,7 +252,7 @@ pub fn given(kind: Kind, asked_for_task: bool, result: &RawJson) -> Result<Given
         Kind::Sampling | Kind::Roots => false,
     };
     let answer = if bare { RawJson::of(&serde_json::json!({"action": action})) } else { result.clone() };
-    Ok(Given::Answer(answer))
+    Ok(ClientAnswer::Answer(answer))
 }
 
 fn check_roots(value: &Value) -> Result<(), String> {

@@ -11,9 +11,9 @@ use std::borrow::Cow;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RawJson(Bytes);
 
-/// Text nested deeper than this is not taken by [`RawJson::parse`], which is what
-/// guests' JSON goes through. Params of a client are carried unread; whoever reads
-/// them does so with serde_json, which stops at the same depth.
+/// [`RawJson::parse`], which reads the JSON of guests, refuses text that is nested deeper than
+/// this. Params of a client are carried unread; their readers use serde_json, which stops at the
+/// same depth.
 pub const MAX_DEPTH: usize = 128;
 
 /// Why a text is not taken as JSON.
@@ -60,8 +60,8 @@ impl RawJson {
         if owner.len() > LARGE { within.detached() } else { within }
     }
 
-    /// Encodes a value of ours. Values whose encoding can fail (maps with keys
-    /// that are not strings) are not used with it.
+    /// Encodes a value of the host. Values whose encoding can fail (maps with keys that are not
+    /// strings) are not used with it.
     #[must_use]
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
         Self(

@@ -71,7 +71,7 @@ pub fn batch(members: &[Bytes]) -> Bytes {
     out.into()
 }
 
-/// A request of ours. Its id is a text that was never used before (J-2).
+/// A request of this host. Its id is a text that was never used before (J-2).
 #[must_use]
 pub fn request(id: &str, method: &str, params: &RawJson) -> Bytes {
     let mut out = Vec::with_capacity(96 + params.as_bytes().len());
@@ -120,7 +120,7 @@ pub fn with_related_task(result: &RawJson, task_id: &str) -> RawJson {
     RawJson::trusted(out)
 }
 
-/// What separates a further member of this object from those it has.
+/// The separator before a further member of this object.
 fn comma_after(object: &[u8]) -> &'static str {
     let inside = &object[1..object.len() - 1];
     if inside.iter().all(u8::is_ascii_whitespace) { "" } else { "," }

@@ -56,8 +56,8 @@ impl Revision {
         }
     }
 
-    /// What to answer a client that asks for `requested` (L-2): the same if it is
-    /// spoken here, else our newest.
+    /// The answer to a client that asks for `requested` (L-2): the same if it is spoken here, else
+    /// the newest revision of this host.
     #[must_use]
     pub fn negotiate(requested: &str, transport: Transport) -> Self {
         Self::parse(requested).filter(|revision| revision.spoken_over(transport)).unwrap_or(Self::LATEST)

@@ -1,9 +1,9 @@
-//! The generation of 2026-07-28: every request stands alone, carries its version
-//! and the client's capabilities in `_meta`, and results say what they are (26J,
-//! 26R). What the tasks extension adds to it is here too (26T).
+//! The generation of 2026-07-28: every request stands alone, carries its version and the client's
+//! capabilities in `_meta`, and results state their type (26J, 26R). The additions of the tasks
+//! extension are here too (26T).
 //!
-//! What may not live here: what the generations share (`tools`, `resources`, forms)
-//! and anything that a connection would have to remember.
+//! Not here: shapes that the generations share (`tools`, `resources`, forms) and anything that a
+//! connection would have to remember.
 
 pub mod discover;
 pub mod envelope;

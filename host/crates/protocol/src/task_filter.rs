@@ -1,7 +1,6 @@
 //! The filter of `tasks/list` (SEP-1904, F-1 to F-8), as it arrives.
 //!
-//! What may not live here: what a criterion finds. It is decoded, and checked for
-//! being one.
+//! Not here: the tasks that a criterion finds. The filter is decoded and validated.
 
 use crate::raw::present;
 use crate::tasks::TaskStatus;
@@ -13,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// No list in a filter has more members, so that a filter is cheap to apply.
-pub const MOST_MEMBERS: usize = 1000;
+pub const MAX_MEMBERS: usize = 1000;
 
 /// The method behind every task there is.
 const TOOLS_CALL: &str = "tools/call";
@@ -46,7 +45,7 @@ pub enum Direction {
 pub struct TaskFilter {
     /// The requests behind the tasks.
     pub methods: Option<Vec<String>>,
-    /// Their ids, which need not look like ids of ours.
+    /// Ids, which need not look like ids of this host.
     pub task_ids: Option<Vec<String>>,
     /// Their states.
     pub status: Option<Vec<TaskStatus>>,
@@ -108,7 +107,7 @@ impl Wire<'_> {
 }
 
 impl TaskFilter {
-    /// What we support, as `initialize` says it (F-1).
+    /// The supported criteria, as `initialize` declares them (F-1).
     #[must_use]
     pub(crate) fn capability() -> serde_json::Value {
         serde_json::json!({
@@ -177,7 +176,7 @@ impl TaskFilter {
     }
 }
 
-/// Duplicate members, and params that are no object.
+/// The error for duplicate members, and for params that are not an object.
 fn refused(error: &serde_json::Error) -> RpcError {
     RpcError::invalid_params(format!("tasks/list: {error}"))
 }
@@ -222,7 +221,7 @@ fn moment(raw: Option<&RawValue>, name: &str) -> Result<Option<(Timestamp, Times
 fn strings(name: &str, raw: Option<&RawValue>) -> Result<Option<Vec<String>>, RpcError> {
     let Some(raw) = raw else { return Ok(None) };
     let read = Strings.deserialize(&mut serde_json::Deserializer::from_str(raw.get()));
-    read.map(Some).map_err(|_| wrong(name, &format!("a list of at most {MOST_MEMBERS} strings")))
+    read.map(Some).map_err(|_| wrong(name, &format!("a list of at most {MAX_MEMBERS} strings")))
 }
 
 /// Reads a list of strings, and no further than it may be long.
@@ -246,7 +245,7 @@ impl<'de> Visitor<'de> for Strings {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut strings = Vec::new();
         while let Some(string) = seq.next_element()? {
-            if strings.len() == MOST_MEMBERS {
+            if strings.len() == MAX_MEMBERS {
                 return Err(serde::de::Error::custom("too long"));
             }
             strings.push(string);

@@ -57,7 +57,7 @@ pub struct TaskView {
     pub id: String,
     /// Its state.
     pub status: TaskStatus,
-    /// What it says of itself.
+    /// The status message of the guest or the host.
     pub status_message: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,

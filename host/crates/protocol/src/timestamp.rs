@@ -108,7 +108,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// F-5: no text makes it panic, and what it takes is a moment of ours.
+        /// F-5: no text causes a panic, and every accepted text is a moment that this type can
+        /// hold.
         #[test]
         fn f_5_any_text_is_a_moment_or_none(
             text in "([0-9]{4}-[01][0-9]-[0-3][0-9][Tt][0-2][0-9]:[0-5][0-9]:[0-6][0-9](\\.[0-9]{1,9})?([Zz]|[+-][0-2][0-9]:[0-5][0-9]))|.{0,30}"

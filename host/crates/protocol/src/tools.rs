@@ -38,7 +38,7 @@ pub struct ToolDescription {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// The purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// A JSON array of icons.

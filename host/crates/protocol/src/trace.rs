@@ -1,7 +1,6 @@
-//! The trace that a request belongs to, as W3C Trace Context writes it:
-//! `traceparent` and `tracestate`, in the `_meta` of a request or in the headers of
-//! HTTP. What is malformed is as if it were not there: a trace is never a reason to
-//! refuse a request.
+//! The trace that a request belongs to, as W3C Trace Context writes it: `traceparent` and
+//! `tracestate`, in the `_meta` of a request or in the headers of HTTP. A malformed trace counts as
+//! absent: a trace is never a reason to refuse a request.
 
 use serde_json::value::RawValue;
 
@@ -21,7 +20,7 @@ pub struct TraceContext {
     pub span: u64,
     /// Whether the trace is recorded.
     pub sampled: bool,
-    /// What other systems keep with the trace, to be passed on to the letter.
+    /// The state of other systems in the trace, passed on unchanged.
     pub state: Option<String>,
 }
 

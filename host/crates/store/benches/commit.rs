@@ -1,10 +1,9 @@
-//! How many durable transitions a second the SQLite store makes: tasks created
-//! and finished by 1, 16 and 64 clients, with group commit and without, beside
-//! what the same disk does with a bare 4 KiB write and flush; and what audit entries
-//! cost. A disk's pace drifts, so all of them take turns, in several rounds, and it is
-//! the ratios within a round that are told.
+//! The number of durable transitions a second in the SQLite store: tasks created and finished by 1,
+//! 16 and 64 clients, with group commit and without, beside a bare 4 KiB write and flush on the
+//! same disk; and the cost of audit entries. The speed of a disk drifts, so the cases take turns in
+//! several rounds, and the ratios within a round are the result.
 //!
-//! `cargo bench -p toolyard-store --bench commit`; `TMPDIR` says which disk.
+//! `cargo bench -p toolyard-store --bench commit`; `TMPDIR` names the disk.
 
 use std::fs::File;
 use std::io::Write;
@@ -37,7 +36,7 @@ struct Way {
     audit: bool,
 }
 
-/// What was measured in one round.
+/// The measurements of one round.
 struct Round {
     flushes: f64,
     /// In the order of `CLIENTS` and `WAYS`.
@@ -150,7 +149,7 @@ async fn lane(store: &Arc<SqliteStore>, client: usize, until: Instant) -> Vec<Du
     taken
 }
 
-/// What the host does about audit entries, but for the file they go to.
+/// The host's export of audit entries, without the file that they go to.
 async fn export(store: &SqliteStore) {
     loop {
         store.written().await;

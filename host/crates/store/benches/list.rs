@@ -30,7 +30,7 @@ fn main() {
     let span = |longest: &str| {
         file.execute(&format!("UPDATE span SET longest = {longest}"), []).expect("updates");
     };
-    // Anew, in case an earlier run was killed within its second part.
+    // Set again, in case an earlier run was killed within its second part.
     span("(SELECT max(updated - created) FROM task INDEXED BY task_by_status_created)");
     let mut rows = runtime.block_on(pages::measure(&*store));
     // As if one task had taken all of the time, so that a window on one time says

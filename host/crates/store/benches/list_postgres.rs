@@ -1,8 +1,8 @@
-//! How long a page of a listing or a search takes among a million tasks in PostgreSQL: the
-//! rows of `list`, on a server of their own that this starts.
+//! How long a page of a listing or a search takes among a million tasks in PostgreSQL: the rows of
+//! `list`, on a server that this bench starts.
 //!
-//! `cargo bench -p toolyard-store --bench list_postgres`; `LIST_RECORDS` says how many tasks
-//! there are. They are written anew in each run.
+//! `cargo bench -p toolyard-store --bench list_postgres`; `LIST_RECORDS` is the number of tasks.
+//! Each run writes new ones.
 
 #[path = "kit/pages.rs"]
 mod pages;
@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::contract::START;
-use toolyard_store::postgres::Place;
+use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{PostgresOptions, PostgresStore};
 
 /// Rows are sent in pieces of about this many bytes.
@@ -33,7 +33,7 @@ fn main() {
 
 async fn measure(server: &server::Server, records: i64) -> Vec<pages::Measured> {
     let schema = server.schema();
-    let place = Place::parse(&server.address(), &schema).expect("an address");
+    let place = PostgresLocation::parse(&server.address(), &schema).expect("an address");
     let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
     let address = format!("{}&options=-c%20search_path%3D{schema}", server.address());
     let (client, driver) = tokio_postgres::connect(&address, NoTls).await.expect("connects");

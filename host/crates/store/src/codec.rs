@@ -27,7 +27,7 @@ pub(crate) enum CodecError {
     Status(i64),
     #[error("an id or a key has {0} bytes")]
     Length(usize),
-    #[error("the lines are no text")]
+    #[error("the lines are not UTF-8")]
     NotText,
     #[error("it is the record of another task, {0}")]
     OtherTask(TaskId),
@@ -39,11 +39,11 @@ pub(crate) enum CodecError {
     NotSealed,
     #[error("it is too long to be encrypted")]
     TooLong,
-    #[error("no nonce can be had from the operating system: {0}")]
+    #[error("cannot get a nonce from the operating system: {0}")]
     NoChance(getrandom::Error),
 }
 
-/// What a task is but for its arguments and its outcome.
+/// A task without its arguments and its outcome.
 pub(crate) fn record(task: &Task) -> Result<String, CodecError> {
     Ok(serde_json::to_string(task)?)
 }
@@ -91,7 +91,7 @@ fn json(text: Bytes) -> Result<RawJson, CodecError> {
     Ok(RawJson::trusted(text))
 }
 
-/// What a listing takes from a record; the rest of it is skipped, not built.
+/// The fields of a record that a listing needs; the decoder skips the rest.
 #[derive(Deserialize)]
 struct Listed {
     owner: Owner,

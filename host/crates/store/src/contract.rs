@@ -1,8 +1,8 @@
-//! What the ports promise, as tests that run over any store:
-//! [`contract_tests!`](crate::contract_tests) makes one test of each.
+//! The promises of the ports, as tests for any store: [`contract_tests!`](crate::contract_tests)
+//! makes one test of each.
 //!
-//! A suite needs a [`Fixture`]: a new, empty store, a clock that the suite sets,
-//! and a way to have several hosts on that store and to kill one.
+//! A suite needs a [`Fixture`]: a new, empty store, a clock that the suite sets, and a way to have
+//! several hosts on that store and to kill one.
 
 pub mod archive;
 pub mod audit;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use toolyard_task::apply::Refusal;
 use toolyard_task::audit::{By, Entry};
 use toolyard_task::session::Session;
-use toolyard_task::store::{Committed, Quota};
+use toolyard_task::store::{CommitStatus, Quota};
 use toolyard_task::task::Era;
 use toolyard_task::wire::{RawJson, RequestedTtl, Timestamp};
 use toolyard_task::{
@@ -57,15 +57,15 @@ pub struct Fixture {
     pub races: u32,
 }
 
-/// What ends a host.
-pub type Kill = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+/// Kills a host.
+pub type KillHost = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
 /// A host on the store.
 pub struct Host {
     /// The store, as this host sees it.
     pub store: Arc<dyn Store>,
     /// Ends the host; its live tasks are left behind.
-    pub kill: Kill,
+    pub kill: KillHost,
 }
 
 impl Fixture {
@@ -179,8 +179,8 @@ pub async fn created(store: &dyn Store, task: Task) -> Task {
     store.create(task, AMPLE, vec![entry]).await.expect("there is room")
 }
 
-/// Applies an event as the dispatcher does: whoever loses the compare reads again
-/// and asks again. `None` if the task is gone.
+/// Applies an event as the dispatcher does: after a lost compare it reads and tries again. `None`
+/// if the task is gone.
 pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Result<Task, Refusal>> {
     loop {
         let read = store.read(id, None).await.expect("reads")?;
@@ -189,8 +189,8 @@ pub async fn change(store: &dyn Store, id: TaskId, event: &Event) -> Option<Resu
             Err(refusal) => return Some(Err(refusal)),
         };
         match store.commit(&next, Entry::changed(event, &next, &By::host())).await.expect("commits") {
-            Committed::Done => return Some(Ok(next)),
-            Committed::Stale => {}
+            CommitStatus::Done => return Some(Ok(next)),
+            CommitStatus::Stale => {}
         }
     }
 }

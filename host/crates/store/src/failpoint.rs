@@ -1,9 +1,9 @@
-//! Fail points: named places at which a test has the process stopped, to see what is
-//! left there. Compiled in by the feature `failpoints` alone, which is for the binary
-//! `toolyard-failpoints` of the tests; in what is shipped there is nothing of them.
+//! Fail points: named places at which a test stops the process, to examine the state that is left.
+//! The feature `failpoints` compiles them, only for the binary `toolyard-failpoints` of the tests;
+//! a release has none of them.
 //!
-//! What may not live here: anything that goes on afterwards in another way. A fail point
-//! kills the process as `kill -9` does, or stops it as `kill -STOP` does.
+//! Not here: anything that changes the course of a process that goes on. A fail point kills the
+//! process as `kill -9` does, or stops it as `kill -STOP` does.
 
 use rustix::process::Signal;
 use std::sync::OnceLock;
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use toolyard_task::Task;
 use toolyard_task::audit::{Action, Entry};
 
-/// What is done to a task.
+/// The changes of a task.
 const WHAT: [&str; 11] = [
     "create", "start", "finish", "cancel", "ask", "answer", "orphan", "claim", "release", "expire", "change",
 ];
-/// When: nothing is written; it is written and not committed; it is committed, and
-/// nobody knows yet.
+/// When: before any write; after the write and before the commit; after the commit, before any
+/// answer.
 const WHEN: [&str; 3] = ["before", "uncommitted", "committed"];
 /// Places outside of the store.
 const ELSEWHERE: [&str; 1] = ["drain.begun"];
@@ -60,9 +60,9 @@ pub fn reach(name: &str) {
     let Some(armed) = ARMED.get().filter(|armed| armed.name == name) else { return };
     if armed.left.fetch_sub(1, Ordering::SeqCst) == 1 {
         tracing::error!(name, "fail point");
-        // To this thread, so that it goes no further: a signal to the process is taken by any
-        // of its threads, and this one would go on until that one gets a turn.
-        // SAFETY: takes a number, and touches nothing of ours.
+        // To this thread, so that it goes no further: any thread may take a signal to the process,
+        // and this one would go on until that one gets a turn. SAFETY: the call takes a number, and
+        // touches no memory of this process.
         let failed = unsafe { libc::raise(armed.signal.as_raw()) };
         // It cannot fail; a test that waits for the end would find out.
         if failed != 0 {
@@ -76,7 +76,7 @@ pub(crate) fn reach_in(what: &str, when: &str) {
     reach(&format!("{what}.{when}"));
 }
 
-/// What is being done to a task, by what the audit log says of it.
+/// The change of a task, as the audit log names it.
 pub(crate) fn what(after: &Task, entries: &[Entry]) -> &'static str {
     match entries.first().map(|entry| entry.action) {
         Some(Action::Ended) => "finish",

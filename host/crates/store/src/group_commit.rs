@@ -9,7 +9,7 @@
 //! PostgreSQL it waits for the server, and the committer is a task of the runtime. In SQLite
 //! it blocks, and the committer has a thread that does nothing else.
 
-use crate::Refused;
+use crate::StoreRefusal;
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::metrics::Metrics;
 use std::error::Error;
@@ -126,7 +126,7 @@ pub(crate) trait Database {
 
     /// Whether the last transaction, which ended as [`TransactionError::Undecided`], was
     /// committed; `None` if the database does not say until then.
-    async fn was_committed(&mut self, _until: Instant) -> Option<bool> {
+    async fn find_commit(&mut self, _until: Instant) -> Option<bool> {
         None
     }
 
@@ -142,7 +142,7 @@ pub(crate) trait Database {
     fn after_batch(&mut self) {}
 }
 
-enum Message<W: ?Sized> {
+enum QueueMessage<W: ?Sized> {
     Write(Box<W>),
     /// Ask the database again when it is due.
     Wake,
@@ -152,7 +152,7 @@ enum Message<W: ?Sized> {
 
 /// The callers' end of the queue.
 pub(crate) struct Queue<W: ?Sized> {
-    messages: mpsc::UnboundedSender<Message<W>>,
+    messages: mpsc::UnboundedSender<QueueMessage<W>>,
     /// They bound the queue. A write gives its place back when it is settled.
     places: Arc<Semaphore>,
     wait: Duration,
@@ -175,7 +175,7 @@ impl<W: QueuedWrite + ?Sized> Queue<W> {
             let _ = sender.send(result);
             drop(place);
         });
-        self.send(Message::Write(write(reply)));
+        self.send(QueueMessage::Write(write(reply)));
         let answer = answer.await.unwrap_or_else(|_| Err(closed()));
         self.metrics.write.ended(began, answer.is_ok());
         answer
@@ -188,17 +188,17 @@ impl<W: QueuedWrite + ?Sized> Queue<W> {
 
     /// Makes the committer look at what is due: there may be something new.
     pub(crate) fn wake(&self) {
-        self.send(Message::Wake);
+        self.send(QueueMessage::Wake);
     }
 
     /// Ends the committer after all that is queued, and after `last`. Further writes fail.
     pub(crate) fn stop(&self, last: Option<Box<W>>) {
         self.places.close();
-        last.into_iter().for_each(|last| self.send(Message::Write(last)));
-        self.send(Message::Stop);
+        last.into_iter().for_each(|last| self.send(QueueMessage::Write(last)));
+        self.send(QueueMessage::Stop);
     }
 
-    fn send(&self, message: Message<W>) {
+    fn send(&self, message: QueueMessage<W>) {
         // Fails when the committer has ended; then the reply is dropped with the message,
         // which the caller reads as "closed".
         let _ = self.messages.send(message);
@@ -215,18 +215,18 @@ pub(crate) async fn place(
     }
     match tokio::time::timeout(wait, places.clone().acquire_owned()).await {
         Ok(place) => place.map_err(|_| closed()),
-        Err(_) => Err(StoreError::Unavailable(Refused::Full(wait).into())),
+        Err(_) => Err(StoreError::Unavailable(StoreRefusal::Full(wait).into())),
     }
 }
 
 pub(crate) fn closed() -> StoreError {
-    StoreError::Unavailable(Refused::Closed.into())
+    StoreError::Unavailable(StoreRefusal::Closed.into())
 }
 
 /// The end of the queue that writes.
 pub(crate) struct Committer<D: Database> {
     database: D,
-    inbox: mpsc::UnboundedReceiver<Message<D::Write>>,
+    inbox: mpsc::UnboundedReceiver<QueueMessage<D::Write>>,
     limits: QueueLimits,
     metrics: Arc<Metrics>,
     is_failing: Arc<AtomicBool>,
@@ -279,9 +279,9 @@ impl<D: Database> Committer<D> {
         let mut is_open = taken > 0;
         for message in messages {
             match message {
-                Message::Write(write) => writes.push(write),
-                Message::Wake => {}
-                Message::Stop => is_open = false,
+                QueueMessage::Write(write) => writes.push(write),
+                QueueMessage::Wake => {}
+                QueueMessage::Stop => is_open = false,
             }
         }
         is_open
@@ -339,7 +339,7 @@ impl<D: Database> Committer<D> {
             }
             self.is_failing.store(true, Ordering::Relaxed);
             if matches!(error, TransactionError::Undecided(_)) {
-                match self.database.was_committed(until).await {
+                match self.database.find_commit(until).await {
                     Some(true) => return Ok(()),
                     Some(false) => {}
                     None => return Err(error),

@@ -10,10 +10,10 @@ pub const FORMAT: u32 = 1;
 
 /// No store makes counters and times beyond this. They would leave no room for those that
 /// come after them.
-const MOST: u64 = 1 << 53;
+const MAX_INTEGER: u64 = 1 << 53;
 
 /// A store counts on from the version of a live task and from the number of its host, so a
-/// line must not bring them near [`MOST`], where no line can be read any more. No host
+/// line must not bring them near [`MAX_INTEGER`], where no line can be read any more. No host
 /// gets there: it would have to change one task a thousand times a second for 35 years.
 pub(crate) const MAX_COUNTER: u64 = 1 << 40;
 
@@ -50,7 +50,7 @@ pub enum LineError {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct TaskLine<'a> {
     format: u32,
     task: &'a Task,
     arguments: &'a RawJson,
@@ -64,7 +64,7 @@ struct Format {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Read {
+struct ParsedLine {
     #[serde(rename = "format")]
     _format: u32,
     task: Task,
@@ -79,7 +79,7 @@ struct Read {
 /// That of `serde_json`, if the JSON in it is none.
 pub fn line(task: &Task) -> Result<String, serde_json::Error> {
     let Task { arguments, outcome, .. } = task;
-    let line = serde_json::to_string(&Written { format: FORMAT, task, arguments, outcome })?;
+    let line = serde_json::to_string(&TaskLine { format: FORMAT, task, arguments, outcome })?;
     Ok(if line.contains(['\n', '\r']) { line.replace(['\n', '\r'], " ") } else { line })
 }
 
@@ -95,7 +95,7 @@ pub fn read_line(text: &str) -> Result<Task, LineError> {
     if format > FORMAT {
         return Err(LineError::Newer(format));
     }
-    let Read { task, arguments, outcome, .. } = serde_json::from_str(text)?;
+    let ParsedLine { task, arguments, outcome, .. } = serde_json::from_str(text)?;
     let task = Task { arguments, outcome, ..task };
     check(&task).map_err(LineError::Impossible)?;
     check_texts(&task)?;
@@ -141,16 +141,16 @@ pub fn ahead(task: &Task, now: Timestamp) -> Result<u64, LineError> {
 }
 
 fn check(task: &Task) -> Result<(), &'static str> {
-    let time = |ms: i64| ms.unsigned_abs() < MOST;
+    let time = |ms: i64| ms.unsigned_abs() < MAX_INTEGER;
     let started = task.started_at.map_or(0, |at| at.0);
     let Incarnation(incarnation) = task.fence.incarnation;
     match () {
         () if !task.arguments.is_object() => Err("`arguments` is not an object"),
-        () if !(1..MOST).contains(&task.version) => Err("`version` counts from 1"),
+        () if !(1..MAX_INTEGER).contains(&task.version) => Err("`version` counts from 1"),
         () if task.is_live() && task.version > MAX_COUNTER => Err("`version` is out of bounds"),
-        () if incarnation >= MOST => Err("`fence.incarnation` is out of bounds"),
+        () if incarnation >= MAX_INTEGER => Err("`fence.incarnation` is out of bounds"),
         () if task.fence.attempt == 0 => Err("`fence.attempt` counts from 1"),
-        () if task.ttl_ms >= MOST => Err("`ttl_ms` is out of bounds"),
+        () if task.ttl_ms >= MAX_INTEGER => Err("`ttl_ms` is out of bounds"),
         () if !time(task.created_at.0) || !time(task.updated_at.0) || !time(started) => {
             Err("a time is out of bounds")
         }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_time_ahead_of_the_clock_is_named_unless_clocks_may_differ_by_it() {
         let task = Task { started_at: Some(Timestamp(1_000)), ..task() };
-        assert_eq!(ahead(&task, Timestamp(2_000)).expect("is over"), 0);
+        assert_eq!(ahead(&task, Timestamp(2_000)).expect("has ended"), 0);
         assert_eq!(ahead(&task, Timestamp(900)).expect("a little"), 101);
         let later = Timestamp(1_001 + 60_001);
         for (field, task) in [
@@ -263,7 +263,7 @@ mod tests {
             assert!(error.to_string().contains(says), "{error}");
         }
         let live = line(&Task { outcome: None, ..task() }).expect("encodes");
-        for (version, taken) in [(MAX_COUNTER, true), (MAX_COUNTER + 1, false), (MOST - 1, false)] {
+        for (version, taken) in [(MAX_COUNTER, true), (MAX_COUNTER + 1, false), (MAX_INTEGER - 1, false)] {
             let of = |text: &str| text.replacen("\"version\":2", &format!("\"version\":{version}"), 1);
             assert_eq!(read_line(&of(&live)).is_ok(), taken, "{version}");
             read_line(&of(&text)).expect("an ended task changes no more, so its version stays readable");

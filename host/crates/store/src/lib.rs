@@ -58,9 +58,9 @@ pub use encryption::{KeyId, Keyring};
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use reencryption::{Resealed, SealWith};
+pub use reencryption::{ReencryptionReport, SealWith};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{OpenError, SqliteOptions, SqliteStore};
+pub use sqlite::{SqliteOpenError, SqliteOptions, SqliteStore};
 
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
@@ -69,17 +69,17 @@ use toolyard_task::keys::KeyStore;
 use toolyard_task::node::NodeStore;
 use toolyard_task::session::SessionStore;
 use toolyard_task::store::StoreError;
-use toolyard_task::{Archive, AuditStore, Gossip, GrantStore, TaskStore};
+use toolyard_task::{Archive, AuditStore, Broadcast, GrantStore, TaskStore};
 
 pub use toolyard_task::archive;
 
 /// All ports of one store.
 pub trait Store:
-    TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive + Gossip
+    TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive + Broadcast
 {
 }
 
-impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive + Gossip> Store
+impl<T: TaskStore + NodeStore + SessionStore + KeyStore + GrantStore + AuditStore + Archive + Broadcast> Store
     for T
 {
 }
@@ -107,7 +107,7 @@ pub trait Backend: Store {
         &self,
         with: SealWith,
         progress: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<Resealed, StoreError>;
+    ) -> Result<ReencryptionReport, StoreError>;
 
     /// Does what was asked for so far, and lets go of what it is kept in. Live tasks of this
     /// host are left to the others.
@@ -131,8 +131,8 @@ impl Backend for MemoryStore {
         &self,
         _with: SealWith,
         _progress: &mut (dyn FnMut(u64) + Send),
-    ) -> Result<Resealed, StoreError> {
-        Ok(Resealed::default())
+    ) -> Result<ReencryptionReport, StoreError> {
+        Ok(ReencryptionReport::default())
     }
 
     async fn shut_down(self: Arc<Self>) {}
@@ -140,7 +140,7 @@ impl Backend for MemoryStore {
 
 /// Other processes are on this machine, and have clients of their own.
 #[cfg(feature = "sqlite")]
-impl Gossip for SqliteStore {}
+impl Broadcast for SqliteStore {}
 
 /// Gives a store that writes to a disk its [`Backend`]: its own methods of the same names.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -164,7 +164,7 @@ macro_rules! durable_backend {
                 &self,
                 with: SealWith,
                 progress: &mut (dyn FnMut(u64) + Send),
-            ) -> Result<Resealed, StoreError> {
+            ) -> Result<ReencryptionReport, StoreError> {
                 Self::reseal(self, with, progress).await
             }
 
@@ -183,7 +183,7 @@ durable_backend!(PostgresStore);
 /// Why the store itself gives no answer.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
-enum Refused {
+enum StoreRefusal {
     #[error("the store has been shut down")]
     Closed,
     #[error("the queue of the store stayed full for {0:?}")]
@@ -210,6 +210,7 @@ enum Refused {
 /// 32 random bytes.
 fn secret() -> Result<[u8; 32], StoreError> {
     let mut secret = [0; 32];
-    getrandom::fill(&mut secret).map_err(|error| StoreError::Unavailable(Refused::NoChance(error).into()))?;
+    getrandom::fill(&mut secret)
+        .map_err(|error| StoreError::Unavailable(StoreRefusal::NoChance(error).into()))?;
     Ok(secret)
 }

@@ -1,19 +1,19 @@
-//! The store in memory: the reference that says what the ports mean, by scans
-//! rather than indexes. What it holds ends with the process.
+//! The store in memory: the reference for the ports, by scans rather than indexes. Its content ends
+//! with the process.
 //!
-//! Several hosts can share one: each holds a handle with an incarnation of its
-//! own, and a handle can be killed as a process can.
+//! Several hosts can share one: each holds a handle with an incarnation of its own, and a handle
+//! can be killed as a process can.
 
 mod archive;
 mod audit;
-mod gossip;
 mod grants;
 mod hosts;
+mod messages;
 mod search;
 mod waiting;
 
 use crate::monotonic_clock::MonotonicClock;
-use crate::{Refused, codec};
+use crate::{StoreRefusal, codec};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,14 +26,14 @@ use toolyard_task::keys::Key;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::session::Session;
 use toolyard_task::store::{
-    Committed, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
+    CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, QuotaScope, ReadTask, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Clock, Digest, Incarnation, Owner, SessionId, TaskId};
 use uuid::Uuid;
 
-/// A host that is further behind than this is told to read everything again.
+/// A host that is further behind than this gets the hint to read everything again.
 const HINTS: usize = 1024;
 
 /// One host's handle to a store in memory.
@@ -65,7 +65,7 @@ struct State {
     live: BTreeSet<TaskId>,
     sessions: BTreeMap<SessionId, Session>,
     keys: BTreeMap<&'static str, Vec<Key>>,
-    /// What was used up, and until when that matters.
+    /// Used states, and the times when they expire.
     used: BTreeMap<Uuid, Timestamp>,
     grants: BTreeMap<GrantId, Grant>,
     /// The hosts that were registered.
@@ -73,7 +73,7 @@ struct State {
     /// How long a host lives from each renewal, where that is how they live.
     lease: Option<Duration>,
     incarnations: u64,
-    /// Until when tasks that wait are told to no further host.
+    /// Waiting tasks that were named to a host, and until when no other host learns of them.
     told: BTreeMap<TaskId, Timestamp>,
     audit: audit::AuditRows,
 }
@@ -100,9 +100,8 @@ impl MemoryStore {
         self
     }
 
-    /// The same store, whose hosts live by leases of this length, as in a store that
-    /// several machines share. A host that is killed is found dead when its lease is
-    /// over.
+    /// The same store, whose hosts live by leases of this length, as in a store that several
+    /// machines share. A killed host is found dead when its lease has run out.
     #[must_use]
     pub fn leased(self, lease: Duration) -> Self {
         self.lock().lease = Some(lease);
@@ -147,14 +146,14 @@ impl MemoryStore {
         // a kill.
         let state = self.lock();
         if self.life.lock().expect("no section panics").is_none() {
-            return Err(StoreError::Unavailable(Refused::Closed.into()));
+            return Err(StoreError::Unavailable(StoreRefusal::Closed.into()));
         }
         Ok(state)
     }
 
-    /// Only after the change can be read: whoever gets a hint reads at once.
+    /// Only after the change can be read: the receiver of a hint reads at once.
     fn changed(&self, id: TaskId) {
-        // Nobody need listen.
+        // There may be no receiver.
         let _ = self.shared.hints.send((self.handle, Hint::Task(id)));
         self.shared.written.notify_one();
     }
@@ -180,7 +179,7 @@ impl State {
         self.tasks.insert(task.id, task);
     }
 
-    fn has_room(&self, task: &Task, quota: Quota) -> Result<(), CreateError> {
+    fn check_quota(&self, task: &Task, quota: Quota) -> Result<(), CreateError> {
         let of_owner = self.live().filter(|live| live.owner == task.owner).count();
         if of_owner >= quota.per_owner as usize {
             return Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner });
@@ -197,9 +196,9 @@ impl TaskStore for MemoryStore {
     async fn create(&self, mut task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
         {
             let mut state = self.state()?;
-            state.has_room(&task, quota)?;
+            state.check_quota(&task, quota)?;
             if state.tasks.contains_key(&task.id) {
-                return Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into());
+                return Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into());
             }
             let now = self.shared.clock.now();
             task.created_at = now;
@@ -212,18 +211,18 @@ impl TaskStore for MemoryStore {
         Ok(task)
     }
 
-    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError> {
         let state = self.state()?;
         let task = state.tasks.get(&id).filter(|task| owner.is_none_or(|owner| task.owner == *owner));
-        Ok(task.map(|task| Read { task: task.clone(), now: self.shared.clock.now() }))
+        Ok(task.map(|task| ReadTask { task: task.clone(), now: self.shared.clock.now() }))
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
         {
             let mut state = self.state()?;
-            let Some(stored) = state.tasks.get(&task.id) else { return Ok(Committed::Stale) };
+            let Some(stored) = state.tasks.get(&task.id) else { return Ok(CommitStatus::Stale) };
             if stored.version + 1 != task.version {
-                return Ok(Committed::Stale);
+                return Ok(CommitStatus::Stale);
             }
             // Arguments are written once.
             let arguments = stored.arguments.clone();
@@ -231,7 +230,7 @@ impl TaskStore for MemoryStore {
             state.put(Task { arguments, ..task.clone() });
         }
         self.changed(task.id);
-        Ok(Committed::Done)
+        Ok(CommitStatus::Done)
     }
 
     async fn list(&self, query: &ListQuery) -> Result<Vec<Summary>, StoreError> {
@@ -349,7 +348,7 @@ fn kept_of(task: &Task) -> u64 {
     (record + task.arguments.as_bytes().len() + outcome.map_or(0, |outcome| outcome.len())) as u64
 }
 
-/// What other handles change.
+/// Changes of other handles.
 struct Feed {
     handle: u64,
     life: Option<watch::Receiver<()>>,

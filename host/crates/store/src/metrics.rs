@@ -1,4 +1,4 @@
-//! What is counted about a store on a disk.
+//! Metrics of a store on a disk.
 //!
 //! No label has a value from a client: the values are the constants here.
 
@@ -26,11 +26,11 @@ type Labels = [(&'static str, &'static str); 1];
 /// The numbers of one store.
 pub(crate) struct Metrics {
     /// A read, as its caller waits for it.
-    pub read: Operation,
+    pub read: OperationMetrics,
     /// A write, as its caller waits for it.
-    pub write: Operation,
+    pub write: OperationMetrics,
     /// A transaction of what writes.
-    pub commit: Operation,
+    pub commit: OperationMetrics,
     batch: Histogram,
     durations: Family<Labels, Histogram, fn() -> Histogram>,
     failures: Family<Labels, Counter>,
@@ -38,13 +38,13 @@ pub(crate) struct Metrics {
 }
 
 /// The numbers of one operation.
-pub(crate) struct Operation {
+pub(crate) struct OperationMetrics {
     duration: Histogram,
     failures: Counter,
 }
 
-impl Operation {
-    /// It began then, and is over.
+impl OperationMetrics {
+    /// Counts an operation that began then and ends now.
     pub fn ended(&self, began: Instant, done: bool) {
         self.duration.observe(began.elapsed().as_secs_f64());
         if !done {
@@ -60,7 +60,7 @@ impl Default for Metrics {
         let failures = Family::<Labels, Counter>::default();
         let operation = |name| {
             let labels = [(OPERATION, name)];
-            Operation {
+            OperationMetrics {
                 duration: durations.get_or_create_owned(&labels),
                 failures: failures.get_or_create_owned(&labels),
             }

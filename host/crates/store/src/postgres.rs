@@ -26,8 +26,8 @@ mod tasks;
 mod waiting;
 mod writer;
 
-pub use connections::{Place, SCHEMA};
-pub use error::OpenError;
+pub use connections::{PostgresLocation, SCHEMA};
+pub use error::PostgresOpenError;
 
 use crate::audit_buffer::AuditBuffer;
 use crate::encryption::{Keyring, Sealing};
@@ -111,7 +111,7 @@ impl Default for PostgresOptions {
 /// A store in a database. Dropping it gives up what was not acknowledged;
 /// [`PostgresStore::shut_down`] does what is queued first.
 pub struct PostgresStore {
-    place: Place,
+    place: PostgresLocation,
     writer: Writer,
     readers: Readers,
     listener: Listener,
@@ -130,11 +130,14 @@ impl PostgresStore {
     /// runtime of the caller.
     ///
     /// # Errors
-    /// [`OpenError`], with a sentence for the operator. The store never deletes or replaces
+    /// [`PostgresOpenError`], with a sentence for the operator. The store never deletes or replaces
     /// what is there.
-    pub async fn open(place: Place, options: PostgresOptions) -> Result<Arc<Self>, OpenError> {
+    pub async fn open(
+        place: PostgresLocation,
+        options: PostgresOptions,
+    ) -> Result<Arc<Self>, PostgresOpenError> {
         let sealing = Sealing(options.keys);
-        let fault = |source| OpenError::of(&place, source);
+        let fault = |source| PostgresOpenError::of(&place, source);
         let (mut on, driver) = place.connect().await.map_err(fault)?;
         let driving = tokio::spawn(driver);
         let secret = schema::prepare(&mut on, &place, &sealing, options.start_wait).await?;
@@ -153,13 +156,15 @@ impl PostgresStore {
         let floor = LatestTime::default();
         floor.note(latest);
         let metrics = Arc::<Metrics>::default();
-        let (listener, hinting) = Listener::start(place.clone(), &secret, &sealing, metrics.clone())
-            .map_err(|error| OpenError::Unavailable { place: place.to_string(), source: error.into() })?;
+        let (listener, hint_sender) =
+            Listener::start(place.clone(), &secret, &sealing, metrics.clone()).map_err(|error| {
+                PostgresOpenError::Unavailable { place: place.to_string(), source: error.into() }
+            })?;
         let state = WriterState {
             floor: Arc::new(floor),
             last_seen: Arc::new(LastSeenBuffer::new(options.touch)),
             audit: Arc::new(AuditBuffer::new(options.audit, options.notes, options.note)),
-            hinting,
+            hint_sender,
             longest: Arc::new(AtomicI64::new(longest)),
             log: Arc::new(Log {
                 writer,

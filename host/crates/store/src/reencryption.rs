@@ -32,7 +32,7 @@ impl SealWith {
 
 /// The result of a re-encryption.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Resealed {
+pub struct ReencryptionReport {
     /// Tasks that were looked at.
     pub seen: u64,
     /// Tasks that were written again.
@@ -44,7 +44,7 @@ pub struct Resealed {
     pub needed: Vec<KeyId>,
 }
 
-impl Resealed {
+impl ReencryptionReport {
     /// Another transaction came to this.
     pub(crate) fn add(&mut self, step: Self) {
         self.seen += step.seen;
@@ -54,13 +54,13 @@ impl Resealed {
 }
 
 /// The values of a task that may be sealed.
-pub(crate) struct Values {
+pub(crate) struct StoredValues {
     pub(crate) record: String,
     pub(crate) arguments: Option<Vec<u8>>,
     pub(crate) outcome: Option<Vec<u8>>,
 }
 
-impl Values {
+impl StoredValues {
     fn others(&self) -> impl Iterator<Item = &Vec<u8>> {
         [&self.arguments, &self.outcome].into_iter().flatten()
     }
@@ -78,7 +78,13 @@ impl Values {
 
     /// The values as they are to be written; `None` if they are so already, or cannot be
     /// read, which is logged. Counts the task in `done`.
-    pub(crate) fn anew(self, id: TaskId, from: &Sealing, to: &Sealing, done: &mut Resealed) -> Option<Self> {
+    pub(crate) fn anew(
+        self,
+        id: TaskId,
+        from: &Sealing,
+        to: &Sealing,
+        done: &mut ReencryptionReport,
+    ) -> Option<Self> {
         if self.are_sealed_with(to.key()) {
             return None;
         }

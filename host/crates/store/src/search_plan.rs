@@ -40,7 +40,7 @@ pub(crate) struct SearchPlan<'a> {
 }
 
 /// The rows that have to be read for a page.
-pub(crate) enum Access<'a> {
+pub(crate) enum RowAccess<'a> {
     /// No task can match.
     Nothing,
     /// The tasks of these ids, sorted.
@@ -54,7 +54,7 @@ pub(crate) enum Access<'a> {
 
 /// The tasks that were found for a page, in order.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundTasks {
     /// Up to [`SearchPlan::enough`] of them.
     pub(crate) tasks: Vec<Summary>,
     /// The last key that was read, if the budget ended before the range did.
@@ -81,12 +81,12 @@ impl<'a> SearchPlan<'a> {
         Self { search, other, first, last }
     }
 
-    pub(crate) fn access(&self) -> Access<'a> {
+    pub(crate) fn access(&self) -> RowAccess<'a> {
         match &self.search.filter.ids {
-            _ if self.first > self.last => Access::Nothing,
-            Some(ids) => Access::Ids(ids),
-            None if self.other.is_everything() => Access::Walk,
-            None => Access::WindowOrWalk,
+            _ if self.first > self.last => RowAccess::Nothing,
+            Some(ids) => RowAccess::Ids(ids),
+            None if self.other.is_everything() => RowAccess::Walk,
+            None => RowAccess::WindowOrWalk,
         }
     }
 
@@ -138,7 +138,7 @@ impl<'a> SearchPlan<'a> {
 
     /// The page of what was found. If [`SearchPlan::ends_at_latest`], the store sets the end
     /// of the next one.
-    pub(crate) fn page(&self, Found { mut tasks, short }: Found) -> Page {
+    pub(crate) fn page(&self, FoundTasks { mut tasks, short }: FoundTasks) -> Page {
         let order = self.search.order;
         let next = if tasks.len() >= self.enough() {
             tasks.truncate(self.enough() - 1);

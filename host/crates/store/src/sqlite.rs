@@ -23,9 +23,9 @@ mod tasks;
 mod watch;
 mod writer;
 
-pub use error::OpenError;
+pub use error::SqliteOpenError;
 
-use crate::Refused;
+use crate::StoreRefusal;
 use crate::audit_buffer::AuditBuffer;
 use crate::encryption::{Keyring, Sealing};
 use crate::group_commit::QueueLimits;
@@ -125,15 +125,15 @@ impl SqliteStore {
     /// disk.
     ///
     /// # Errors
-    /// [`OpenError`], with a sentence for the operator. The store never deletes or
+    /// [`SqliteOpenError`], with a sentence for the operator. The store never deletes or
     /// replaces what is there.
-    pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, OpenError> {
+    pub fn open(folder: &Path, options: SqliteOptions) -> Result<Arc<Self>, SqliteOpenError> {
         let sealing = Sealing(options.keys);
         let (path, connection) = schema::prepare(folder, options.busy, &sealing)?;
         let clock = MonotonicClock::new(options.clock);
-        let latest = latest(&connection).map_err(|error| OpenError::of(path.clone(), error))?;
+        let latest = latest(&connection).map_err(|error| SqliteOpenError::of(path.clone(), error))?;
         latest.into_iter().for_each(|time| clock.resume(time));
-        let unavailable = |source| OpenError::Unavailable { path: path.clone(), source };
+        let unavailable = |source| SqliteOpenError::Unavailable { path: path.clone(), source };
         let metrics = Arc::<Metrics>::default();
         let limits = QueueLimits {
             batch: options.batch,
@@ -185,7 +185,7 @@ impl SqliteStore {
                 .and_then(|mut statement| statement.exists([]))
                 .map_err(error::failed)?;
             if identity(&path) != opened {
-                return Err(StoreError::Unavailable(Refused::Replaced.into()));
+                return Err(StoreError::Unavailable(StoreRefusal::Replaced.into()));
             }
             Ok(())
         };

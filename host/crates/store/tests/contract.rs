@@ -51,7 +51,7 @@ mod sqlite {
     toolyard_store::contract_tests!(fixture());
 }
 
-/// Whatever a store promises, it promises encrypted as well.
+/// Encrypted stores keep every promise of a store as well.
 mod encrypted {
     use super::*;
 

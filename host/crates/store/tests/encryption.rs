@@ -1,13 +1,13 @@
-//! What somebody finds who has the file and not the key, and what holds while keys come
-//! and go.
+//! The view of an attacker who has the file and not the key, and the promises while keys come and
+//! go.
 
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_store::contract::{self, AMPLE, ManualClock, START, created, finish, owner, task};
-use toolyard_store::{Keyring, OpenError, Resealed, SealWith, SqliteOptions, SqliteStore};
-use toolyard_task::store::{Committed, ListQuery, StoreError};
+use toolyard_store::{Keyring, ReencryptionReport, SealWith, SqliteOpenError, SqliteOptions, SqliteStore};
+use toolyard_task::store::{CommitStatus, ListQuery, StoreError};
 use toolyard_task::task::Question;
 use toolyard_task::wire::{QuestionKind, RawJson, Timestamp};
 use toolyard_task::{Outcome, Task, TaskId, TaskStore};
@@ -20,7 +20,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-fn try_open(folder: &Path, keys: &[[u8; 32]]) -> Result<Arc<SqliteStore>, OpenError> {
+fn try_open(folder: &Path, keys: &[[u8; 32]]) -> Result<Arc<SqliteStore>, SqliteOpenError> {
     let keys = Keyring::new(keys.iter().copied());
     SqliteStore::open(folder, SqliteOptions { keys, ..SqliteOptions::new(ManualClock::at(START)) })
 }
@@ -96,7 +96,7 @@ async fn nothing_that_users_and_tools_say_stands_in_the_file_its_log_or_its_shar
 fn refused(folder: &Path, keys: &[[u8; 32]]) {
     let before = std::fs::read(folder.join(FILE)).expect("reads");
     let error = try_open(folder, keys).err().expect("is refused");
-    assert!(matches!(error, OpenError::Sealed { .. }), "{error:?}");
+    assert!(matches!(error, SqliteOpenError::Sealed { .. }), "{error:?}");
     assert!(error.to_string().contains("encrypted with the key"), "{error}");
     assert!(std::fs::read(folder.join(FILE)).expect("reads") == before, "it was changed");
 }
@@ -184,7 +184,7 @@ async fn values_that_were_moved_or_changed_are_refused() {
     let swap = "UPDATE arguments SET body = ?2 WHERE task = (SELECT seq FROM task WHERE id = ?1)";
     file.execute(swap, (of_one, &long)).expect("writes");
     assert!(matches!(store.read(one.id, None).await, Err(StoreError::Corrupt(_))));
-    assert_eq!(read(&store, two.id).await, two, "its own harm nobody else");
+    assert_eq!(read(&store, two.id).await, two, "it harms no other task");
 }
 
 /// The keys that the file says it needs.
@@ -208,12 +208,12 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     made.push(told(&store).await);
     assert_eq!(needed(folder.path()), 2);
     let mut seen = Vec::new();
-    let done = store.reseal(SealWith::Newest, |so_far| seen.push(so_far)).await.expect("seals anew");
-    assert_eq!(done, Resealed { seen: 152, written: 151, ..Resealed::default() });
+    let done = store.reseal(SealWith::Newest, |so_far| seen.push(so_far)).await.expect("is encrypted again");
+    assert_eq!(done, ReencryptionReport { seen: 152, written: 151, ..ReencryptionReport::default() });
     assert!(seen.is_sorted() && seen.last() == Some(&152), "{seen:?}");
     assert_eq!(needed(folder.path()), 1);
     let again = store.reseal(SealWith::Newest, |_| {}).await.expect("has nothing to do");
-    assert_eq!(again, Resealed { seen: 152, ..Resealed::default() });
+    assert_eq!(again, ReencryptionReport { seen: 152, ..ReencryptionReport::default() });
     store.vacuum().await.expect("has room");
     assert_eq!(found(folder.path()), Vec::<&str>::new(), "what was plain is gone from the file");
     store.shut_down().await;
@@ -248,19 +248,19 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
             let end = || runtime.block_on(old.commit(&ended, Vec::new())).expect("commits");
             assert_eq!(
                 std::thread::scope(|scope| scope.spawn(end).join().expect("is ended")),
-                Committed::Done
+                CommitStatus::Done
             );
             *late = Some(ended);
         }
     };
     let done = tokio::task::block_in_place(|| runtime.block_on(new.reseal(SealWith::Newest, meanwhile)));
-    let done = done.expect("seals anew");
+    let done = done.expect("is encrypted again");
     assert_eq!(done.needed.len(), 1, "the old key is needed still");
     let late = late.lock().expect("no section panics").take().expect("was made meanwhile");
     assert_eq!(needed(folder.path()), 2);
     assert_eq!(read(&new, late.id).await, late);
     old.shut_down().await;
-    let done = new.reseal(SealWith::Newest, |_| {}).await.expect("seals anew");
+    let done = new.reseal(SealWith::Newest, |_| {}).await.expect("is encrypted again");
     assert_eq!((done.written, done.needed.len()), (1, 0));
     new.shut_down().await;
     assert_eq!(read(&open(folder.path(), &[NEW]), late.id).await, late);
@@ -287,7 +287,7 @@ async fn what_cannot_be_read_is_named_and_left_and_its_key_stays() {
     refused(folder.path(), &[NEW]);
 }
 
-/// Somebody wanted this key gone, was interrupted, and has thought better of it.
+/// An interrupted removal of this key, which the operator does not want any more.
 #[tokio::test]
 async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out() {
     let folder = folder();
@@ -299,7 +299,7 @@ async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out() 
     drop(file);
     let store = open(folder.path(), &[OLD]);
     let done = store.reseal(SealWith::Newest, |_| {}).await.expect("has nothing to do");
-    assert_eq!(done, Resealed { seen: 1, ..Resealed::default() });
+    assert_eq!(done, ReencryptionReport { seen: 1, ..ReencryptionReport::default() });
     assert_eq!(needed(folder.path()), 1);
 }
 

@@ -1,5 +1,5 @@
-//! Faults of the disk and of the file: what a caller is told, what is there afterwards,
-//! and that it goes on by itself when the fault is gone.
+//! Faults of the disk and of the file: the error for the caller, the state afterwards, and the
+//! recovery without help when the fault is gone.
 
 use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use toolyard_store::contract::{AMPLE, ManualClock, START, created, eventually, finish, owner, result, task};
-use toolyard_store::{OpenError, SqliteOptions, SqliteStore};
+use toolyard_store::{SqliteOpenError, SqliteOptions, SqliteStore};
 use toolyard_task::store::{CreateError, ListQuery, StoreError};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Task, TaskId, TaskStore};
@@ -37,16 +37,16 @@ fn folder() -> TempDir {
 
 /// Around the capture of the test harness.
 fn say(line: &str) {
-    std::io::stderr().write_all(format!("{line}\n").as_bytes()).expect("somebody reads");
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).expect("a reader");
 }
 
-/// A file system of its own, which can be full or read-only. The test runs itself in a
-/// namespace where that is mounted, for which nobody need be root.
+/// A file system of its own, which can be full or read-only. The test runs itself in a namespace
+/// with such a mount, for which it need not be root.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// One of this size, in the process that has it; in the process that starts that
-    /// one, none. Where namespaces are not to be had that is said.
+    /// One of this size, in the process that has it; `None` in the process that starts that one.
+    /// Without namespaces a message says so.
     fn of(size: &str, test: &str) -> Option<Self> {
         if let Some(place) = std::env::var_os(DISK) {
             return Some(Self(place.into()));
@@ -62,7 +62,8 @@ impl Disk {
                 let said = String::from_utf8_lossy(&done.stdout);
                 assert!(said.contains("1 passed"), "no test is called {test}: {said}");
             }
-            // What `unshare` says where it may not, and the script where it may not mount.
+            // The exit of `unshare` without the right to make a namespace, and of the script
+            // without the right to mount.
             Ok(done) if matches!(done.status.code(), Some(1 | 77)) && done.stdout.is_empty() => {
                 say(&format!("skipped, no disk of our own: {}", String::from_utf8_lossy(&done.stderr)));
             }
@@ -151,7 +152,7 @@ async fn a_disk_without_space_refuses_what_does_not_fit_and_goes_on_when_there_i
     let store = open(&disk.folder());
     let number = fs::metadata(disk.folder().join(FILE)).expect("is there").ino();
     let first = created(&*store, task(&owner("a"))).await;
-    // Somebody else's file takes most of it.
+    // A foreign file takes most of it.
     let ballast = disk.0.join("ballast");
     let error = fs::write(&ballast, vec![1; 4 << 20]).expect_err("there is less space");
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
@@ -185,7 +186,10 @@ async fn a_start_on_a_full_disk_is_refused_and_works_when_there_is_space() {
     let ballast = disk.0.join("ballast");
     fs::write(&ballast, vec![1; 4 << 20]).expect_err("there is less space");
     let error = SqliteStore::open(&disk.folder(), options()).err().expect("is refused");
-    assert!(matches!(error, OpenError::Unavailable { .. } | OpenError::NotWritable { .. }), "{error:?}");
+    assert!(
+        matches!(error, SqliteOpenError::Unavailable { .. } | SqliteOpenError::NotWritable { .. }),
+        "{error:?}"
+    );
     assert!(error.to_string().contains(FILE), "{error}");
     fs::remove_file(&ballast).expect("removes");
     created(&*open(&disk.folder()), task(&owner("a"))).await;
@@ -202,7 +206,7 @@ async fn a_read_only_disk_is_refused_at_the_start_and_nothing_is_changed() {
     let before = fs::read(disk.folder().join(FILE)).expect("reads");
     disk.remount("ro");
     let error = SqliteStore::open(&disk.folder(), options()).err().expect("is refused");
-    assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    assert!(matches!(error, SqliteOpenError::NotWritable { .. }), "{error:?}");
     assert!(error.to_string().contains("mounted read-only"), "{error}");
     assert!(fs::read(disk.folder().join(FILE)).expect("reads") == before);
     disk.remount("rw");
@@ -210,7 +214,7 @@ async fn a_read_only_disk_is_refused_at_the_start_and_nothing_is_changed() {
     assert_eq!(found.task, made);
 }
 
-/// What the process below does; without a folder, this is none.
+/// The part of the process below; without a folder, this does nothing.
 #[tokio::test]
 async fn process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
@@ -241,7 +245,7 @@ async fn a_file_that_is_locked_for_too_long_refuses_changes_and_is_ready_again_a
     let made = created(&*store, task(&owner("a"))).await;
     let other = Connection::open(folder.path().join(FILE)).expect("opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("locks");
-    assert!(store.check().await.is_ok(), "nobody wanted to write yet");
+    assert!(store.check().await.is_ok(), "nothing was written yet");
     let new = task(&owner("a"));
     assert!(unavailable(&store.create(new.clone(), AMPLE, Vec::new()).await));
     assert!(store.check().await.is_err(), "it is not ready");
@@ -318,14 +322,14 @@ async fn a_damaged_page_is_named_and_harms_no_more_than_what_is_in_it() {
                     let bad = right_or_refused(&store, &made, &damage).await;
                     refused += bad;
                     served += made.len() - bad;
-                    // Whatever can be written is there to be read; the rest is refused.
+                    // Every write that succeeds can be read; the rest is refused.
                     if let Ok(new) = store.create(task(&owner("b")), AMPLE, Vec::new()).await {
                         let read = store.read(new.id, None).await;
                         assert!(!matches!(read, Ok(None)), "{damage}: an acknowledged task is lost");
                     }
                     store.shut_down().await;
                 }
-                Err(OpenError::Damaged { .. } | OpenError::NotADatabase { .. }) => {
+                Err(SqliteOpenError::Damaged { .. } | SqliteOpenError::NotADatabase { .. }) => {
                     assert!(fs::read(&path).expect("reads") == bytes, "{damage}: it was changed");
                 }
                 Err(other) => panic!("{damage}: {other:?}"),
@@ -336,7 +340,7 @@ async fn a_damaged_page_is_named_and_harms_no_more_than_what_is_in_it() {
         }
     }
     say(&format!("damaged pages: {opened} opened, {refused} reads refused, {served} served"));
-    assert!(refused > 100, "{refused} reads were refused: most pages matter to somebody");
+    assert!(refused > 100, "{refused} reads were refused: most pages matter to some read");
     assert!(served > 10 * refused, "{served} were served, {refused} refused");
 }
 
@@ -346,7 +350,7 @@ async fn pages_that_are_damaged_while_the_file_is_open_are_refused_and_read_by_t
     let store = open(folder.path());
     let made = many(&store, 100).await;
     store.shut_down().await;
-    // Opened anew, so that no page is in memory.
+    // Opened again, so that no page is in memory.
     let store = open(folder.path());
     let path = folder.path().join(FILE);
     let whole = fs::read(&path).expect("reads");
@@ -382,8 +386,8 @@ async fn a_beginning_is_there(folder: &Path, made: &[Task], damage: &str) -> usi
     there
 }
 
-/// Whoever cuts the log has taken acknowledged changes away; what is left is a moment of
-/// the past, and nothing in between.
+/// Cutting the log removes acknowledged changes. The rest is a state of the past, and nothing in
+/// between.
 #[tokio::test]
 async fn a_log_that_was_cut_short_or_damaged_is_followed_up_to_there() {
     let folder = folder();
@@ -436,7 +440,7 @@ async fn a_log_that_is_cut_while_the_file_is_open_gives_no_wrong_answer() {
             right_or_refused(&other, &made, "cut").await;
             other.shut_down().await;
         }
-        Err(error) => assert!(matches!(error, OpenError::Unavailable { .. }), "{error:?}"),
+        Err(error) => assert!(matches!(error, SqliteOpenError::Unavailable { .. }), "{error:?}"),
     }
     store.shut_down().await;
     let there = a_beginning_is_there(folder.path(), &made, "cut while open").await;

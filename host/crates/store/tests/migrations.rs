@@ -1,5 +1,5 @@
-//! A file of every older schema is brought forward, with all that is in it. What such a
-//! file holds stands in `schemas/`, as the release of that schema wrote it.
+//! A file of every older schema is brought forward, with all that is in it. `schemas/` has the
+//! content of such files, as the release of each schema wrote it.
 
 use rusqlite::Connection;
 use std::collections::BTreeSet;
@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 use toolyard_store::contract::{AMPLE, ManualClock, START, change, owner, result, task};
-use toolyard_store::{OpenError, SqliteOptions, SqliteStore};
+use toolyard_store::{SqliteOpenError, SqliteOptions, SqliteStore};
 use toolyard_task::audit::AuditStore;
 use toolyard_task::grant::{GrantStore, Verdict};
 use toolyard_task::keys::{KeyStore, KeyUse};
 use toolyard_task::node::NodeStore;
-use toolyard_task::search::{Direction, Filter, Order, OrderBy, Search};
+use toolyard_task::search::{Direction, Filter, OrderBy, Search, SortOrder};
 use toolyard_task::session::SessionStore;
 use toolyard_task::wire::{TaskStatus, Timestamp};
 use toolyard_task::{Digest, Event, Incarnation, Outcome, Owner, SessionId, Task, TaskId, TaskStore, Wanted};
@@ -109,7 +109,7 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     let answer = asked.questions[0].answer.as_ref().expect("was answered").as_ref().expect("with a form");
     assert_eq!(answer.as_str(), r#"{"action":"accept", "content":{"name":"Ann"}}"#);
     assert_eq!(asked.open_questions().map(|question| question.key.as_str()).collect::<Vec<_>>(), ["sure"]);
-    let ended = |task: Task| task.outcome.expect("is over");
+    let ended = |task: Task| task.outcome.expect("has ended");
     let Outcome::Result { is_error: false, result } = ended(read(store, 3).await) else { panic!("a result") };
     assert_eq!(result.as_str(), r#"{ "content" : [] }"#);
     assert!(matches!(ended(read(store, 4).await), Outcome::Result { is_error: true, .. }));
@@ -130,7 +130,7 @@ async fn tasks_are_as_they_were(store: &SqliteStore) {
     let search = Search {
         owner: owner("a"),
         filter: Filter::default(),
-        order: Order { by: OrderBy::Updated, direction: Direction::Descending },
+        order: SortOrder { by: OrderBy::Updated, direction: Direction::Descending },
         after: None,
         limit: 9,
     };
@@ -172,7 +172,7 @@ async fn what_is_there_goes_on(store: &SqliteStore) {
     assert!(store.register().await.expect("registers").incarnation > Incarnation(3));
 }
 
-/// What a further process does; without a folder, this is none.
+/// The part of a further process; without a folder, this does nothing.
 #[test]
 fn process() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
@@ -211,7 +211,7 @@ fn a_file_of_a_later_schema_is_refused_with_advice_and_left_as_it_is() {
     let before = std::fs::read(&path).expect("reads");
     let refused = SqliteStore::open(folder.path(), SqliteOptions::new(ManualClock::at(START)));
     let error = refused.err().expect("is refused");
-    assert!(matches!(error, OpenError::Newer { found: 4_711, .. }), "{error:?}");
+    assert!(matches!(error, SqliteOpenError::Newer { found: 4_711, .. }), "{error:?}");
     assert!(error.to_string().contains("run the release that wrote it"), "{error}");
     assert!(std::fs::read(&path).expect("reads") == before, "it was changed");
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::NoTls;
 use toolyard_store::contract::{Fixture, Host, ManualClock, START};
-use toolyard_store::postgres::Place;
+use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Keyring, PostgresOptions, PostgresStore};
 
 const LEASE: Duration = Duration::from_secs(15);
@@ -25,7 +25,7 @@ const LEASE: Duration = Duration::from_secs(15);
 fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
     let server = server::shared()?;
     let schema = server.schema();
-    let place = Place::parse(&server.address(), &schema).expect("an address");
+    let place = PostgresLocation::parse(&server.address(), &schema).expect("an address");
     let options = PostgresOptions {
         lease: LEASE,
         readers: 4,
@@ -44,7 +44,7 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
         let store = open(&place, &options);
         let killed = store.clone();
         let end = async move {
-            // One that crashes tells nobody.
+            // A host that crashes does not resign.
             if leaves {
                 killed.shut_down().await;
             }
@@ -54,7 +54,7 @@ fn fixture(keys: Option<Arc<Keyring>>, leaves: bool) -> Option<Fixture> {
     Some(Fixture { clock, open: Box::new(open), races: 1_000 })
 }
 
-fn open(place: &Place, options: &PostgresOptions) -> Arc<PostgresStore> {
+fn open(place: &PostgresLocation, options: &PostgresOptions) -> Arc<PostgresStore> {
     let opened = PostgresStore::open(place.clone(), options.clone());
     tokio::task::block_in_place(|| Handle::current().block_on(opened)).expect("opens")
 }
@@ -95,7 +95,7 @@ fn clock(server: &server::Server, schema: String) -> Arc<ManualClock> {
     ManualClock::telling(START, Box::new(tell))
 }
 
-/// As `contract_tests!`, where a server is to be had.
+/// As `contract_tests!`, where there is a server.
 macro_rules! over_postgres {
     ($keys:expr) => {
         toolyard_store::contract_tests! { match fixture($keys, true) { Some(fixture) => fixture, None => return } }
@@ -108,14 +108,14 @@ mod plain {
     over_postgres!(None);
 }
 
-/// Whatever a store promises, it promises encrypted as well.
+/// Encrypted stores keep every promise of a store as well.
 mod encrypted {
     use super::*;
 
     over_postgres!(Keyring::new([[7; 32]]));
 }
 
-/// A host that crashes tells nobody.
+/// A host that crashes does not resign.
 mod leased {
     use super::*;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::contract::{AMPLE, owner, task};
-use toolyard_store::postgres::Place;
+use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{PostgresOptions, PostgresStore};
 use toolyard_task::store::{CreateError, StoreError, TaskStore as _};
 
@@ -20,27 +20,26 @@ const CRASHES: usize = 8;
 const AFTER: usize = 8;
 /// A transaction is at its commit.
 const COMMITTING: &str = "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'";
-/// Nobody writes for so long.
+/// No client writes for so long.
 const QUIET: Duration = Duration::from_millis(200);
 /// However slow the machine, the server is back within this time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A crash forgets the numbers of transactions of which nothing had reached the disk, and
-/// gives them to others. What became of those must not be taken for what became of one's
-/// own.
+/// A crash forgets the numbers of transactions of which nothing had reached the disk, and gives
+/// them to others. The fate of those must not be mistaken for the fate of one's own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_own() {
     let Some(server) = Server::start(Flushing::On) else { return };
     let server = Arc::new(server);
     slow_down(&server).await;
-    let place = Place::parse(&server.address(), &server.schema()).expect("an address");
+    let place = PostgresLocation::parse(&server.address(), &server.schema()).expect("an address");
     let options = PostgresOptions { patience: PATIENCE, ..PostgresOptions::default() };
     let open = || PostgresStore::open(place.clone(), options.clone());
     let (one, other) = (open().await.expect("opens"), open().await.expect("opens"));
     let me = owner("one");
     let mut undecided = 0;
     for crash in 0..CRASHES {
-        // What the others are told of earlier changes has reached the disk by then.
+        // The hints about earlier changes have reached the disk by then.
         tokio::time::sleep(QUIET).await;
         let watch = connect(&server).await;
         let new = task(&me);
@@ -49,7 +48,7 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
             let one = one.clone();
             async move { one.create(new, AMPLE, Vec::new()).await }
         });
-        while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("is told").is_empty() {
+        while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let crashed = server.clone();
@@ -69,14 +68,14 @@ async fn a_crash_at_the_commit_makes_nobody_take_the_commit_of_another_for_its_o
     other.shut_down().await;
 }
 
-/// A server that stays away after it was asked to commit has said nothing: its caller is not
-/// told that nothing was written. What was not begun, was not.
+/// A server that stays away after a request to commit has said nothing: its caller must not hear
+/// that nothing was written. A transaction that did not begin was not written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
     let Some(server) = Server::start(Flushing::On) else { return };
     let server = Arc::new(server);
     slow_down(&server).await;
-    let place = Place::parse(&server.address(), &server.schema()).expect("an address");
+    let place = PostgresLocation::parse(&server.address(), &server.schema()).expect("an address");
     let options = PostgresOptions { patience: Duration::from_secs(1), ..PostgresOptions::default() };
     let store = PostgresStore::open(place, options).await.expect("opens");
     let me = owner("one");
@@ -87,7 +86,7 @@ async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
             let (store, new) = (store.clone(), task(&me));
             async move { store.create(new, AMPLE, Vec::new()).await }
         });
-        while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("is told").is_empty() {
+        while !creating.is_finished() && watch.query(COMMITTING, &[]).await.expect("answers").is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let crashed = server.clone();
@@ -106,7 +105,7 @@ async fn a_commit_that_nobody_can_be_asked_about_is_undecided() {
     store.shut_down().await;
 }
 
-/// Has each commit wait before it asks for the disk, and nobody else ask for it meanwhile.
+/// Delays each commit before its flush, and keeps other flushes away meanwhile.
 async fn slow_down(server: &Server) {
     let client = connect(server).await;
     for setting in ["commit_delay = 100000", "commit_siblings = 0", "wal_writer_delay = '10s'"] {

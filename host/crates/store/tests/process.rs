@@ -1,5 +1,5 @@
-//! What holds when a process is killed. The test binary runs itself as the
-//! process, with a role in its environment.
+//! The promises that hold when a process is killed. The test binary runs itself as the process,
+//! with a role in its environment.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -23,7 +23,7 @@ fn open(folder: &Path) -> Arc<SqliteStore> {
     SqliteStore::open(folder, SqliteOptions::new(ManualClock::at(START))).expect("opens")
 }
 
-/// What the process does; without a role, this is no process of ours.
+/// The part of the process; without a role, this does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn process() {
     let (Ok(folder), Ok(role)) = (std::env::var(FOLDER), std::env::var(ROLE)) else { return };
@@ -56,7 +56,7 @@ async fn process() {
 
 fn say(line: &str) {
     // Around the capture of the test harness, and in one write.
-    std::io::stdout().write_all(format!("\n> {line}\n").as_bytes()).expect("somebody reads");
+    std::io::stdout().write_all(format!("\n> {line}\n").as_bytes()).expect("a reader");
 }
 
 struct Process {
@@ -77,7 +77,7 @@ impl Process {
         Self { child, lines }
     }
 
-    /// What it says next, if anything.
+    /// Its next output, if any.
     fn hear(&mut self) -> Option<Vec<String>> {
         self.lines
             .by_ref()
@@ -134,7 +134,7 @@ async fn what_was_acknowledged_survives_a_kill() {
             note(&mut said, &process.hear().expect("it writes"));
         }
         process.kill();
-        // What it still said before it died counts as well.
+        // The output before its death counts as well.
         while let Some(words) = process.hear() {
             note(&mut said, &words);
         }

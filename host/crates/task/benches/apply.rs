@@ -1,5 +1,5 @@
-//! What a transition costs: it is a clone of the record and little else, so this
-//! is the price of a task's size.
+//! The cost of a transition. It clones the record and does little else, so this measures the price
+//! of a task's size.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -1,9 +1,8 @@
 //! The state machine of a task (T-17): the one place that decides a transition.
 //!
-//! Pure: a task, an event and the store's time give a new task and the effects to be
-//! carried out, or a refusal. Stores compare the version and write the new task; whoever loses the compare
-//! reads again and asks again, so that a late writer is judged by what is there
-//! then.
+//! Pure: a task, an event and the store's time give a new task and its effects, or a refusal.
+//! Stores compare the version and write the new task. A writer that loses the compare reads again
+//! and applies the event again, so that a late writer is judged by the newest record.
 
 use crate::id::{Digest, Incarnation};
 use crate::recovery::{Departure, NotRerun};
@@ -14,10 +13,10 @@ use crate::wire::{RawJson, RpcError, Timestamp};
 /// How many of the requests that a question went out in are remembered: the
 /// latest. A client that reconnects without end must not make a record grow
 /// without end.
-pub const MOST_SENT: usize = 16;
+pub const MAX_SENT: usize = 16;
 
 /// How often one question is asked again. After that the guest gets what came.
-pub const MOST_ASKED_AGAIN: u32 = 8;
+pub const MAX_ASKED_AGAIN: u32 = 8;
 
 /// Something that happens to a task.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,9 +42,9 @@ pub enum Event {
     Asked {
         /// The run.
         fence: Fence,
-        /// What it asks. Keys that this attempt used are refused. The same question
-        /// of an earlier attempt keeps its answer; another one under its key takes
-        /// its place, and has another key for its client.
+        /// The questions. Keys that this attempt used are refused. The same question of an earlier
+        /// attempt keeps its answer; another one under its key replaces it, and has another key for
+        /// its client.
         questions: Vec<Question>,
     },
     /// A question is about to leave in a request. Not seen from outside.
@@ -67,11 +66,10 @@ pub enum Event {
     Answered {
         /// The question.
         key: String,
-        /// What came back.
+        /// The answer, or the reason why there is none.
         answer: Result<RawJson, AskError>,
     },
-    /// What came back for a question does not fit it, so it is asked again under
-    /// another key (26T-22).
+    /// The answer to a question does not fit it, so the host asks again under another key (26T-22).
     AskedAgain {
         /// The run that has looked at the answer; none if there was nothing that a
         /// run could look at.
@@ -83,7 +81,7 @@ pub enum Event {
     Finished {
         /// The run.
         fence: Fence,
-        /// What it came to.
+        /// The outcome.
         outcome: Outcome,
         /// Diagnostics for the status message, where it failed (T-19).
         message: Option<String>,
@@ -95,7 +93,7 @@ pub enum Event {
     },
     /// The ttl is thought to have passed.
     Expired,
-    /// The host that had it is gone, or goes, and nobody is to run it.
+    /// The host that had it is gone, or goes, and no other host runs it.
     Orphaned {
         /// That host.
         incarnation: Incarnation,
@@ -131,7 +129,7 @@ pub enum Event {
 /// Why an event does not apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The task is over (T-17).
+    /// The task has ended (T-17).
     #[error("the task is already over")]
     Terminal,
     /// The event comes from a run that was superseded.
@@ -151,7 +149,7 @@ pub enum Refusal {
     AlreadyStarted,
 }
 
-/// What is to be done about a transition once it is durable, in this order.
+/// An effect of a transition, for after its commit. The order is that of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Count the end, and the bytes that are kept of it.
@@ -167,14 +165,14 @@ pub enum Effect {
     StopRun,
 }
 
-/// A task after an event, and what is to be done once that is durable. Whoever commits the
-/// task carries the effects out; there is no other place for them.
+/// A task after an event, and the effects of the transition. The committer of the task carries the
+/// effects out, in one place.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Transition {
     /// The task as it is then.
     pub task: Task,
-    /// What is to be done, in this order; each effect at most once.
+    /// The effects, in their order; each one at most once.
     pub effects: [Option<Effect>; 5],
 }
 
@@ -211,8 +209,7 @@ fn closes_questions(task: &Task, next: &Task) -> bool {
 
 /// Makes `next`, which equals `task`, what it is after the event.
 fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<(), Refusal> {
-    // What clients are shown tells nothing of these, so neither does the time of
-    // the last change (T-20).
+    // Clients see nothing of these, so the time of the last change stays the same (T-20).
     let visible = !matches!(
         event,
         Event::Effects { .. } | Event::Sent { .. } | Event::Entrusted { .. } | Event::Taken { .. }
@@ -246,7 +243,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         }
         Event::Sent { key, sent } => {
             let requests = &mut open(next, &key)?.sent;
-            if requests.len() == MOST_SENT {
+            if requests.len() == MAX_SENT {
                 requests.remove(0);
             }
             requests.push(sent);
@@ -263,7 +260,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
             fence.map_or(Ok(()), |fence| check_fence(task, fence))?;
             let meant = |question: &&mut Question| {
                 question.key == key
-                    && question.asked_again < MOST_ASKED_AGAIN
+                    && question.asked_again < MAX_ASKED_AGAIN
                     && (question.answer.is_some() == fence.is_some())
             };
             let question = next.questions.iter_mut().find(meant).ok_or(Refusal::NotAsked)?;
@@ -297,7 +294,7 @@ fn change(task: &Task, next: &mut Task, event: Event, now: Timestamp) -> Result<
         }
         Event::Claimed { from, by, digest } => {
             check_holder(task, from)?;
-            // What had begun is another attempt; what had not is still the first.
+            // A task that had begun gets another attempt; any other one is still at its first.
             let attempt = task.fence.attempt + u32::from(task.started_at.is_some());
             next.fence = Fence { incarnation: by, attempt };
             next.digest = digest;
@@ -359,14 +356,14 @@ fn check_holder(task: &Task, incarnation: Incarnation) -> Result<(), Refusal> {
     if task.fence.incarnation == incarnation { Ok(()) } else { Err(Refusal::Fenced) }
 }
 
-/// Says when the host was found gone, for how long it may have run the task, why
-/// nobody runs it again, and whether anything may have happened.
+/// The message of an orphaned task: when its host was found gone, how long that host may have run
+/// it, why no host runs it again, and whether it may have had effects.
 fn orphan_message(task: &Task, departure: Departure, why: &NotRerun, now: Timestamp) -> String {
     let effects =
         if task.effects { "it has had effects, or some of them" } else { "it may have had effects" };
     match task.started_at {
         None if !task.has_begun() => {
-            let misfit = match why {
+            let reason = match why {
                 NotRerun::Misfit(what) => {
                     format!(" Its tool has changed and its arguments do not fit: {what}")
                 }
@@ -374,7 +371,7 @@ fn orphan_message(task: &Task, departure: Departure, why: &NotRerun, now: Timest
             };
             format!(
                 "The host that had accepted this task {departure} (seen at {now}); the task had not begun, \
-                 so nothing was done.{misfit}"
+                 so nothing was done.{reason}"
             )
         }
         None => format!(

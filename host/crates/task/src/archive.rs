@@ -9,21 +9,18 @@ use toolyard_protocol::Timestamp;
 /// All tasks of a store.
 #[async_trait]
 pub trait Archive: Send + Sync + 'static {
-    /// All tasks as they are at one moment, in the order of (createdAt, id), those
-    /// that are gone and not yet removed among them. What happens meanwhile waits
-    /// for nothing and does not show.
+    /// All tasks at one moment, in the order of (createdAt, id), including ended tasks that are due
+    /// for removal. Later changes do not show, and do not wait for the export.
     async fn export(&self) -> Result<Box<dyn Export>, StoreError>;
 
-    /// Takes these tasks in, with every field as it is, but for those whose id is
-    /// there already: what the store has, stands. Says how many were new. All of
-    /// them are durable, or none.
+    /// Adds these tasks, with every field unchanged, except those whose id the store has already.
+    /// Returns how many were new. All of them are durable, or none.
     ///
-    /// No host has a live one of them, so they come with the incarnation of a dead
-    /// host: their own, unless a host that lives here goes by it. Whoever looks
-    /// after dead hosts finds them.
+    /// No host has a live one of them, so they come with the incarnation of a dead host: their own,
+    /// unless a host that lives here uses it. The recovery of dead hosts finds them.
     ///
-    /// No time of theirs may be later than [`Archive::now`]: the store takes the latest
-    /// creation for a time that it has given, and would stand still until then.
+    /// None of their times may be later than [`Archive::now`]: the store takes the latest creation
+    /// for its own last time, and its clock would stand still until then.
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError>;
 
     /// The store's time.
@@ -33,7 +30,7 @@ pub trait Archive: Send + Sync + 'static {
 /// The tasks of one moment.
 #[async_trait]
 pub trait Export: Send {
-    /// The next few; none at the end. What cannot be read is named and left out.
+    /// The next few; an empty list at the end. An unreadable task is named and left out.
     async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError>;
 }
 

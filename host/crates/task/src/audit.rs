@@ -1,10 +1,8 @@
-//! What is written down of who did what (T-43), and the port to where it waits
-//! until it is exported.
+//! Audit entries (T-43), and the port to the place where they wait for their export.
 //!
-//! What may not stand in an entry: arguments, results, the content of a guest's
-//! question or of its answer, tokens, and the id of a session, which is all that an
-//! anonymous client has to show. Of what a client wrote itself there are names
-//! only, cut short.
+//! Never in an entry: arguments, results, the content of a guest's question or of its answer,
+//! tokens, and the id of a session, which is the only credential of an anonymous client. Of a
+//! client's own texts an entry has names only, cut short.
 
 use crate::apply::Event;
 use crate::grant::{Grant, Verdict};
@@ -29,7 +27,7 @@ const WANTED: usize = 8 << 10;
 /// How the issuer of the tokens in the configuration is called.
 pub const TOKENS: &str = "token";
 
-/// What was done.
+/// The action that an entry records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Action {
     /// A task was created.
@@ -56,7 +54,7 @@ pub enum Action {
     /// An ended task was removed before its time, to make room.
     #[serde(rename = "task.discarded")]
     Discarded,
-    /// What a task came to was handed out.
+    /// The outcome of a task was handed out.
     #[serde(rename = "task.retrieved")]
     Retrieved,
     /// All tasks of the store were written out.
@@ -80,7 +78,7 @@ pub enum Action {
     /// A person did not permit it, or could not be asked.
     #[serde(rename = "permission.refused")]
     NotPermitted,
-    /// What a person said once and for all was taken back.
+    /// A permanent permission was revoked.
     #[serde(rename = "permission.revoked")]
     Revoked,
     /// A rule did not allow it.
@@ -89,7 +87,7 @@ pub enum Action {
     /// The token is good for less.
     #[serde(rename = "denied.scope")]
     DeniedByScope,
-    /// Nobody could be told by the credentials, or there were none.
+    /// A request had invalid credentials, or none.
     #[serde(rename = "denied.authentication")]
     Unauthenticated,
     /// Too many requests.
@@ -109,7 +107,7 @@ pub enum Action {
 /// By whom something is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By {
-    /// Who; the client whose task it is, if absent.
+    /// The actor; `None` for the client whose task it is.
     principal: Option<String>,
     session: Option<SessionId>,
     why: Option<&'static str>,
@@ -144,11 +142,11 @@ impl By {
 /// One line of the audit log, without its id and its time, which the store gives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// What was done.
+    /// The action.
     pub action: Action,
     /// By whom.
     pub principal: String,
-    /// Whose task it is.
+    /// The owner of the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// The fingerprint of the session; see [`fingerprint`].
@@ -172,7 +170,7 @@ pub struct Entry {
     /// The plugin that was permitted something, or was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
-    /// What that is.
+    /// The kind of object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<String>,
     /// The state that the task has now.
@@ -184,7 +182,7 @@ pub struct Entry {
     /// The method that the question is asked by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<&'static str>,
-    /// Why, in a word or a sentence of ours.
+    /// The reason: a word or a sentence of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The rule that said no.
@@ -267,7 +265,7 @@ impl Entry {
         Self::about(Action::Retrieved, task, by).with_end(task)
     }
 
-    /// What is to be written of a change, in the commit that makes it.
+    /// The entries of a change, for the commit that makes it.
     #[must_use]
     pub fn changed(event: &Event, after: &Task, by: &By) -> Vec<Self> {
         let about = |action| Self::about(action, after, by);
@@ -316,9 +314,15 @@ impl Entry {
         }
     }
 
-    /// What was said of something that a plugin wants, for so long.
+    /// The user's verdict about a plugin's wish, and for how long it counts.
     #[must_use]
-    pub fn said(verdict: Verdict, of: (&str, &Digest), wanted: &Wanted, how_long: &str, by: &By) -> Self {
+    pub fn verdict_given(
+        verdict: Verdict,
+        of: (&str, &Digest),
+        wanted: &Wanted,
+        how_long: &str,
+        by: &By,
+    ) -> Self {
         let action = match verdict {
             Verdict::Allow => Action::Permitted,
             Verdict::Deny => Action::NotPermitted,
@@ -326,7 +330,7 @@ impl Entry {
         Self { reason: Some(short(how_long)), ..Self::on_permission(action, of, wanted, by) }
     }
 
-    /// What was said once and for all is taken back.
+    /// A permanent verdict is revoked.
     #[must_use]
     pub fn revoked(grant: &Grant, by: &By) -> Self {
         let of = (grant.plugin.as_str(), &grant.digest);
@@ -417,15 +421,15 @@ pub fn subject_name(issuer: &str, subject: &str) -> String {
     format!("{issuer}{between}{subject}")
 }
 
-/// What tells one session from another without being good for anything else: the
-/// first 16 hexadecimal digits of the SHA-256 of its id, which has 122 random bits.
+/// An identifier of a session that is useless as a credential: the first 16 hexadecimal digits of
+/// the SHA-256 of its id, which has 122 random bits.
 #[must_use]
 pub fn fingerprint(session: &SessionId) -> String {
     let hash = Sha256::digest(session.0.as_bytes());
     hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What one commit wrote and nobody has exported yet.
+/// Entries of one commit that are not exported yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     /// Its number, which grows and is never given again.
@@ -434,14 +438,12 @@ pub struct Batch {
     pub lines: Vec<String>,
 }
 
-/// Where entries wait until they are exported. The entries of a change come with
-/// the change, through [`crate::TaskStore`]; a store that was not told to keep them
-/// keeps none.
+/// The entries that wait for their export. The entries of a change come with the change, through
+/// [`crate::TaskStore`]. A store that is not set to audit keeps none.
 #[async_trait]
 pub trait AuditStore: Send + Sync + 'static {
-    /// Takes an entry that belongs to no change. Does not wait: it is written with
-    /// the next commit, or soon. What does not fit into the bounded room for them
-    /// is counted, and an entry says how many are lost.
+    /// Accepts an entry that belongs to no change. Does not wait: the entry is written with the
+    /// next commit, or soon. The buffer is bounded; an entry says how many were lost.
     fn note(&self, entry: Entry);
 
     /// Returns when all that was noted before is written.

@@ -1,4 +1,4 @@
-//! What is on offer: an immutable value, built completely and then swapped whole.
+//! The catalog: an immutable value, built completely and then swapped whole.
 
 use crate::provider::Provider;
 use crate::tool::Tool;

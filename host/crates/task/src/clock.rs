@@ -3,13 +3,13 @@
 use crate::wire::Timestamp;
 use uuid::Uuid;
 
-/// Where the time comes from.
+/// The source of time.
 pub trait Clock: Send + Sync + 'static {
     /// Now, by the wall clock.
     fn now(&self) -> Timestamp;
 }
 
-/// Where random ids come from.
+/// The source of random ids.
 pub trait Ids: Send + Sync + 'static {
     /// A random UUID of version 4.
     fn uuid(&self) -> Uuid;

@@ -1,5 +1,4 @@
-//! What people said once and for all when they were asked whether a plugin may
-//! have something, and the port to where it is kept.
+//! Permanent verdicts of users about a plugin's wishes, and the port to their store.
 
 use crate::audit::Entry;
 use crate::id::{Digest, Owner};
@@ -37,7 +36,7 @@ impl fmt::Display for GrantId {
 pub enum Verdict {
     /// The plugin may have it.
     Allow,
-    /// It may not, and nobody is asked again.
+    /// It may not, and the user is not asked again.
     Deny,
 }
 
@@ -52,23 +51,23 @@ impl Verdict {
     }
 }
 
-/// What somebody said of one thing that one version of a plugin wants. It counts
-/// for that owner, that component and that thing, and for nothing else.
+/// The verdict of a user about one wish of one version of a plugin. It counts for that owner, that
+/// component and that wish only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// Its id.
     pub id: GrantId,
     /// For whose calls it counts.
     pub owner: Owner,
-    /// Who said it, as the audit log writes principals.
+    /// The principal that gave it, as the audit log writes principals.
     pub by: String,
     /// The plugin's file name.
     pub plugin: String,
-    /// The component: a new version asks anew.
+    /// The component: a new version must ask again.
     pub digest: Digest,
     /// The thing.
     pub wanted: Wanted,
-    /// What was said.
+    /// The verdict.
     pub verdict: Verdict,
     /// When, by the store's clock.
     pub given_at: Timestamp,
@@ -82,8 +81,7 @@ impl Grant {
     }
 }
 
-/// Where a listing of grants goes on: after this one, in the order of (givenAt,
-/// id).
+/// The position of a listing of grants: after this one, in the order of (givenAt, id).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AfterGrant {
     /// When it was given.
@@ -92,8 +90,8 @@ pub struct AfterGrant {
     pub id: GrantId,
 }
 
-/// Where grants are kept. Audit entries come with the change that they record, as
-/// with [`crate::TaskStore`].
+/// The store of grants. Audit entries come with the change that they record, as with
+/// [`crate::TaskStore`].
 #[async_trait]
 pub trait GrantStore: Send + Sync + 'static {
     /// Keeps it, in place of what the same owner said of the same before; the
@@ -102,7 +100,7 @@ pub trait GrantStore: Send + Sync + 'static {
     /// open any more, nothing is kept and the answer is `None`.
     async fn give(&self, grant: Grant, most: u32, entries: Vec<Entry>) -> Result<Option<Grant>, StoreError>;
 
-    /// What this owner said of this.
+    /// The verdict of this owner about this wish.
     async fn standing(
         &self,
         owner: &Owner,

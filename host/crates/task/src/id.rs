@@ -64,7 +64,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Whose a task is (T-40).
+/// The owner of a task (T-40).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
@@ -72,14 +72,13 @@ pub enum Owner {
     Local,
     /// An anonymous HTTP client: its session.
     Session(SessionId),
-    /// An anonymous client of a stateless revision: whoever knows the id of the task
-    /// (26T-25).
+    /// An anonymous client of a stateless revision: everyone who knows the id of the task (26T-25).
     Anyone,
-    /// Somebody whom an issuer vouches for.
+    /// A subject that an issuer vouches for.
     Subject {
-        /// Who vouches.
+        /// The issuer.
         issuer: String,
-        /// For whom.
+        /// The subject.
         subject: String,
     },
 }

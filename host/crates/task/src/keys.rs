@@ -5,7 +5,7 @@ use crate::wire::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-/// What a key signs.
+/// The use of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyUse {
     /// Cursors of listings.
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Where keys are kept.
+/// The store of keys.
 #[async_trait]
 pub trait KeyStore: Send + Sync + 'static {
     /// The keys for a use, the newest first; it signs, the others still verify.

@@ -1,17 +1,15 @@
-//! What a task is and how it changes, the catalog of tools, and the ports through
-//! which the rest of the house reaches stores and engines.
+//! Tasks and their transitions, the catalog of tools, and the ports to stores and engines.
 //!
-//! What may not live here: IO, an async runtime, a clock, randomness. Only
-//! [`apply::apply`] decides a transition; a store compares a version and writes
-//! what it was given.
+//! Not here: IO, an async runtime, a clock, randomness. Only [`apply::apply`] decides a transition;
+//! a store compares a version and writes the record that it gets.
 
 pub mod apply;
 pub mod archive;
 pub mod argument;
 pub mod audit;
+pub mod broadcast;
 pub mod catalog;
 pub mod clock;
-pub mod gossip;
 pub mod grant;
 pub mod id;
 pub mod keys;
@@ -20,7 +18,7 @@ pub mod permission;
 pub mod provider;
 pub mod rate;
 pub mod recovery;
-pub mod room;
+pub mod reservation;
 pub mod search;
 pub mod session;
 pub mod store;
@@ -31,24 +29,24 @@ pub use apply::{Effect, Event, Refusal, Transition, apply};
 pub use archive::Archive;
 pub use argument::ArgumentValue;
 pub use audit::AuditStore;
+pub use broadcast::Broadcast;
 pub use catalog::Catalog;
 pub use clock::{Clock, Ids};
-pub use gossip::Gossip;
 pub use grant::{Grant, GrantStore};
 pub use id::{Digest, Incarnation, Owner, SessionDigest, SessionId, TaskId};
 pub use permission::{NotPermitted, Wanted};
 pub use provider::Provider;
 pub use rate::Rate;
 pub use recovery::Durability;
-pub use room::{Room, Shortage};
+pub use reservation::{Room, Shortage};
 pub use store::{StoreError, TaskStore};
 pub use task::{Fence, Outcome, Task};
 pub use tool::{RunContext, RunEnd, Tool};
 
-/// What the crates that may not see `protocol` need of it.
+/// The parts of `protocol` for crates that must not depend on it.
 pub mod wire {
     pub use toolyard_protocol::LogLevel;
-    pub use toolyard_protocol::completion::{MOST_VALUES, Reference};
+    pub use toolyard_protocol::completion::{MAX_VALUES, Reference};
     pub use toolyard_protocol::error;
     pub use toolyard_protocol::progress::Progress;
     pub use toolyard_protocol::prompts::{PromptArgument, PromptDescription};

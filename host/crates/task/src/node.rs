@@ -13,16 +13,15 @@ pub enum Tenure {
     /// is asked, so a process that was stopped, or a machine that slept, has lost
     /// nothing.
     Process,
-    /// So long from each renewal, by the store's clock. Who lets it pass is dead to
-    /// the others, and stays so.
+    /// Valid for so long from each renewal, by the store's clock. A host that misses a renewal is
+    /// dead to the others, and stays dead.
     Lease(Duration),
 }
 
 /// A host that is known to the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registration {
-    /// Its number, which no other host has, then or later. What it writes to tasks
-    /// carries it.
+    /// Its number, which no other host has, then or later. Its writes to tasks carry it.
     pub incarnation: Incarnation,
     /// How long it counts as living.
     pub tenure: Tenure,
@@ -33,7 +32,7 @@ pub struct Registration {
 pub struct Neighbour {
     /// Its number.
     pub incarnation: Incarnation,
-    /// What it is called: its machine and the number of its process.
+    /// Its display name: the machine and the process id.
     pub name: String,
     /// When it registered, by the store's clock.
     pub since: Timestamp,
@@ -48,8 +47,8 @@ pub trait NodeStore: Send + Sync + 'static {
     /// second call gives the same one; once it was lost, a new one.
     async fn register(&self) -> Result<Registration, StoreError>;
 
-    /// Renews the registration of this process. False if it is dead to the others by
-    /// now, for good: what it runs for its tasks has to stop.
+    /// Renews the registration of this process. Returns false if the others have taken it for dead:
+    /// then the runs of its tasks have to stop.
     async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError>;
 
     /// Gives up the registration of this process: it is dead to the others at once,

@@ -1,4 +1,4 @@
-//! What a plugin may have only if a person says so, and why it does not get it.
+//! Wishes of a plugin that need the permission of a user, and the reasons why it does not get one.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,14 +10,14 @@ use std::fmt;
 pub enum Wanted {
     /// A folder.
     Folder {
-        /// Where the guest sees it.
+        /// The path in the guest.
         guest: String,
-        /// Where it is, with all links followed. Shown to the operator and to the
-        /// user of this machine, to nobody else.
+        /// The path on the host, with all links resolved. Shown only to the operator and to the
+        /// user of this machine.
         path: String,
-        /// What the manifest calls it; what everybody else is shown.
+        /// The name in the manifest, shown to everyone else.
         named: String,
-        /// What may be done there.
+        /// The kind of access.
         access: Access,
     },
     /// Requests to a host.
@@ -31,7 +31,7 @@ pub enum Wanted {
     },
 }
 
-/// What may be done in a folder.
+/// The access to a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
@@ -61,7 +61,7 @@ impl Wanted {
         }
     }
 
-    /// What decides in the manifest whether a person is asked.
+    /// The key of the manifest that lets the user decide.
     #[must_use]
     pub fn manifest_key(&self) -> String {
         match self {
@@ -99,7 +99,7 @@ impl fmt::Display for Wanted {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} {why} (`{}`)", shown(.wanted), .wanted.manifest_key())]
 pub struct NotPermitted {
-    /// What.
+    /// The wish.
     pub wanted: Wanted,
     /// Why not.
     pub why: WhyNot,
@@ -114,7 +114,7 @@ pub enum WhyNot {
     /// The person said "never" before; `toolyard grants` takes it back.
     #[error("is never allowed, by the user's word; `toolyard grants revoke` takes that word back")]
     Never,
-    /// Nobody answered in time.
+    /// The user did not answer in time.
     #[error("was not allowed: the user did not answer in time")]
     TimedOut,
     /// The client answered with an error, or with nonsense.
@@ -126,13 +126,15 @@ pub enum WhyNot {
          the operator can grant it by `grant = \"always\"`"
     )]
     CannotAsk(String),
-    /// Nobody is asked for a request of this kind.
-    #[error("needs the user's permission, for which nobody is asked here; call a tool of the plugin first")]
+    /// The host asks no user for a request of this kind.
+    #[error(
+        "needs the user's permission, which this request cannot ask for; call a tool of the plugin first"
+    )]
     NotHere,
     /// So many questions were asked already.
     #[error("was not asked for: a call asks for at most {0} permissions (`limits.permissions`)")]
     TooMany(u32),
-    /// What was said before cannot be looked up.
+    /// The store cannot read earlier verdicts.
     #[error("was not allowed: what the user said before cannot be looked up now")]
     Unavailable,
     /// The run is being stopped.

@@ -1,17 +1,16 @@
-//! What a plugin offers besides tools: resources, prompts, completion.
+//! The offers of a plugin besides tools: resources, prompts, completion.
 
 use crate::id::Digest;
-use crate::room::{Room, Shortage};
+use crate::reservation::{Room, Shortage};
 use crate::tool::{ReportBounds, RunContext};
 use crate::wire::{PromptDescription, RawJson, Reference, RpcError, UriRange};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
-/// The resources, prompts and completion of one plugin. Like a
-/// [`Tool`](crate::Tool), an object that a request resolved stays as it is when
-/// its plugin is loaded anew.
+/// The resources, prompts and completion of one plugin. As with a [`Tool`](crate::Tool), a request
+/// keeps the object that it resolved when the plugin is reloaded.
 pub trait Provider: Send + Sync + 'static {
-    /// What is on offer.
+    /// The offers.
     fn spec(&self) -> &ProviderSpec;
 
     /// Room for one run, as [`Tool::room`](crate::Tool::room).
@@ -40,7 +39,7 @@ pub trait Provider: Send + Sync + 'static {
     fn interrupt(&self);
 }
 
-/// What is fixed about a provider.
+/// The fixed properties of a provider.
 #[derive(Debug, Clone)]
 pub struct ProviderSpec {
     /// The plugin's file name, for people.
@@ -75,7 +74,7 @@ pub enum Retrieval {
     },
     /// Its resource templates.
     Templates,
-    /// What a resource holds.
+    /// The content of a resource.
     Read {
         /// Its URI.
         uri: String,
@@ -89,25 +88,25 @@ pub enum Retrieval {
     },
     /// Values for an argument.
     Complete {
-        /// Of what; a prompt by the name that clients use.
+        /// The prompt or template, a prompt by the name that clients use.
         reference: Reference,
         /// The argument.
         name: String,
         /// The beginning of its value.
         value: String,
-        /// What is settled already: an object of strings.
+        /// The arguments that are settled already: an object of strings.
         settled: RawJson,
     },
 }
 
-/// What a provider gave, encoded as MCP shows it.
+/// The answer of a provider, encoded as MCP shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retrieved {
     /// A page of resources.
     Resources {
         /// `Resource` objects.
         entries: Vec<RawJson>,
-        /// Where the next page begins.
+        /// The cursor of the next page.
         next: Option<String>,
     },
     /// Templates: each with its `uriTemplate`, and the `ResourceTemplate` object.
@@ -123,7 +122,7 @@ pub enum Retrieved {
 /// How a request to a provider ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetrievalEnd {
-    /// With what was asked for.
+    /// The requested objects.
     Done(Retrieved),
     /// With an error. Traps, limits and malformed output arrive so too, as
     /// `-32603` with a message that says what it was.

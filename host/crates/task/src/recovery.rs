@@ -1,14 +1,13 @@
-//! What becomes of a live task whose host is gone, or goes: the rule, as a pure
-//! function of its record.
+//! The fate of a live task whose host is gone, or goes: a pure function of its record.
 //!
-//! Nothing that a guest says of itself makes its task run again; that it has said
-//! that effects begin keeps it from being run again.
+//! A guest's own word never makes its task run again. Its word that effects begin keeps the task
+//! from being run again.
 
 use crate::task::Task;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What the operator says of the runs of a tool that a host left unfinished.
+/// The operator's setting for runs of a tool that a host left unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -22,13 +21,13 @@ pub enum Durability {
 /// How a host came to leave a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Departure {
-    /// It is gone, nobody knows how.
+    /// It is gone, for an unknown reason.
     Died,
     /// It was shut down.
     ShutDown,
     /// The client closed the pipe that it was started for.
     PipeClosed,
-    /// It lives, and was told that the record could not be written when it was.
+    /// It lives, but the store reported that the record could not be written.
     LostSight,
 }
 
@@ -48,7 +47,7 @@ pub enum NotRerun {
     Left,
 }
 
-/// What to do with a live task whose host is gone.
+/// The decision about a live task whose host is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recovery {
     /// Run it: for the first time, or again.
@@ -57,9 +56,8 @@ pub enum Recovery {
     End(NotRerun),
 }
 
-/// What is to be done with a live task whose host is gone. `declared` is what the
-/// operator says of its tool now, where it is known; `most` is how often a task is
-/// run at most.
+/// Decides about a live task whose host is gone. `declared` is the operator's setting for its tool
+/// now, where it is known; `most` is the limit of attempts.
 #[must_use]
 pub fn recovery(task: &Task, declared: Option<Durability>, most: u32) -> Recovery {
     if !task.has_begun() {

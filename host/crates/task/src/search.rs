@@ -1,24 +1,20 @@
-//! What can be asked of an owner's tasks: criteria, an order, a place to go on
-//! from. Plain values, and the one definition of what a task must be like to be
-//! found.
+//! The search of an owner's tasks: criteria, an order, a position to continue from. Plain values,
+//! and the one definition of a match.
 //!
-//! What may not live here: how any of it is written on a wire, or looked up.
+//! Not here: the encoding of a search on a wire, or the look-up in a store.
 //!
-//! # What a client sees when tasks change between two pages (F-6)
+//! # Tasks that change between two pages (F-6)
 //!
-//! A task that does not change is found exactly once. Ordered by creation, a task
-//! keeps its place whatever happens to it; whether it is found is decided by what
-//! it is when its page is read. Ordered by the last change, a change moves a task
-//! towards the newest end:
+//! A task that does not change is found exactly once. Ordered by creation, a task keeps its place
+//! whatever happens to it; its state when its page is read decides whether it is found. Ordered by
+//! the last change, a change moves a task towards the newest end:
 //!
-//! * the latest first: it moves before whatever was read, so it is not met again.
-//!   If it had not been met yet, it is missing from the remaining pages; a new
-//!   listing begins with it.
-//! * the longest unchanged first: it would be met again, and a listing of busy
-//!   tasks would never end. So the first page notes the last change of all
-//!   ([`Position::until`]), and later pages stop there. Times are whole
-//!   milliseconds: a change within the very millisecond that was noted can be met
-//!   a second time, at its new place.
+//! * the latest first: it moves before the pages that were read, so it is not found again. If no
+//!   page had it yet, it is missing from the remaining pages; a new listing begins with it.
+//! * the longest unchanged first: it would be found again, and a listing of busy tasks would never
+//!   end. So the first page notes the last change of all ([`Position::until`]), and later pages stop
+//!   there. Times are whole milliseconds: a task that changes within the very millisecond that was
+//!   noted can be found a second time, at its new place.
 
 use crate::id::{Owner, TaskId};
 use crate::task::Summary;
@@ -62,8 +58,7 @@ impl Window {
     }
 }
 
-/// What a task must be like. All criteria must hold; one that is absent holds for
-/// every task (F-5).
+/// The criteria of a search. All of them must hold; an absent one holds for every task (F-5).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Its id is one of these.
@@ -108,14 +103,14 @@ pub enum Direction {
 /// The order of what is found. Tasks of the same millisecond are ordered by their
 /// ids, in the same direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
+pub struct SortOrder {
     /// The time.
     pub by: OrderBy,
     /// The direction.
     pub direction: Direction,
 }
 
-impl Order {
+impl SortOrder {
     /// The time of a task that this order goes by.
     #[must_use]
     pub const fn time(&self, created: Timestamp, updated: Timestamp) -> Timestamp {
@@ -126,8 +121,8 @@ impl Order {
     }
 }
 
-/// Where a search goes on: after this place in its order, at which there need not
-/// be a task that was found.
+/// The position of a search: after this place in its order. The place need not be that of a
+/// matching task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The time that the order goes by.
@@ -139,17 +134,17 @@ pub struct Position {
     pub until: Option<Timestamp>,
 }
 
-/// What to search for.
+/// A search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
-    /// Whose tasks. There is no search over those of several owners: a filter
-    /// never widens what is seen (F-7).
+    /// The owner of the tasks. There is no search over several owners: a filter never widens the
+    /// view (F-7).
     pub owner: Owner,
-    /// What they must be like.
+    /// The criteria.
     pub filter: Filter,
     /// Their order.
-    pub order: Order,
-    /// Where to go on.
+    pub order: SortOrder,
+    /// The position to continue from.
     pub after: Option<Position>,
     /// How many at most; at least one.
     pub limit: u32,
@@ -161,7 +156,7 @@ pub struct Page {
     /// The tasks. There may be fewer than asked for, or none, even if there are
     /// more: a store looks at so many tasks and no more.
     pub tasks: Vec<Summary>,
-    /// Where to go on; absent at the end.
+    /// The position of the next page; absent at the end.
     pub next: Option<Position>,
 }
 
@@ -191,7 +186,7 @@ mod tests {
         for (after, before) in ends.into_iter().flat_map(|a| ends.map(|b| (a, b))) {
             let window = window(after, before);
             let (first, last) = window.bounds();
-            // The ends of time themselves are no times.
+            // The extreme bounds themselves are not times.
             for time in [-2, -1, 0, 1, 2, 4, 5, 6] {
                 assert_eq!(
                     (first..=last).contains(&time),

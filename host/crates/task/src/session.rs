@@ -12,12 +12,11 @@ use std::collections::BTreeSet;
 pub struct Session {
     /// Its id.
     pub id: SessionId,
-    /// Whose it is: the subject who opened it, or the session itself where the
-    /// client is anonymous.
+    /// The owner: the subject who opened it, or the session itself for an anonymous client.
     pub owner: Owner,
     /// The revision that was agreed on, by its name.
     pub revision: String,
-    /// What the client can do: an object.
+    /// The capabilities of the client: an object.
     pub client_capabilities: RawJson,
     /// The client's name and version, for logs.
     pub client: String,
@@ -34,7 +33,7 @@ pub struct Session {
     pub seen_at: Timestamp,
 }
 
-/// Where sessions are kept.
+/// The store of sessions.
 #[async_trait]
 pub trait SessionStore: Send + Sync + 'static {
     /// Stores a new session; the store's clock sets its times. Over `most`

@@ -7,7 +7,7 @@ use crate::task::{Summary, Task};
 use crate::wire::Timestamp;
 use async_trait::async_trait;
 
-/// Why a store did not do as it was told. Nothing was written, unless that is undecided.
+/// An error of a store. It wrote nothing, unless the error says that this is undecided.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It may work later: locked, out of space, shutting down.
@@ -16,7 +16,7 @@ pub enum StoreError {
     /// It broke off at the commit of a change, and has not said since whether that counts.
     #[error("the task store is not available, and a change to it may have been made or not")]
     Undecided(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// What it holds does not make sense.
+    /// It holds a record that cannot be decoded.
     #[error("the task store holds a record that cannot be read")]
     Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -27,7 +27,7 @@ pub enum CreateError {
     /// A quota is full.
     #[error("the limit of {limit} live tasks {scope} is reached")]
     Full {
-        /// Whose quota it is.
+        /// The scope of the exceeded quota.
         scope: QuotaScope,
         /// The quota.
         limit: u32,
@@ -37,7 +37,7 @@ pub enum CreateError {
     Store(#[from] StoreError),
 }
 
-/// Whose quota it is.
+/// The scope of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuotaScope {
     /// One owner's.
@@ -67,24 +67,23 @@ pub struct Quota {
 
 /// A task and the store's time at which it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadTask {
     /// The task.
     pub task: Task,
     /// The time.
     pub now: Timestamp,
 }
 
-/// What came of a compare-and-write.
+/// The outcome of a compare-and-write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Committed {
+pub enum CommitStatus {
     /// It is durable.
     Done,
     /// The version was another one, or the task is gone; nothing was written.
     Stale,
 }
 
-/// Where a listing goes on: after this task, in the order of (createdAt, id)
-/// (T-33).
+/// The position of a listing: after this task, in the order of (createdAt, id) (T-33).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct After {
     /// Its creation.
@@ -93,19 +92,18 @@ pub struct After {
     pub id: TaskId,
 }
 
-/// What to list.
+/// The parameters of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Whose tasks; all of them if absent, which only the operator may ask for.
+    /// The owner of the tasks; `None` means all owners, for the operator only.
     pub owner: Option<Owner>,
-    /// Where to go on.
+    /// The position to continue from.
     pub after: Option<After>,
     /// How many at most.
     pub limit: u32,
 }
 
-/// A hint that something has changed. It is never the truth: whoever gets it
-/// reads again.
+/// A hint that something has changed. It is never the truth: the receiver reads again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
     /// This task.
@@ -122,9 +120,9 @@ pub trait Hints: Send {
     async fn next(&mut self) -> Option<Hint>;
 }
 
-/// Where tasks are kept. A call that has returned `Ok` is durable, as far as the
-/// store is. Audit entries come with the change that they record and are written in
-/// the same commit: one is there if and only if the other is.
+/// The store of tasks. A call that has returned `Ok` is durable, as far as the store is. Audit
+/// entries come with the change that they record and are written in the same commit: one is there
+/// if and only if the other is.
 #[async_trait]
 pub trait TaskStore: Send + Sync + 'static {
     /// Stores a new task. The store's clock sets `created_at` and `updated_at`
@@ -132,14 +130,14 @@ pub trait TaskStore: Send + Sync + 'static {
     /// exists is refused as [`StoreError::Corrupt`]: ids are random.
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError>;
 
-    /// Reads a task, however old it is; only if it is this owner's, where one is
-    /// named. The query asks for the owner, so that a task of somebody else is as
-    /// little work as one that is not there.
-    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError>;
+    /// Reads a task, however old it is; with an owner, only a task of this owner. The query asks
+    /// for the owner, so that a task of another owner costs as little work as one that does not
+    /// exist.
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError>;
 
     /// Writes `task`, which has the next version, if the stored version is still
     /// the one before. Its arguments stay as they were created.
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError>;
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError>;
 
     /// The versions of those of these tasks that are there: a look at many, to find what
     /// has changed.
@@ -166,11 +164,11 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Ids of the live tasks that this incarnation runs or will run.
     async fn held_by(&self, incarnation: Incarnation) -> Result<Vec<TaskId>, StoreError>;
 
-    /// Ids of tasks that wait for their turn on other hosts than this one and run one of
-    /// these components, for a host that has room for so many: of each owner those that
-    /// have waited longest, one owner after the other. What one host was told of, no other
-    /// one is for a few seconds, so that they do not all try to take the same. Nothing has
-    /// changed hands by that. A store whose hosts are all on one machine names none.
+    /// Ids of tasks that wait for a slot on other hosts and run one of these components, for a host
+    /// that has room for so many. Of each owner they are those that have waited longest, one owner
+    /// after the other. A task that was named to one host is not named to another for a few
+    /// seconds, so that not all try to take the same. The tasks keep their hosts until they are
+    /// claimed. A store whose hosts are all on one machine names none.
     async fn waiting_elsewhere(
         &self,
         than: Incarnation,
@@ -181,9 +179,8 @@ pub trait TaskStore: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Whether other machines have it as well. Then hints may be lost on their way, and
-    /// whoever waits had better look by itself now and then; so had whoever remembers what
-    /// stands in it.
+    /// Whether other machines use it as well. Then hints may be lost on their way, so waiters and
+    /// caches must read the store now and then.
     fn is_shared(&self) -> bool {
         false
     }

@@ -30,7 +30,7 @@ pub struct Fence {
     pub attempt: u32,
 }
 
-/// What a task came to.
+/// The outcome of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -54,7 +54,7 @@ pub enum Outcome {
 pub struct Question {
     /// The guest's name for it.
     pub key: String,
-    /// What it is.
+    /// The kind of question.
     pub kind: QuestionKind,
     /// Its params, free of any revision.
     pub params: RawJson,
@@ -67,7 +67,7 @@ pub struct Question {
     pub sent: Vec<Sent>,
     /// The task that the client runs for it, if any.
     pub client_task: Option<String>,
-    /// What came back: a result, or why there is none.
+    /// The answer, or the reason why there is none.
     pub answer: Option<Result<RawJson, AskError>>,
     /// How often it was asked again, because what came back did not fit (26T-22).
     #[serde(default)]
@@ -100,13 +100,13 @@ pub struct Sent {
 pub struct Task {
     /// Its id.
     pub id: TaskId,
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
     /// The session that created it, if any.
     pub session: Option<SessionId>,
     /// The generation of protocol that it was created under.
     pub era: Era,
-    /// What the creating client can do: an object.
+    /// The capabilities of the creating client: an object.
     pub client_capabilities: RawJson,
     /// The tool.
     pub tool: String,
@@ -127,7 +127,7 @@ pub struct Task {
     pub created_at: Timestamp,
     /// When it last changed, by the store's clock.
     pub updated_at: Timestamp,
-    /// What it says of itself.
+    /// The status message of the guest or the host.
     pub status_message: Option<String>,
     /// Counts the changes, from 1.
     pub version: u64,
@@ -142,9 +142,9 @@ pub struct Task {
     /// creation.
     #[serde(default)]
     pub rerun: bool,
-    /// What was asked of the client.
+    /// The questions to the client.
     pub questions: Vec<Question>,
-    /// What it came to; a task with an outcome never changes again.
+    /// The outcome; a task that has one never changes again.
     #[serde(skip)]
     pub outcome: Option<Outcome>,
 }
@@ -204,9 +204,9 @@ impl Task {
         self.created_at.plus(self.ttl_ms)
     }
 
-    /// When something has to be done about it even if nobody asks: a live task is
-    /// ended at its ttl, an ended one is removed then; one that was ended by its
-    /// ttl is shown a while longer, so that it does not vanish silently (T-21).
+    /// The time of the next duty without a request. A live task ends at its ttl, and an ended one
+    /// is removed then. A task that its ttl ended is shown a while longer, so that it does not
+    /// vanish silently (T-21).
     #[must_use]
     pub fn due_at(&self) -> Timestamp {
         match &self.outcome {
@@ -215,7 +215,7 @@ impl Task {
         }
     }
 
-    /// Whether it is over and its time is up, so that it reads as unknown.
+    /// Whether it has ended and its time has passed, so that it reads as unknown.
     #[must_use]
     pub fn is_gone(&self, now: Timestamp) -> bool {
         !self.is_live() && now >= self.due_at()
@@ -228,12 +228,12 @@ impl Task {
     }
 }
 
-/// What a listing needs of a task, without its arguments and its outcome.
+/// The part of a task that a listing needs, without its arguments and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Its id.
     pub id: TaskId,
-    /// Whose it is.
+    /// The owner.
     pub owner: Owner,
     /// The tool.
     pub tool: String,
@@ -241,7 +241,7 @@ pub struct Summary {
     pub digest: Digest,
     /// Its state.
     pub status: TaskStatus,
-    /// What it says of itself.
+    /// The status message of the guest or the host.
     pub status_message: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,

@@ -1,12 +1,11 @@
-//! What a tool is to the dispatcher, and what the dispatcher is to a running
-//! tool.
+//! The port to tools, and the host's side of a running tool.
 
 use crate::argument::ArgumentValue;
 use crate::id::{Digest, TaskId};
 use crate::permission::{NotPermitted, Wanted, WhyNot};
 use crate::rate::Rate;
 use crate::recovery::Durability;
-use crate::room::{Room, Shortage};
+use crate::reservation::{Room, Shortage};
 use crate::wire::{
     LogLevel, Progress, RawJson, RpcError, TaskSupport, Timestamp, ToolDescription, TraceContext,
 };
@@ -20,7 +19,7 @@ use std::time::Duration;
 /// A tool that can be called. A call works with the object that it resolved: a
 /// reload puts a new object into a new catalog and leaves this one alone.
 pub trait Tool: Send + Sync + 'static {
-    /// What the listing shows and the dispatcher obeys.
+    /// The properties that listings show and that the dispatcher obeys.
     fn spec(&self) -> &ToolSpec;
 
     /// Checks arguments against the input schema, within a time that others can wait for:
@@ -92,10 +91,10 @@ pub struct CheckOrder {
     pub stopped: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// What is fixed about a tool.
+/// The fixed properties of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
-    /// What `tools/list` shows.
+    /// The entry of `tools/list`.
     pub description: ToolDescription,
     /// Whether it may be called as a task, after the manifest's word.
     pub task_support: TaskSupport,
@@ -106,9 +105,9 @@ pub struct ToolSpec {
     /// How often clients should ask about its tasks, in milliseconds; the
     /// default of the host if absent.
     pub poll_interval_ms: Option<u64>,
-    /// What the model is told when a task begins (T-15).
+    /// Text for the model when a task begins (T-15).
     pub immediate_response: Option<String>,
-    /// What becomes of its tasks when their host is gone.
+    /// The fate of its tasks when their host is gone.
     pub durability: Durability,
     /// How long a call is waited for before it becomes a task, where the host decides
     /// that (26T-3); zero is at once. The default of the host if absent.
@@ -124,8 +123,8 @@ pub struct ToolSpec {
     pub reports: ReportBounds,
 }
 
-/// How much a run may say. Kept by whoever hears it; each error or notice names the
-/// key of the manifest.
+/// Limits of a run's reports. The receiver of the reports enforces them; each error or notice names
+/// the key of the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportBounds {
     /// Bytes of log messages that go to the host's own log (`limits.log`).
@@ -206,13 +205,12 @@ pub struct AskedQuestion {
     pub method: String,
     /// The params, an object.
     pub params: RawJson,
-    /// What an answer must be besides well formed, if anything.
+    /// A check of the answer beyond its form.
     pub check: Option<Arc<dyn AnswerCheck>>,
 }
 
-/// What an answer to a question must be, so that the client can be asked again while
-/// the run still waits (26M-5, 26T-22). Whoever made the question checks what arrives
-/// in the end all the same.
+/// A check of an answer, so that the host can ask the client again while the run still waits
+/// (26M-5, 26T-22). The asker checks the final answer itself as well.
 pub trait AnswerCheck: Send + Sync + 'static {
     /// Checks the result object of the answer.
     ///
@@ -221,7 +219,7 @@ pub trait AnswerCheck: Send + Sync + 'static {
     fn check(&self, result: &RawJson) -> Result<(), String>;
 }
 
-// What is asked is what two questions are compared by; a check follows from it.
+// Two questions are equal if their contents are; the check follows from those.
 impl PartialEq for AskedQuestion {
     fn eq(&self, other: &Self) -> bool {
         let Self { key, method, params, check: _ } = self;
@@ -252,7 +250,7 @@ pub struct GivenAnswer {
     pub outcome: Result<RawJson, AskError>,
 }
 
-/// What a guest tells the host without waiting.
+/// A report of a guest, which does not wait for the host.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
     /// How far it is.
@@ -263,20 +261,19 @@ pub enum Report {
     Log {
         /// How serious it is.
         level: LogLevel,
-        /// Who logs.
+        /// The name of the logger.
         logger: Option<String>,
         /// Any JSON value.
         data: RawJson,
     },
-    /// What the plugin offers has changed.
+    /// The offers of the plugin have changed.
     Changed(Change),
-    /// What the user was sent to do for the question of this key, in URL mode, is
-    /// done (E-6).
+    /// The user has finished the page that the question of this key, in URL mode, led to (E-6).
     ElicitationComplete {
         /// The key of the question.
         key: String,
     },
-    /// The run is over, or was dropped, and this is what it took. The last report.
+    /// The run has ended, or was dropped, and used this much. The last report.
     Spent(Spent),
     /// The client's connection may be closed for so many milliseconds.
     ReleaseStream {
@@ -285,7 +282,7 @@ pub enum Report {
     },
 }
 
-/// What a run took.
+/// The resources that a run used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     /// Processor time of the guest.
@@ -297,7 +294,7 @@ pub struct Spent {
     pub memory: Option<u64>,
 }
 
-/// What has changed in what a plugin offers.
+/// A change in a plugin's offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// Its tools.
@@ -310,7 +307,7 @@ pub enum Change {
     Resource(String),
 }
 
-/// What a run may ask of its host, and the sign that it must end.
+/// The services of the host for a run, and the signal that it must end.
 #[async_trait]
 pub trait RunContext: Send + Sync + 'static {
     /// Whether the run must end. Cheap: it is read at every epoch tick.
@@ -334,9 +331,9 @@ pub trait RunContext: Send + Sync + 'static {
     /// About the call, for the guest's `call-info`.
     fn info(&self) -> CallInfo;
 
-    /// Whether the client is told by an error of its own what capability it lacks
-    /// (`-32021`, 26R-4). Where it has no word for that, a guest's
-    /// `missing-capability` is a result that is an error, or `-32603`.
+    /// Whether the client gets an error of its own about a missing capability (`-32021`, 26R-4).
+    /// Where its revision has no such error, a guest's `missing-capability` becomes a result that
+    /// is an error, or `-32603`.
     fn tells_missing_capabilities(&self) -> bool {
         false
     }
@@ -344,18 +341,16 @@ pub trait RunContext: Send + Sync + 'static {
     /// Asks the client.
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError>;
 
-    /// Whether the plugin may have all of these, which its manifest leaves to a
-    /// person: by what was said before, else the person is asked, and waited for.
-    /// To be called anew at every use: a permission may be taken back, or be good
-    /// for one use only. Whoever has nobody to ask permits nothing.
+    /// Whether the plugin may have all of these, which its manifest leaves to the user. An earlier
+    /// verdict decides, else the host asks the user and waits. Call it again at every use: a
+    /// permission may be revoked, or be valid for one use only. A host that cannot ask a user
+    /// permits nothing.
     ///
     /// # Errors
-    /// The first that is not permitted, and why.
+    /// The first wish that is not permitted, and why.
     async fn permission(&self, wanted: Vec<Wanted>) -> Result<(), NotPermitted> {
-        let refuse = |wanted| NotPermitted {
-            wanted,
-            why: WhyNot::CannotAsk("nobody is there to be asked".to_owned()),
-        };
+        let refuse =
+            |wanted| NotPermitted { wanted, why: WhyNot::CannotAsk("there is no user to ask".to_owned()) };
         wanted.into_iter().next().map_or(Ok(()), |first| Err(refuse(first)))
     }
 
@@ -398,7 +393,7 @@ pub struct CallInfo {
     /// When the host gives up on it, where that is known before the engine's own
     /// limits are counted in.
     pub deadline: Option<Timestamp>,
-    /// What the client can do: an object.
+    /// The capabilities of the client: an object.
     pub client_capabilities: RawJson,
     /// The trace of the call; what the guest does is a child of it.
     pub trace: Option<TraceContext>,

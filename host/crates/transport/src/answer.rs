@@ -82,8 +82,8 @@ impl Failure {
     pub fn answer(self, server: &Server, generation: Generation, id: Option<&Id>) -> Answer {
         let metrics = &server.metrics;
         match &self {
-            Self::Refused(fault) | Self::Fault(fault) => metrics.faulted(fault),
-            Self::Invalid(error) | Self::BadRequest(error) => metrics.misfit(error),
+            Self::Refused(fault) | Self::Fault(fault) => metrics.count_fault(fault),
+            Self::Invalid(error) | Self::BadRequest(error) => metrics.count_rejection(error),
             Self::Cancelled | Self::Answered(_) => {}
         }
         let (error, status) = match self {

@@ -1,8 +1,8 @@
-//! Who are you: the token of a request, and whom it stands for.
+//! Authentication: the token of a request, and its principal.
 //!
-//! What may not live here: what a principal may do, whose a task is, the status of
-//! an answer. A token is looked at and forgotten: it is neither logged nor kept nor
-//! sent on; what is remembered is its SHA-256.
+//! Not here: the rights of a principal, the owner of a task, the status of an answer. A token is
+//! checked and forgotten: the host neither logs nor keeps nor forwards it, and remembers only its
+//! SHA-256.
 
 mod address;
 mod algorithm;
@@ -21,14 +21,14 @@ pub use address::Address;
 pub use algorithm::Algorithm;
 pub use bearer::{Malformed, bearer};
 pub use jwks::{BadKeySet, KeySet};
-pub use jwt::{Rules, Why};
-pub use settings::{IssuerSettings, KeySource, KeyTimes, Settings, TokenSettings};
+pub use jwt::{TokenRejection, TokenRules};
+pub use settings::{AuthSettings, IssuerSettings, KeySource, KeyTimes, TokenSettings};
 pub use toolyard_dispatch::rules::is_scope;
 
 use bytes::Bytes;
 use challenge::Challenges;
 use http::{HeaderMap, HeaderValue};
-use issuer::{Issuer, KeysAway};
+use issuer::{Issuer, KeysUnavailable};
 use jwt::{Jwt, NotVerified};
 use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
@@ -40,7 +40,7 @@ use toolyard_dispatch::{Clock, Principal, Timestamp};
 
 /// Why a request is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Denied {
+pub(crate) enum AuthError {
     /// There is no token.
     #[error("no token")]
     Missing,
@@ -50,24 +50,24 @@ pub(crate) enum Denied {
     /// The token is not one that is accepted, or is not any more. The client never
     /// hears which.
     #[error(transparent)]
-    Invalid(#[from] Why),
+    Invalid(#[from] TokenRejection),
     /// It lacks a scope that every request needs.
     #[error("a required scope is missing")]
     Scope,
-    /// The issuer's keys cannot be had now.
-    #[error("the keys of the issuer cannot be had")]
+    /// The issuer's keys are not available now.
+    #[error("the keys of the issuer are not available")]
     KeysAway,
 }
 
-impl From<KeysAway> for Denied {
-    fn from(_: KeysAway) -> Self {
+impl From<KeysUnavailable> for AuthError {
+    fn from(_: KeysUnavailable) -> Self {
         Self::KeysAway
     }
 }
 
-/// What is known of a token that was verified.
+/// The content of a verified token.
 #[derive(Clone)]
-struct Verified {
+struct VerifiedToken {
     principal: Arc<Principal>,
     issuer: Arc<Issuer>,
     /// The keys that it was verified with. Under others it is verified again.
@@ -76,14 +76,14 @@ struct Verified {
 
 /// Finds out who makes a request.
 pub struct Auth {
-    settings: Settings,
+    settings: AuthSettings,
     clock: Arc<dyn Clock>,
     anonymous: Arc<Principal>,
     tokens: Tokens,
     issuers: Vec<Arc<Issuer>>,
     /// By the SHA-256 of the token. Only verified ones get in, so that strangers
     /// cannot fill it.
-    verified: Cache<[u8; 32], Verified>,
+    verified: Cache<[u8; 32], VerifiedToken>,
     challenges: Challenges,
     metadata: Option<metadata::Document>,
 }
@@ -92,7 +92,7 @@ impl Auth {
     /// With neither tokens nor issuers in `settings` everybody is anonymous.
     /// `name` is what people know this server by.
     #[must_use]
-    pub fn new(settings: Settings, clock: Arc<dyn Clock>, name: &str) -> Self {
+    pub fn new(settings: AuthSettings, clock: Arc<dyn Clock>, name: &str) -> Self {
         let issuers: Vec<_> = settings
             .issuers
             .iter()
@@ -119,29 +119,29 @@ impl Auth {
         !self.tokens.is_empty() || !self.issuers.is_empty()
     }
 
-    /// Who makes a request, by its `Authorization` header and nothing else.
-    /// Keys are fetched in tasks of `tracker`: a client that hangs up must not call
-    /// off what others wait for.
+    /// The principal of a request, by its `Authorization` header and nothing else. Tasks of
+    /// `tracker` fetch the keys: a client that hangs up must not cancel a fetch that others wait
+    /// for.
     pub(crate) async fn principal(
         &self,
         headers: &HeaderMap,
         tracker: &TaskTracker,
-    ) -> Result<Arc<Principal>, Denied> {
+    ) -> Result<Arc<Principal>, AuthError> {
         if !self.is_required() {
             return Ok(self.anonymous.clone());
         }
         // Apart: a host that asks for no token does without.
         let found = Box::pin(self.found(headers, tracker)).await;
         if let Err(why) = &found
-            && *why != Denied::Missing
+            && *why != AuthError::Missing
         {
             tracing::debug!(%why, "a request was not let in");
         }
         found
     }
 
-    async fn found(&self, headers: &HeaderMap, tracker: &TaskTracker) -> Result<Arc<Principal>, Denied> {
-        let token = bearer(headers, self.settings.token_bytes)?.ok_or(Denied::Missing)?;
+    async fn found(&self, headers: &HeaderMap, tracker: &TaskTracker) -> Result<Arc<Principal>, AuthError> {
+        let token = bearer(headers, self.settings.token_bytes)?.ok_or(AuthError::Missing)?;
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let principal = match self.tokens.find(&digest) {
             Some(principal) => principal,
@@ -149,10 +149,10 @@ impl Auth {
         };
         let Principal::Subject(subject) = &*principal else { return Ok(principal) };
         if subject.expires_at.is_some_and(|end| end <= self.clock.now()) {
-            return Err(Why::Expired.into());
+            return Err(TokenRejection::Expired.into());
         }
         if !self.settings.required_scopes.iter().all(|scope| subject.scopes.contains(scope)) {
-            return Err(Denied::Scope);
+            return Err(AuthError::Scope);
         }
         Ok(principal)
     }
@@ -163,7 +163,7 @@ impl Auth {
         token: &str,
         digest: [u8; 32],
         tracker: &TaskTracker,
-    ) -> Result<Arc<Principal>, Denied> {
+    ) -> Result<Arc<Principal>, AuthError> {
         if let Some(known) = self.verified.get(&digest) {
             let (generation, _) = known.issuer.keys(tracker).await?;
             if generation == known.generation {
@@ -174,10 +174,10 @@ impl Auth {
         let jwt = Jwt::read(token)?;
         // Not verified yet: it only says whose keys to try.
         let issuer = self.issuers.iter().find(|issuer| issuer.rules.is_by(&jwt));
-        let issuer = issuer.ok_or(Why::Issuer)?;
+        let issuer = issuer.ok_or(TokenRejection::Issuer)?;
         let (subject, generation) = self.verify(issuer, &jwt, tracker).await?;
         let principal = Arc::new(Principal::Subject(subject));
-        let known = Verified { principal: principal.clone(), issuer: issuer.clone(), generation };
+        let known = VerifiedToken { principal: principal.clone(), issuer: issuer.clone(), generation };
         self.verified.insert(digest, known);
         Ok(principal)
     }
@@ -187,8 +187,8 @@ impl Auth {
         issuer: &Arc<Issuer>,
         jwt: &Jwt<'_>,
         tracker: &TaskTracker,
-    ) -> Result<(toolyard_dispatch::Subject, u64), Denied> {
-        // The claims come first: nobody's expired token makes us fetch keys.
+    ) -> Result<(toolyard_dispatch::Subject, u64), AuthError> {
+        // The claims come first: an expired token must not cause a fetch of keys.
         let subject = issuer.rules.subject(jwt, self.clock.now())?;
         let (generation, keys) = issuer.keys(tracker).await?;
         let generation = match issuer.rules.check_signature(jwt, &keys) {
@@ -199,7 +199,7 @@ impl Auth {
                 match issuer.rules.check_signature(jwt, &keys) {
                     Ok(()) => generation,
                     Err(NotVerified::Because(why)) => return Err(why.into()),
-                    Err(NotVerified::UnknownKey) => return Err(Why::Key.into()),
+                    Err(NotVerified::UnknownKey) => return Err(TokenRejection::Key.into()),
                 }
             }
         };
@@ -212,8 +212,8 @@ impl Auth {
         Some(Duration::from_millis(end.since(self.clock.now())))
     }
 
-    /// What a request that is not let in is told to bring.
-    pub(crate) fn challenge(&self, why: &Denied) -> Option<HeaderValue> {
+    /// The `WWW-Authenticate` header for a request that is refused.
+    pub(crate) fn challenge(&self, why: &AuthError) -> Option<HeaderValue> {
         self.challenges.to(why)
     }
 
@@ -222,7 +222,7 @@ impl Auth {
         self.is_required().then(|| self.challenges.insufficient(scopes)).flatten()
     }
 
-    /// When to come back once the issuer's keys could not be had.
+    /// The retry time while the issuer's keys are not available.
     pub(crate) const fn retry_after(&self) -> Duration {
         self.settings.keys.cool_down
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
-use toolyard_dispatch::{Caller, Dispatch, Lists};
+use toolyard_dispatch::{Caller, Dispatch, ListVersions};
 use toolyard_protocol::stateless::listen::{self, Filter};
 use toolyard_protocol::{Id, notification};
 
@@ -17,32 +17,32 @@ const MOMENT: Duration = Duration::from_millis(50);
 
 /// Follows the changes.
 pub(crate) struct ChangeReceiver {
-    lists: watch::Receiver<Lists>,
+    lists: watch::Receiver<ListVersions>,
     updates: broadcast::Receiver<Option<Arc<str>>>,
     /// The lists when clients were last told.
-    told: Lists,
-    gathered: Updated,
+    told: ListVersions,
+    gathered: ResourceUpdates,
     since: Option<Instant>,
 }
 
-/// What has changed since clients were last told.
+/// The changes since the last notification.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Changes {
     tools: bool,
     prompts: bool,
     resources: bool,
-    updated: Updated,
+    updated: ResourceUpdates,
 }
 
 /// Resources that have changed.
 #[derive(Debug, PartialEq, Eq)]
-enum Updated {
+enum ResourceUpdates {
     These(BTreeSet<Arc<str>>),
     /// Which ones is not known any more: any of them.
     Any,
 }
 
-impl Updated {
+impl ResourceUpdates {
     /// Whether this resource is among them, or may be.
     fn is(&self, uri: &str) -> bool {
         match self {
@@ -57,7 +57,7 @@ impl ChangeReceiver {
         let lists = dispatch.lists();
         let told = *lists.borrow();
         let updates = dispatch.updates();
-        Self { lists, updates, told, gathered: Updated::These(BTreeSet::new()), since: None }
+        Self { lists, updates, told, gathered: ResourceUpdates::These(BTreeSet::new()), since: None }
     }
 
     /// The next changes. Safe to drop while it waits: what was gathered is kept.
@@ -75,14 +75,14 @@ impl ChangeReceiver {
                 () = moment => break,
                 Ok(()) = self.lists.changed() => {}
                 update = self.updates.recv() => match (update, &mut self.gathered) {
-                    (Ok(Some(uri)), Updated::These(uris)) => {
+                    (Ok(Some(uri)), ResourceUpdates::These(uris)) => {
                         uris.insert(uri);
                     }
-                    (Ok(_), Updated::Any) => {}
+                    (Ok(_), ResourceUpdates::Any) => {}
                     (Ok(None) | Err(broadcast::error::RecvError::Lagged(_)), gathered) => {
-                        *gathered = Updated::Any;
+                        *gathered = ResourceUpdates::Any;
                     }
-                    // The dispatcher outlives whoever follows it.
+                    // The dispatcher outlives its followers.
                     (Err(broadcast::error::RecvError::Closed), _) => std::future::pending().await,
                 },
             }
@@ -95,7 +95,7 @@ impl ChangeReceiver {
             tools: now.tools != told.tools,
             prompts: now.prompts != told.prompts,
             resources: now.resources != told.resources,
-            updated: std::mem::replace(&mut self.gathered, Updated::These(BTreeSet::new())),
+            updated: std::mem::replace(&mut self.gathered, ResourceUpdates::These(BTreeSet::new())),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! The ways in: Streamable HTTP and stdio, one MCP behind both.
 //!
-//! What may not live here: what a call does, who owns a task, what a store keeps.
-//! A transport turns bytes into calls of the dispatcher and answers into bytes,
-//! and guards the door.
+//! Not here: the work of a call, the owner of a task, the records of a store. A transport turns
+//! bytes into calls of the dispatcher and answers into bytes, and authenticates clients.
 
 pub mod auth;
 pub mod http;
@@ -23,26 +22,26 @@ mod stream;
 
 pub use metrics::Metrics;
 pub use settings::Settings;
-pub use stateless::Presented;
+pub use stateless::ServerInfo;
 pub use toolyard_protocol::initialize::{Implementation, ServerIdentity};
 
 use std::sync::Arc;
 use toolyard_dispatch::Dispatch;
 
-/// What both transports serve.
+/// The state that both transports share.
 pub struct Server {
     /// The application.
     pub dispatch: Arc<Dispatch>,
-    /// What we are and offer.
+    /// The identity and instructions of the server.
     pub identity: ServerIdentity,
-    /// What was set.
+    /// The settings.
     pub settings: Settings,
-    /// Who may call over HTTP. Whoever talks over stdio has started us.
+    /// Authentication over HTTP. The client over stdio has started this process.
     pub auth: auth::Auth,
     /// The names that are served over HTTP, and the pages that may call.
     pub allowed_names: http::host_origin::AllowedNames,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Metrics,
     /// Ourselves, as results show us.
-    pub presented: Presented,
+    pub server_info: ServerInfo,
 }

@@ -12,8 +12,8 @@ use crate::request::{Origin, Request};
 use crate::session::ClientSession;
 use std::sync::Arc;
 use toolyard_dispatch::{
-    CallReply, Created, Fault, Fetched, InputRequired, ListFor, NoOutlet, Outlet, Request as FetchRequest,
-    Stop, Terms, ToolCall,
+    CallReply, ClientChannel, CreatedTask, Fault, FetchReply, InputRequired, ListFor, NoClientChannel,
+    ProviderRequest, Stop, Terms, ToolCall,
 };
 use toolyard_protocol::completion::CompleteParams;
 use toolyard_protocol::method::Generation;
@@ -28,14 +28,14 @@ use toolyard_protocol::tools::CallParams;
 use toolyard_protocol::{LogLevel, Method, RawJson, RpcError, page, resources};
 
 /// The answer to a request that was admitted; `None` if its sender has cancelled it, which
-/// sets `stop`. Notifications leave by `outlet` while it is under way.
+/// sets `stop`. Notifications leave by `channel` while it is under way.
 pub(crate) async fn answer(
     mut request: Box<Request>,
-    outlet: Arc<dyn Outlet>,
+    channel: Arc<dyn ClientChannel>,
     stop: Arc<Stop>,
 ) -> Option<Answer> {
     let call = request.call.take();
-    let handler = Handler { request, outlet, stop };
+    let handler = Handler { request, channel, stop };
     let outcome = match call {
         Some(Ok((params, retry))) => handler.call_tool(params, retry).await,
         Some(Err(error)) => Err(error.into()),
@@ -48,7 +48,7 @@ pub(crate) async fn answer(
 /// The request that is being answered, and how to reach and stop it.
 struct Handler {
     request: Box<Request>,
-    outlet: Arc<dyn Outlet>,
+    channel: Arc<dyn ClientChannel>,
     stop: Arc<Stop>,
 }
 
@@ -105,26 +105,26 @@ impl Handler {
     async fn call_tool(&self, mut params: CallParams, retry: Retry) -> Result<Output, Failure> {
         let Request { server, caller, origin, trace, .. } = &*self.request;
         params.trace = params.trace.or_else(|| trace.clone());
-        let (terms, task_outlet): (_, Arc<dyn Outlet>) = match origin {
+        let (terms, task_channel): (_, Arc<dyn ClientChannel>) = match origin {
             Origin::Session(client) => {
                 let has_tasks = client.revision.has_tasks();
-                (Terms::Sessions { has_tasks }, client.task_outlet.clone())
+                (Terms::Sessions { has_tasks }, client.task_channel.clone())
             }
             // A task tells nothing of its own accord: who wants to hear of it listens.
             Origin::Envelope(envelope) => {
-                (Terms::Stateless { tasks: envelope.tasks, retry }, Arc::new(NoOutlet))
+                (Terms::Stateless { tasks: envelope.tasks, retry }, Arc::new(NoClientChannel))
             }
         };
-        let (stop, outlet) = (self.stop.clone(), self.outlet.clone());
-        let call = ToolCall { params, terms, stop, outlet, task_outlet };
+        let (stop, channel) = (self.stop.clone(), self.channel.clone());
+        let call = ToolCall { params, terms, stop, channel, task_channel };
         match server.dispatch.call(caller, call).await? {
             CallReply::Result(result) => Ok(self.complete(result, None)),
             CallReply::Error(error) => Err(Failure::Answered(error)),
             CallReply::InputRequired(wanted) => self.input_required(&wanted),
-            CallReply::Created(Created { view, immediate_response, handover }) => Ok(match origin {
+            CallReply::Created(CreatedTask { view, immediate_response, handover }) => Ok(match origin {
                 Origin::Session(_) => create_result(&view.render(), immediate_response.as_deref()).into(),
                 Origin::Envelope(_) => {
-                    let result = created(&view, immediate_response.as_deref(), server.presented());
+                    let result = created(&view, immediate_response.as_deref(), server.server_info());
                     Output { result, handover }
                 }
             }),
@@ -136,7 +136,7 @@ impl Handler {
         let (dispatch, most) = (&server.dispatch, server.settings.subscriptions);
         let uri = resources::uri(method, params.as_ref())?;
         if wanted {
-            dispatch.may_subscribe(caller, &uri)?;
+            dispatch.check_subscribe(caller, &uri)?;
         }
         if self.client()?.subscribe(dispatch, uri, wanted, most).await? {
             return Ok(RawJson::empty_object().into());
@@ -173,20 +173,20 @@ impl Handler {
         }
     }
 
-    fn fetch(&self, retry: Retry) -> Result<FetchRequest<'_>, RpcError> {
-        Ok(FetchRequest {
+    fn fetch(&self, retry: Retry) -> Result<ProviderRequest<'_>, RpcError> {
+        Ok(ProviderRequest {
             caller: &self.request.caller,
             stop: self.stop.clone(),
-            outlet: self.outlet.clone(),
+            channel: self.channel.clone(),
             progress_token: self.request.params.as_ref().map(progress_token).transpose()?.flatten(),
             retry: (self.request.generation() == Generation::Stateless).then_some(retry),
         })
     }
 
-    fn fetched(&self, fetched: Fetched, cache: Option<&Cache>) -> Result<Output, Failure> {
+    fn fetched(&self, fetched: FetchReply, cache: Option<&Cache>) -> Result<Output, Failure> {
         match fetched {
-            Fetched::Done(result) => Ok(self.complete(result, cache)),
-            Fetched::InputRequired(wanted) => self.input_required(&wanted),
+            FetchReply::Done(result) => Ok(self.complete(result, cache)),
+            FetchReply::InputRequired(wanted) => self.input_required(&wanted),
         }
     }
 
@@ -200,7 +200,7 @@ impl Handler {
 
     /// A result as its generation shows it; only 2026-07-28 says how long it may be kept.
     fn complete(&self, result: RawJson, cache: Option<&Cache>) -> Output {
-        let server = self.request.server.presented();
+        let server = self.request.server.server_info();
         match (&self.request.origin, cache) {
             (Origin::Session(_), _) => result,
             (Origin::Envelope(_), Some(cache)) => complete_cached(&result, server, cache),
@@ -218,6 +218,6 @@ impl Handler {
         let questions = wanted.questions.iter();
         let requests =
             input_requests(questions.map(|(key, asked)| (key.as_str(), asked.kind, &asked.params)));
-        Ok(input_required(&requests, Some(&wanted.state), self.request.server.presented()).into())
+        Ok(input_required(&requests, Some(&wanted.state), self.request.server.server_info()).into())
     }
 }

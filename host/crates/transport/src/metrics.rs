@@ -1,7 +1,7 @@
-//! What is counted at the door.
+//! Metrics of the transports.
 //!
-//! No label has a value from a client: a method is a request that clients make, or
-//! `other`; a reason and a limit are the constants of this file and of [`Fault`].
+//! No label has a value from a client: a method is a request that clients make, or `other`; a
+//! reason and a limit are the constants of this file and of [`Fault`].
 
 use http::{Method as Verb, StatusCode};
 use prometheus_client::metrics::counter::Counter;
@@ -22,7 +22,7 @@ const OTHER: &str = "other";
 const VERBS: [&str; 4] = ["GET", "POST", "DELETE", OTHER];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// Why requests are refused. The first are told by HTTP alone.
+/// The reasons of refusals. The first ones occur over HTTP only.
 const REASONS: [&str; 14] = [
     "bad_request",
     "unauthenticated",
@@ -81,19 +81,19 @@ impl Default for Metrics {
 
 /// Marks an answer of HTTP whose refusal was counted by its fault.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Counted;
+pub(crate) struct CountedRefusal;
 
 /// One of something that is open, until it is dropped.
-pub(crate) struct Open(Gauge);
+pub(crate) struct OpenGauge(Gauge);
 
-impl Open {
+impl OpenGauge {
     pub fn one(of: &Gauge) -> Self {
         of.inc();
         Self(of.clone())
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenGauge {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -123,36 +123,36 @@ impl Metrics {
     }
 
     /// A request came.
-    pub(crate) fn asked(&self, method: &Method) {
+    pub(crate) fn count_request(&self, method: &Method) {
         self.by_method[method.index()].inc();
     }
 
     /// A request of HTTP was answered.
-    pub(crate) fn answered(&self, method: &Verb, status: StatusCode, counted: bool) {
+    pub(crate) fn count_answer(&self, method: &Verb, status: StatusCode, counted: bool) {
         let verb = VERBS.into_iter().position(|verb| verb == method.as_str()).unwrap_or(VERBS.len() - 1);
         let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
         self.by_answer[verb][class].inc();
         if !counted && let Some(reason) = told_by_status(status) {
-            self.refused(reason, "");
+            self.count_refusal(reason, "");
         }
     }
 
-    /// A request was refused because of this fault; some are no refusals.
-    pub(crate) fn faulted(&self, fault: &Fault) {
+    /// Counts a fault, if it is a refusal.
+    pub(crate) fn count_fault(&self, fault: &Fault) {
         if let Some((reason, limit)) = told_by_fault(fault) {
-            self.refused(reason, limit);
+            self.count_refusal(reason, limit);
         }
     }
 
     /// A request was refused with this error, before it got anywhere.
-    pub(crate) fn misfit(&self, error: &RpcError) {
+    pub(crate) fn count_rejection(&self, error: &RpcError) {
         let reason =
             if error.code == toolyard_protocol::error::METHOD_NOT_FOUND { "unknown" } else { "invalid" };
-        self.refused(reason, "");
+        self.count_refusal(reason, "");
     }
 
     /// Both are constants, so that there are only so many series.
-    fn refused(&self, reason: &'static str, limit: &'static str) {
+    fn count_refusal(&self, reason: &'static str, limit: &'static str) {
         self.refusals.get_or_create(&[(REASON, reason), (LIMIT, limit)]).inc();
     }
 }
@@ -190,7 +190,7 @@ fn told_by_fault(fault: &Fault) -> Option<(&'static str, &'static str)> {
         Fault::InsufficientScope(_) => Some(("scope", "")),
         Fault::Closing => Some(("closing", "")),
         Fault::Store(_) => Some(("store", "")),
-        // What a plugin says, and what a client took back.
+        // Not refusals: an error of a plugin, and a request that its client cancelled.
         Fault::Answered(_) | Fault::Cancelled => None,
     }
 }
@@ -212,10 +212,10 @@ mod tests {
         let metrics = Metrics::default();
         let before = text(&metrics).lines().count();
         for number in 0..1_000 {
-            metrics.asked(&Method::from(&*format!("tools/call{number}")));
+            metrics.count_request(&Method::from(&*format!("tools/call{number}")));
             let verb = Verb::from_bytes(format!("M{number}").as_bytes()).expect("a token");
-            metrics.answered(&verb, StatusCode::from_u16(100 + number % 900).expect("a status"), false);
-            metrics.faulted(&Fault::UnknownTool(number.to_string()));
+            metrics.count_answer(&verb, StatusCode::from_u16(100 + number % 900).expect("a status"), false);
+            metrics.count_fault(&Fault::UnknownTool(number.to_string()));
         }
         let text = text(&metrics);
         assert_eq!(text.lines().count(), before, "{text}");
@@ -226,7 +226,7 @@ mod tests {
     fn requests_of_clients_are_told_apart() {
         let metrics = Metrics::default();
         for method in Method::ALL {
-            metrics.asked(method);
+            metrics.count_request(method);
         }
         let text = text(&metrics);
         assert!(text.contains("toolyard_requests_total{method=\"tools/call\"} 1"), "{text}");

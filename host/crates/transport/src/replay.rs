@@ -11,37 +11,37 @@ pub(crate) struct ReplayBudget {
     most: usize,
     /// Bytes of one principal.
     per_principal: usize,
-    state: Mutex<State>,
+    state: Mutex<ReplayState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ReplayState {
     bytes: usize,
     /// Numbers the streams in the order in which they ended.
     next: u64,
-    kept: BTreeMap<u64, Kept>,
-    principals: HashMap<Arc<str>, Share>,
+    kept: BTreeMap<u64, ReplayEntry>,
+    principals: HashMap<Arc<str>, PrincipalReplay>,
 }
 
-struct Kept {
+struct ReplayEntry {
     stream: Weak<Stream>,
     bytes: usize,
     principal: Arc<str>,
 }
 
 #[derive(Default)]
-struct Share {
+struct PrincipalReplay {
     bytes: usize,
     streams: BTreeSet<u64>,
 }
 
 /// An ended stream that is counted until this is dropped.
-pub(crate) struct Counted {
+pub(crate) struct ReplayReservation {
     budget: Arc<ReplayBudget>,
     number: u64,
 }
 
-impl Drop for Counted {
+impl Drop for ReplayReservation {
     fn drop(&mut self) {
         self.budget.lock().remove(self.number);
     }
@@ -52,16 +52,21 @@ impl ReplayBudget {
         Arc::new(Self { most, per_principal, state: Mutex::default() })
     }
 
-    /// Counts an ended stream of a principal, and drops the streams that are over a bound: the
-    /// principal's own if it is over its share, else those of the one that keeps the most. So
-    /// no principal can end many streams to keep the streams of another from being replayed.
+    /// Counts an ended stream of a principal, and drops the streams that exceed a bound: the
+    /// principal's own if it exceeds its share, else those of the one that keeps the most. So no
+    /// principal can end many streams to keep the streams of another from being replayed.
     ///
     /// No stream may be locked meanwhile.
-    pub fn count(self: &Arc<Self>, principal: &Arc<str>, stream: &Weak<Stream>, bytes: usize) -> Counted {
+    pub fn count(
+        self: &Arc<Self>,
+        principal: &Arc<str>,
+        stream: &Weak<Stream>,
+        bytes: usize,
+    ) -> ReplayReservation {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.add(number, Kept { stream: stream.clone(), bytes, principal: principal.clone() });
+        state.add(number, ReplayEntry { stream: stream.clone(), bytes, principal: principal.clone() });
         let mut over = Vec::new();
         while let Some(oldest) = state.too_much(self.most, self.per_principal, principal) {
             over.extend(state.remove(oldest));
@@ -72,7 +77,7 @@ impl ReplayBudget {
                 stream.forget();
             }
         }
-        Counted { budget: self.clone(), number }
+        ReplayReservation { budget: self.clone(), number }
     }
 
     /// Bytes that are counted now.
@@ -81,13 +86,13 @@ impl ReplayBudget {
         self.lock().bytes
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReplayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn add(&mut self, number: u64, kept: Kept) {
+impl ReplayState {
+    fn add(&mut self, number: u64, kept: ReplayEntry) {
         self.bytes += kept.bytes;
         let share = self.principals.entry(kept.principal.clone()).or_default();
         share.bytes += kept.bytes;
@@ -95,7 +100,7 @@ impl State {
         self.kept.insert(number, kept);
     }
 
-    fn remove(&mut self, number: u64) -> Option<Kept> {
+    fn remove(&mut self, number: u64) -> Option<ReplayEntry> {
         let kept = self.kept.remove(&number)?;
         self.bytes -= kept.bytes;
         if let Some(share) = self.principals.get_mut(&kept.principal) {

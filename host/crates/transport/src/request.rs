@@ -10,7 +10,7 @@ use std::sync::Arc;
 use toolyard_dispatch::{Caller, Operation, Principal, RateKey};
 use toolyard_protocol::method::{Capability, Generation};
 use toolyard_protocol::stateless::VERSION;
-use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope};
+use toolyard_protocol::stateless::envelope::{ClaimedParams, Envelope, VersionClaim};
 use toolyard_protocol::stateless::error::{tasks_required, unsupported_version};
 use toolyard_protocol::stateless::headers::name_of;
 use toolyard_protocol::stateless::input::{Retry, call_params};
@@ -59,7 +59,7 @@ pub(crate) struct Request {
 
 /// How an answer may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum AnswerForm {
     /// At once, as one object.
     Plain,
     /// It may take long and be preceded by notices.
@@ -74,7 +74,7 @@ impl Server {
     /// # Errors
     /// It comes too often.
     pub(crate) fn count(&self, key: &RateKey, operation: Operation) -> Result<(), Failure> {
-        Ok(self.dispatch.pace(key, operation)?)
+        Ok(self.dispatch.count_operation(key, operation)?)
     }
 }
 
@@ -102,14 +102,16 @@ impl Request {
     pub fn stateless(
         server: &Arc<Server>,
         message: RequestMessage,
-        claimed: Claimed,
+        claimed: ClaimedParams,
         sender: &Sender,
     ) -> Result<Box<Self>, Failure> {
         let RequestMessage { id, method, params, trace } = message;
         let spoken = match &claimed.claim {
-            Claim::Version(version) if version == VERSION => Ok(()),
-            Claim::Version(version) => Err(unsupported_version(version)),
-            Claim::None | Claim::Malformed => Err(RpcError::invalid_params("`_meta` names no version")),
+            VersionClaim::Version(version) if version == VERSION => Ok(()),
+            VersionClaim::Version(version) => Err(unsupported_version(version)),
+            VersionClaim::None | VersionClaim::Malformed => {
+                Err(RpcError::invalid_params("`_meta` names no version"))
+            }
         };
         let opened = claimed.open(params.as_ref()).and_then(|opened| spoken.map(|()| opened));
         let (envelope, call) = opened.map_err(Failure::BadRequest)?;
@@ -245,12 +247,12 @@ impl Request {
     }
 
     /// How its answer leaves.
-    pub fn manner(&self) -> Manner {
+    pub fn manner(&self) -> AnswerForm {
         match self.method {
-            Method::TasksResult => Manner::Stream,
-            Method::ToolsCall => Manner::MayStream,
-            _ if self.only_reads() => Manner::MayStream,
-            _ => Manner::Plain,
+            Method::TasksResult => AnswerForm::Stream,
+            Method::ToolsCall => AnswerForm::MayStream,
+            _ if self.only_reads() => AnswerForm::MayStream,
+            _ => AnswerForm::Plain,
         }
     }
 }

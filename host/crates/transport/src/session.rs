@@ -13,7 +13,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use toolyard_dispatch::{Caller, Dispatch, Fault, Offers, Operation, Outlet, Principal, RateKey, Session};
+use toolyard_dispatch::{
+    Caller, ClientChannel, Dispatch, Fault, Offers, Operation, Principal, RateKey, Session,
+};
 use toolyard_protocol::{
     DecodeError, Id, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
 };
@@ -31,9 +33,9 @@ pub(crate) struct ClientSession {
     pub audience: Arc<Audience>,
     /// The part that is stored. Locked while it is written, so that the last to change
     /// it is the last to write.
-    pub memory: tokio::sync::Mutex<Memory>,
+    pub memory: tokio::sync::Mutex<DurableState>,
     /// Takes notifications about its tasks.
-    pub task_outlet: Arc<dyn Outlet>,
+    pub task_channel: Arc<dyn ClientChannel>,
     /// The requests under way that may be cancelled.
     pub inflight: Arc<Inflight>,
 }
@@ -43,16 +45,16 @@ pub(crate) struct ClientSession {
 const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
 
 /// The result of `initialize`, or of an earlier one that the store kept.
-pub(crate) struct Agreed {
+pub(crate) struct SessionTerms {
     pub revision: Revision,
     pub declared: Offers,
     pub audience: Arc<Audience>,
-    pub memory: Memory,
+    pub memory: DurableState,
 }
 
 /// The part of a session that outlives a restart.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct DurableState {
     /// The session in the store, where there is one.
     pub session: Option<Session>,
     /// The resources that it wants to hear about.
@@ -61,17 +63,22 @@ pub(crate) struct Memory {
 
 impl ClientSession {
     /// A client that has just initialized, or has come back.
-    pub fn new(server: &Server, caller: Caller, agreed: Agreed, task_outlet: Arc<dyn Outlet>) -> Self {
+    pub fn new(
+        server: &Server,
+        caller: Caller,
+        agreed: SessionTerms,
+        task_channel: Arc<dyn ClientChannel>,
+    ) -> Self {
         let most = server.settings.requests_per_session;
         let retry_after_ms = server.dispatch.settings().retry_after_ms;
-        let Agreed { revision, declared, audience, memory } = agreed;
+        let SessionTerms { revision, declared, audience, memory } = agreed;
         Self {
             caller: ArcSwap::from_pointee(caller),
             revision,
             declared,
             audience,
             memory: tokio::sync::Mutex::new(memory),
-            task_outlet,
+            task_channel,
             inflight: Inflight::new(most, "of this session", retry_after_ms),
         }
     }
@@ -156,9 +163,9 @@ impl ClientSession {
     pub fn answer(
         &self,
         request: Box<Request>,
-        outlet: Arc<dyn Outlet>,
+        channel: Arc<dyn ClientChannel>,
     ) -> Result<BoxFuture<'static, Option<Answer>>, Answer> {
-        request.server.metrics.asked(&request.method);
+        request.server.metrics.count_request(&request.method);
         if let Err(failure) = request.count() {
             return Err(request.refuse(failure));
         }
@@ -177,10 +184,10 @@ impl ClientSession {
                 return tokio::select! {
                     biased;
                     () = kept.stop.wait() => None,
-                    answer = Box::pin(methods::answer(request, outlet, stop)) => answer,
+                    answer = Box::pin(methods::answer(request, channel, stop)) => answer,
                 };
             }
-            methods::answer(request, outlet, stop).await
+            methods::answer(request, channel, stop).await
         }
         .boxed())
     }
@@ -195,7 +202,7 @@ impl ClientSession {
         caller: &Arc<Caller>,
         key: &RateKey,
         members: Vec<Result<Message, DecodeError>>,
-        outlet: &Arc<dyn Outlet>,
+        channel: &Arc<dyn ClientChannel>,
     ) -> Result<Vec<BoxFuture<'static, Option<Bytes>>>, RpcError> {
         let most = server.settings.batch;
         if !self.revision.has_batches() {
@@ -219,7 +226,7 @@ impl ClientSession {
                     let message = RequestMessage { id, method, params, trace: None };
                     let request = Request::of_session(server, message, self, caller.clone(), key.clone());
                     let counted = request.count_as(Operation::Request).map_err(|why| request.refuse(why));
-                    answering.push(match counted.and_then(|()| self.answer(request, outlet.clone())) {
+                    answering.push(match counted.and_then(|()| self.answer(request, channel.clone())) {
                         Ok(answer) => answer.map(|answer| answer.map(|answer| answer.message)).boxed(),
                         Err(answer) => answered(answer.message),
                     });
@@ -270,7 +277,7 @@ pub(crate) async fn take_response(
     outcome: Result<RawJson, RpcError>,
 ) -> Result<(), Fault> {
     match id {
-        Id::Text(id) => server.dispatch.answered(caller, &id, outcome).await,
+        Id::Text(id) => server.dispatch.take_response(caller, &id, outcome).await,
         // The ids of the host are strings.
         Id::Number(id) => {
             tracing::debug!(id, "a response to no request of the host");

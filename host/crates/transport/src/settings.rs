@@ -1,5 +1,5 @@
-//! What the operator can set about the wire. Defaults, units and sentences stand
-//! in the host's table of limits; here are only the values.
+//! The operator's settings of the wire. Defaults, units and sentences are in the host's table of
+//! limits; here are only the values.
 
 use std::time::Duration;
 

@@ -5,47 +5,49 @@
 //! of a request under way, and the store keeps tasks, which outlive a request.
 
 mod listen;
-mod outlet;
+mod request_channel;
 
 pub(crate) use listen::Subscription;
-pub(crate) use outlet::OwnOutlet;
+pub(crate) use request_channel::RequestChannel;
 
 use crate::Server;
 use std::sync::OnceLock;
 use toolyard_protocol::stateless::VERSION;
-use toolyard_protocol::stateless::envelope::{self, Claim, Claimed};
+use toolyard_protocol::stateless::envelope::{self, ClaimedParams, VersionClaim};
 use toolyard_protocol::{DecodeError, Message, Method, RawJson, RpcError};
 
 /// Ourselves, as every result shows us: rendered once.
 #[derive(Debug, Default)]
-pub struct Presented(OnceLock<RawJson>);
+pub struct ServerInfo(OnceLock<RawJson>);
 
 impl Server {
     /// Ourselves, as every result shows us (26J-5).
-    pub(crate) fn presented(&self) -> &RawJson {
-        self.presented.0.get_or_init(|| RawJson::of(&self.identity.info))
+    pub(crate) fn server_info(&self) -> &RawJson {
+        self.server_info.0.get_or_init(|| RawJson::of(&self.identity.info))
     }
 }
 
 /// The version that a request claims (26B). `initialize` opens a session unless it has a
 /// whole envelope of this revision; any other request that names a version means
 /// this revision, even if it means it wrongly.
-pub(crate) fn claim_of(method: &Method, params: Option<&RawJson>) -> Claimed {
-    let claimed = Claimed::by(method, params);
+pub(crate) fn claim_of(method: &Method, params: Option<&RawJson>) -> ClaimedParams {
+    let claimed = ClaimedParams::by(method, params);
     if *method != Method::Initialize {
         return claimed;
     }
     match &claimed.claim {
-        Claim::Version(version) if version == VERSION && claimed.is_whole(params) => claimed,
-        _ => Claimed::NONE,
+        VersionClaim::Version(version) if version == VERSION && claimed.is_whole(params) => claimed,
+        _ => ClaimedParams::NONE,
     }
 }
 
 /// Whether a member of a batch claims to be of this revision, which has none.
 pub(crate) fn is_among(members: &[Result<Message, DecodeError>]) -> bool {
     members.iter().any(|member| match member {
-        Ok(Message::Request { method, params, .. }) => claim_of(method, params.as_ref()).claim != Claim::None,
-        Ok(Message::Notification { params, .. }) => envelope::claim(params.as_ref()) != Claim::None,
+        Ok(Message::Request { method, params, .. }) => {
+            claim_of(method, params.as_ref()).claim != VersionClaim::None
+        }
+        Ok(Message::Notification { params, .. }) => envelope::claim(params.as_ref()) != VersionClaim::None,
         Ok(Message::Response { .. }) | Err(_) => false,
     })
 }
@@ -61,25 +63,25 @@ mod tests {
 
     const WHOLE: &str = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
 
-    fn claim(method: &str, params: &str) -> Claim {
+    fn claim(method: &str, params: &str) -> VersionClaim {
         claim_of(&Method::from(method), Some(&RawJson::parse(params.to_owned()).expect("test JSON"))).claim
     }
 
     #[test]
     fn t_26b_1_initialize_opens_a_session_unless_its_envelope_is_whole() {
-        let stateless = Claim::Version(VERSION.to_owned());
+        let stateless = VersionClaim::Version(VERSION.to_owned());
         assert_eq!(claim("initialize", WHOLE), stateless, "26B: so it is an unknown method");
         assert_eq!(claim("tools/list", WHOLE), stateless);
         let without_capabilities = r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
-        assert_eq!(claim("initialize", without_capabilities), Claim::None);
+        assert_eq!(claim("initialize", without_capabilities), VersionClaim::None);
         assert_eq!(claim("tools/list", without_capabilities), stateless, "never falls back silently");
         let older = WHOLE.replace("2026-07-28", "2025-11-25");
-        assert_eq!(claim("initialize", &older), Claim::None);
-        assert_eq!(claim("tools/list", &older), Claim::Version("2025-11-25".to_owned()), "26D-5");
+        assert_eq!(claim("initialize", &older), VersionClaim::None);
+        assert_eq!(claim("tools/list", &older), VersionClaim::Version("2025-11-25".to_owned()), "26D-5");
         let number = WHOLE.replace("\"2026-07-28\"", "5");
-        assert_eq!(claim("initialize", &number), Claim::None);
-        assert_eq!(claim("tools/list", &number), Claim::Malformed);
-        assert_eq!(claim("tools/list", "{}"), Claim::None);
-        assert_eq!(claim_of(&Method::Ping, None).claim, Claim::None);
+        assert_eq!(claim("initialize", &number), VersionClaim::None);
+        assert_eq!(claim("tools/list", &number), VersionClaim::Malformed);
+        assert_eq!(claim("tools/list", "{}"), VersionClaim::None);
+        assert_eq!(claim_of(&Method::Ping, None).claim, VersionClaim::None);
     }
 }

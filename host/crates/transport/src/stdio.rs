@@ -1,7 +1,7 @@
 //! stdio: one message a line (S-1 to S-5). Standard output belongs to the
 //! protocol; logs go elsewhere.
 
-mod lines;
+mod line_framing;
 mod relay;
 mod stateless;
 
@@ -9,14 +9,14 @@ use crate::Server;
 use crate::change_notifications::{ChangeReceiver, Changes};
 use crate::notifications::Audience;
 use crate::request::{Request, RequestMessage};
-use crate::session::{Agreed, ClientSession, Memory, take_response};
+use crate::session::{ClientSession, DurableState, SessionTerms, take_response};
 use crate::stateless::{claim_of, is_among};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all, ready};
-pub use lines::{Line, LineReader};
-use lines::{Outbox, Outgoing};
-use relay::{AnnouncementReceiver, Passage, Relay, Relayed, Responded};
+pub use line_framing::{Line, LineReader};
+use line_framing::{Outbox, Outgoing};
+use relay::{AnnouncementReceiver, ClientResponse, Relay, RelayOutcome, RelayedRequest};
 pub use relay::{Background, Connection};
 use stateless::Stateless;
 use std::io::{BufRead, Write};
@@ -24,12 +24,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use toolyard_dispatch::{Caller, Line as ClientLine, Notice, Outlet, Place, Presence, RateKey, TaskId};
+use toolyard_dispatch::{
+    Caller, ClientChannel, ClientPresence, ClientRoute, Notice, RateKey, RouteScope, TaskId,
+};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::notification::cancelled_request;
 use toolyard_protocol::revision::Transport;
-use toolyard_protocol::stateless::envelope::Claim;
+use toolyard_protocol::stateless::envelope::VersionClaim;
 use toolyard_protocol::{
     DecodeError, Id, Incoming, LogLevel, Message, Method, RawJson, Revision, RpcError, notification, response,
 };
@@ -53,9 +55,17 @@ pub async fn serve<R, W>(
     R: BufRead + Send + 'static,
     W: Write + Send + 'static,
 {
-    let (outbox, written) = lines::spawn_writer(output, OUTBOX);
+    let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
     let client = Client::new(&server, outbox, None);
-    client.serve(input, written, stop, Told::Changes(ChangeReceiver::of(&server.dispatch)), drained).await;
+    client
+        .serve(
+            input,
+            written,
+            stop,
+            NotificationSource::Changes(ChangeReceiver::of(&server.dispatch)),
+            drained,
+        )
+        .await;
 }
 
 /// The same, as the relay before a background host: calls that may begin a task are made
@@ -71,52 +81,60 @@ pub async fn serve_before<R, W>(
     R: BufRead + Send + 'static,
     W: Write + Send + 'static,
 {
-    let (outbox, written) = lines::spawn_writer(output, OUTBOX);
+    let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
     let (relay, running) = Relay::start(background, server.dispatch.clone(), outbox.clone());
     let client = Client::new(&server, outbox, Some((relay, running)));
-    client.serve(input, written, stop, Told::Changes(ChangeReceiver::of(&server.dispatch)), drained).await;
+    client
+        .serve(
+            input,
+            written,
+            stop,
+            NotificationSource::Changes(ChangeReceiver::of(&server.dispatch)),
+            drained,
+        )
+        .await;
 }
 
-/// Serves such a relay, in the background host. It is a client like any other, but for
-/// what it is told of changes: it tells its own clients, and so wants to hear of all that
-/// it cannot see for itself.
+/// Serves such a relay, in the background host. It is a client like any other, except for
+/// notifications: it needs all changes that it cannot see itself, because it notifies its own
+/// clients.
 pub async fn serve_relay<R, W>(server: Arc<Server>, input: R, output: W, stop: watch::Receiver<bool>)
 where
     R: BufRead + Send + 'static,
     W: Write + Send + 'static,
 {
-    let (outbox, written) = lines::spawn_writer(output, OUTBOX);
+    let (outbox, written) = line_framing::spawn_writer(output, OUTBOX);
     let client = Client::new(&server, outbox, None);
     client
         .serve(
             input,
             written,
             stop,
-            Told::Announcements(AnnouncementReceiver::of(&server.dispatch)),
+            NotificationSource::Announcements(AnnouncementReceiver::of(&server.dispatch)),
             ready(()),
         )
         .await;
 }
 
-/// What whoever is served is told of its own accord.
-enum Told {
-    /// What has changed in what is on offer, as far as it wants to hear it.
+/// The source of notifications without a request.
+enum NotificationSource {
+    /// Changes of the catalog, as far as the client wants them.
     Changes(ChangeReceiver),
-    /// What guests say has changed.
+    /// Changes that guests announce.
     Announcements(AnnouncementReceiver),
 }
 
-impl Told {
+impl NotificationSource {
     /// The next messages. Safe to drop while it waits for them.
-    async fn next(&mut self) -> Tell {
+    async fn next(&mut self) -> ClientMessage {
         match self {
-            Self::Changes(changes) => Tell::Changes(changes.next().await),
-            Self::Announcements(announced) => Tell::Message(announced.next().await),
+            Self::Changes(changes) => ClientMessage::Changes(changes.next().await),
+            Self::Announcements(announced) => ClientMessage::Message(announced.next().await),
         }
     }
 }
 
-enum Tell {
+enum ClientMessage {
     Changes(Changes),
     Message(Bytes),
 }
@@ -131,9 +149,9 @@ struct Client {
     outbox: Outbox,
     client: Option<Arc<ClientSession>>,
     requests: TaskTracker,
-    /// What needs no session.
+    /// The part without a session.
     stateless: Stateless,
-    /// Where there is a background host.
+    /// The relay, if there is a background host.
     relay: Option<Relay>,
     /// Ends the relay when it is dropped.
     relaying: Option<AbortOnDropHandle<()>>,
@@ -158,10 +176,10 @@ impl Client {
         input: impl BufRead + Send + 'static,
         written: oneshot::Receiver<()>,
         mut stop: watch::Receiver<bool>,
-        mut told: Told,
+        mut told: NotificationSource,
         drained: impl Future<Output = ()>,
     ) {
-        let mut lines = lines::spawn_reader(input, self.server.settings.message_bytes, INBOX);
+        let mut lines = line_framing::spawn_reader(input, self.server.settings.message_bytes, INBOX);
         loop {
             tokio::select! {
                 biased;
@@ -182,7 +200,7 @@ impl Client {
         tokio::join!(self.finish(), self.stateless.finish(patience));
         if let Some(relaying) = self.relaying.take() {
             relaying.abort();
-            // It was told to end, and holds the way to the client until it has.
+            // It has its end signal, and holds the way to the client until it ends.
             drop(relaying.await);
         }
         drop(self);
@@ -190,10 +208,10 @@ impl Client {
         drop(tokio::time::timeout(patience, written).await);
     }
 
-    async fn tell(&self, tell: Tell) {
+    async fn tell(&self, tell: ClientMessage) {
         match tell {
-            Tell::Message(message) => self.send(message).await,
-            Tell::Changes(changes) => {
+            ClientMessage::Message(message) => self.send(message).await,
+            ClientMessage::Changes(changes) => {
                 if let Some(client) = &self.client {
                     for message in changes.messages(&self.server.dispatch, client).await {
                         self.send(message).await;
@@ -226,8 +244,8 @@ impl Client {
         }
     }
 
-    /// Takes a message in. What can be answered at once is given back; what
-    /// cannot is answered when it is done.
+    /// Handles a message. Returns an answer that is ready at once; any other answer is sent when it
+    /// is ready.
     async fn message(&mut self, message: Message, line: Bytes) -> Option<Bytes> {
         match message {
             Message::Request { id, method, params } => {
@@ -235,8 +253,8 @@ impl Client {
                 let claimed = claim_of(&method, params.as_ref());
                 let message = RequestMessage { id, method, params, trace: None };
                 match claimed.claim {
-                    Claim::None => {}
-                    Claim::Version(_) | Claim::Malformed => {
+                    VersionClaim::None => {}
+                    VersionClaim::Version(_) | VersionClaim::Malformed => {
                         return self.stateless.take(message, claimed, line);
                     }
                 }
@@ -253,7 +271,7 @@ impl Client {
                 let outbox = self.outbox.clone();
                 self.requests.spawn(async move {
                     if let Some(answer) = answering.await {
-                        // Nobody reads any more once the writer is gone.
+                        // The writer is gone, and with it the client.
                         drop(outbox.send(Outgoing::line(answer)).await);
                     }
                 });
@@ -277,19 +295,19 @@ impl Client {
                 // Before the next line is read, so that answers cannot pile up.
                 if let Some(client) = &self.client {
                     let caller = client.caller();
-                    self.responded(Responded { caller, id, outcome, line }).await;
+                    self.responded(ClientResponse { caller, id, outcome, line }).await;
                 }
                 None
             }
         }
     }
 
-    async fn responded(&self, response: Responded) {
+    async fn responded(&self, response: ClientResponse) {
         let response = match &self.relay {
             Some(relay) => relay.respond(response).await,
             None => Some(response),
         };
-        let Some(Responded { caller, id, outcome, .. }) = response else { return };
+        let Some(ClientResponse { caller, id, outcome, .. }) = response else { return };
         if let Err(fault) = take_response(&self.server, &caller, id, outcome).await {
             tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
         }
@@ -310,13 +328,13 @@ impl Client {
                 response::error(Some(&message.id), &error)
             });
         };
-        let outlet = self.outlet(client);
+        let channel = self.channel(client);
         let caller = client.caller();
         let request = Request::of_session(&self.server, message, client, caller, RateKey::Local);
         if let Some((relay, starts)) = self.relayed(&request) {
-            return Ok(relayed(relay, starts, client.clone(), request, line, outlet).boxed());
+            return Ok(relayed(relay, starts, client.clone(), request, line, channel).boxed());
         }
-        match client.answer(request, outlet) {
+        match client.answer(request, channel) {
             Ok(answering) => Ok(answering.map(|answer| answer.map(|answer| answer.message)).boxed()),
             Err(answer) => Err(answer.message),
         }
@@ -330,7 +348,7 @@ impl Client {
         match request.method {
             Method::LoggingSetLevel if LogLevel::decode(params).is_ok() => relay.set_level(params),
             Method::ToolsCall if relay::may_become_task(request) => return Some((relay.clone(), true)),
-            // What a task asks its client is out once, and known there where it runs.
+            // A task's question is out once, and only the process that runs the task knows it.
             Method::TasksResult if request.has_tasks() && relay.is_up() => {
                 return Some((relay.clone(), false));
             }
@@ -340,7 +358,7 @@ impl Client {
     }
 
     fn initialize(&mut self, id: &Id, raw: Option<&RawJson>) -> Bytes {
-        self.server.metrics.asked(&Method::Initialize);
+        self.server.metrics.count_request(&Method::Initialize);
         let params = match InitializeParams::decode(raw) {
             Ok(params) => params,
             Err(error) => return response::error(Some(id), &error),
@@ -352,13 +370,13 @@ impl Client {
         let revision = Revision::negotiate(&params.protocol_version, Transport::Stdio);
         let declared = self.server.dispatch.offers();
         let audience = Arc::new(Audience::new(LogLevel::DEFAULT, false));
-        let task_outlet = Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: audience.clone() });
-        let agreed = Agreed { revision, declared, audience, memory: Memory::default() };
+        let task_channel = Arc::new(PipeChannel { outbox: self.outbox.clone(), audience: audience.clone() });
+        let agreed = SessionTerms { revision, declared, audience, memory: DurableState::default() };
         let caller = Caller::local(params.capabilities);
         if let Some(relay) = &self.relay {
             relay.initialize(raw);
         }
-        self.client = Some(Arc::new(ClientSession::new(&self.server, caller, agreed, task_outlet)));
+        self.client = Some(Arc::new(ClientSession::new(&self.server, caller, agreed, task_channel)));
         response::result(id, &self.server.identity.initialize_result(revision, declared))
     }
 
@@ -366,9 +384,9 @@ impl Client {
     async fn batch(&mut self, members: Vec<Result<Message, DecodeError>>) {
         let answering = match &self.client {
             Some(client) => {
-                let outlet = self.outlet(client);
+                let channel = self.channel(client);
                 let caller = client.caller();
-                client.batch(&self.server, &caller, &RateKey::Local, members, &outlet)
+                client.batch(&self.server, &caller, &RateKey::Local, members, &channel)
             }
             None => {
                 Err(RpcError::invalid_request("the first request must be initialize, and not in a batch"))
@@ -403,12 +421,12 @@ impl Client {
         }
     }
 
-    fn outlet(&self, client: &ClientSession) -> Arc<dyn Outlet> {
-        Arc::new(PipeOutlet { outbox: self.outbox.clone(), audience: client.audience.clone() })
+    fn channel(&self, client: &ClientSession) -> Arc<dyn ClientChannel> {
+        Arc::new(PipeChannel { outbox: self.outbox.clone(), audience: client.audience.clone() })
     }
 
     async fn send(&self, message: Bytes) {
-        // Nobody reads any more once the writer is gone; the input ends then too.
+        // The writer is gone, and with it the client; the input ends then too.
         drop(self.outbox.send(Outgoing::line(message)).await);
     }
 }
@@ -420,33 +438,33 @@ async fn relayed(
     client: Arc<ClientSession>,
     request: Box<Request>,
     line: Bytes,
-    outlet: Arc<dyn Outlet>,
+    channel: Arc<dyn ClientChannel>,
 ) -> Option<Bytes> {
     let id = request.id.clone();
     let kept = match client.inflight.add(&id) {
         Ok(kept) => kept,
         Err(failure) => return Some(request.refuse(failure).message),
     };
-    let relayed = relay.pass(Passage { id: id.clone(), line, kept, starts }).await;
-    if relayed == Relayed::Lost && request.method == Method::TasksResult {
+    let relayed = relay.pass(RelayedRequest { id: id.clone(), line, kept, starts }).await;
+    if relayed == RelayOutcome::Lost && request.method == Method::TasksResult {
         // The task is in the store, whatever became of the host that ran it.
-        return match client.answer(request, outlet) {
+        return match client.answer(request, channel) {
             Ok(answering) => answering.await.map(|answer| answer.message),
             Err(answer) => Some(answer.message),
         };
     }
-    request.server.metrics.asked(&request.method);
+    request.server.metrics.count_request(&request.method);
     relayed.error().map(|error| response::error(Some(&id), &error))
 }
 
 /// Notices and questions go straight to the one channel there is (IR-5).
 #[derive(Clone)]
-struct PipeOutlet {
+struct PipeChannel {
     outbox: Outbox,
     audience: Arc<Audience>,
 }
 
-impl PipeOutlet {
+impl PipeChannel {
     /// False if the client does not read: it loses notices, and is asked later, but
     /// gets every answer.
     fn send(&self, message: Bytes) -> bool {
@@ -454,22 +472,22 @@ impl PipeOutlet {
     }
 }
 
-impl Outlet for PipeOutlet {
+impl ClientChannel for PipeChannel {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
         if let Some(message) = self.audience.message(task, &notice) {
             self.send(message);
         }
     }
 
-    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn ClientLine>> {
+    fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         let can_be_asked = self.audience.is_initialized() && !self.outbox.is_closed();
-        can_be_asked.then(|| Arc::new(self.clone()) as Arc<dyn ClientLine>)
+        can_be_asked.then(|| Arc::new(self.clone()) as Arc<dyn ClientRoute>)
     }
 
     fn release(&self, _retry: Duration) {}
 }
 
-impl ClientLine for PipeOutlet {
+impl ClientRoute for PipeChannel {
     fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
         self.send(response::request(id, method, params))
     }
@@ -479,7 +497,7 @@ impl ClientLine for PipeOutlet {
         self.send(notification::cancelled(id, reason, task.as_deref()));
     }
 
-    fn presence(&self) -> Presence {
-        if self.outbox.is_closed() { Presence::Gone } else { Presence::There }
+    fn presence(&self) -> ClientPresence {
+        if self.outbox.is_closed() { ClientPresence::Gone } else { ClientPresence::There }
     }
 }

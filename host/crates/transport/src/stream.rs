@@ -1,12 +1,11 @@
-//! A stream of messages to one client: an id, a sequence, a bounded log
-//! (H-13 to H-15, H-27 to H-29).
+//! A stream of messages to one client: an id, a sequence, a bounded log (H-13 to H-15, H-27 to
+//! H-29).
 //!
-//! The log is the only queue. Whoever reads takes from it at its own pace; a
-//! reader that falls so far behind that its place was dropped is cut off. So a
-//! slow client costs a bounded amount of memory, and a client that comes back
-//! goes on where it was.
+//! The log is the only queue. A reader takes messages at its own speed; one that falls so far
+//! behind that its place was dropped is cut off. So a slow client costs a bounded amount of memory,
+//! and a client that comes back goes on where it was.
 
-use crate::replay::{Counted, ReplayBudget};
+use crate::replay::{ReplayBudget, ReplayReservation};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -24,12 +23,12 @@ pub(crate) struct LogBounds {
 pub(crate) struct Stream {
     id: u64,
     bounds: LogBounds,
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     changed: Notify,
     me: Weak<Stream>,
 }
 
-struct State {
+struct StreamState {
     /// The sequence number that the next message gets; the first is 1, because 0
     /// stands for the beginning.
     next: u64,
@@ -47,14 +46,14 @@ struct State {
     /// The budget that its log counts against once it has ended; `None` if no client can come back.
     kept_within: Option<(Arc<ReplayBudget>, Arc<str>)>,
     /// Counts the log in the budget until it is dropped.
-    counted: Option<Counted>,
+    counted: Option<ReplayReservation>,
     /// Whether its log is dropped once it has no reader.
     forgotten: bool,
 }
 
-/// What a reader finds.
+/// The next step of a reader.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum ReadStep {
     /// A message and its number.
     Message(u64, Bytes),
     /// The stream has ended and was read to its end.
@@ -66,7 +65,7 @@ pub(crate) enum Next {
     Released(u64, Duration),
 }
 
-impl State {
+impl StreamState {
     /// Appends a message, unless the stream has ended.
     fn append(&mut self, message: Bytes, bounds: LogBounds) {
         if self.ended.is_some() {
@@ -90,7 +89,7 @@ impl State {
 
 impl Stream {
     pub fn new(id: u64, bounds: LogBounds) -> Arc<Self> {
-        let state = State {
+        let state = StreamState {
             next: 1,
             log: VecDeque::new(),
             log_bytes: 0,
@@ -123,8 +122,8 @@ impl Stream {
         self.changed.notify_waiters();
     }
 
-    /// Appends the last message, if any, and ends the stream: in one step, so that
-    /// nobody who sees an only message takes it for the first of several.
+    /// Appends the last message, if any, and ends the stream: in one step, so that no reader takes
+    /// an only message for the first of several.
     pub fn end(&self, last: Option<Bytes>) {
         let mut state = self.lock();
         if let Some(last) = last {
@@ -217,19 +216,19 @@ impl Stream {
         self.changed.notify_waiters();
     }
 
-    /// For how long nobody has read it; none while somebody does.
+    /// The time since the last reader left; `None` while there is one.
     pub fn unread_for(&self) -> Option<Duration> {
         let state = self.lock();
         (!state.read).then(|| state.left.elapsed())
     }
 
-    /// Whether somebody reads it now.
+    /// Whether it has a reader now.
     pub fn is_read(&self) -> bool {
         self.lock().read
     }
 
     /// Waits until there is a message, a release, or the end.
-    pub async fn stirred(&self) {
+    pub async fn wait_for_change(&self) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -258,14 +257,14 @@ impl Stream {
 
     /// Reads on after the message of this number; 0 reads from the beginning.
     /// The former reader is cut off.
-    pub fn read_after(self: &Arc<Self>, number: u64) -> Reader {
+    pub fn read_after(self: &Arc<Self>, number: u64) -> StreamReader {
         let mut state = self.lock();
         state.readers += 1;
         state.read = true;
         let reader = state.readers;
         drop(state);
         self.changed.notify_waiters();
-        Reader { stream: self.clone(), after: number, reader }
+        StreamReader { stream: self.clone(), after: number, reader }
     }
 
     /// Whether all that follows the message of this number is still there to read
@@ -276,21 +275,21 @@ impl Stream {
         number < state.next && number + 1 >= oldest
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The one who reads a stream.
-pub(crate) struct Reader {
+pub(crate) struct StreamReader {
     stream: Arc<Stream>,
     after: u64,
     reader: u64,
 }
 
-impl Reader {
+impl StreamReader {
     /// The next message. Safe to drop while it waits.
-    pub async fn next(&mut self) -> Next {
+    pub async fn next(&mut self) -> ReadStep {
         loop {
             let stream = self.stream.clone();
             let changed = stream.changed.notified();
@@ -303,27 +302,27 @@ impl Reader {
         }
     }
 
-    fn look(&mut self) -> Option<Next> {
+    fn look(&mut self) -> Option<ReadStep> {
         let mut state = self.stream.lock();
         if state.readers != self.reader {
-            return Some(Next::CutOff);
+            return Some(ReadStep::CutOff);
         }
         let wanted = self.after + 1;
         if wanted < state.next {
             let oldest = state.log.front().map_or(state.next, |(number, _)| *number);
-            let Some(index) = wanted.checked_sub(oldest) else { return Some(Next::CutOff) };
+            let Some(index) = wanted.checked_sub(oldest) else { return Some(ReadStep::CutOff) };
             let (number, message) = state.log.get(usize::try_from(index).ok()?)?.clone();
             self.after = number;
-            return Some(Next::Message(number, message));
+            return Some(ReadStep::Message(number, message));
         }
         if state.ended.is_some() {
-            return Some(Next::Ended);
+            return Some(ReadStep::Ended);
         }
-        state.release.take().map(|retry| Next::Released(self.after, retry))
+        state.release.take().map(|retry| ReadStep::Released(self.after, retry))
     }
 }
 
-impl Drop for Reader {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut state = self.stream.lock();
         if state.readers == self.reader {
@@ -347,7 +346,7 @@ mod tests {
         Bytes::from_static(text.as_bytes())
     }
 
-    fn now(reader: &mut Reader) -> Option<Next> {
+    fn now(reader: &mut StreamReader) -> Option<ReadStep> {
         reader.next().now_or_never()
     }
 
@@ -357,16 +356,16 @@ mod tests {
         stream.push(text("a"));
         stream.push(text("b"));
         let mut reader = stream.read_after(0);
-        assert_eq!(now(&mut reader), Some(Next::Message(1, text("a"))));
+        assert_eq!(now(&mut reader), Some(ReadStep::Message(1, text("a"))));
         let mut again = stream.read_after(1);
-        assert_eq!(now(&mut reader), Some(Next::CutOff), "H-20: never on two streams");
+        assert_eq!(now(&mut reader), Some(ReadStep::CutOff), "H-20: never on two streams");
         drop(reader);
         assert!(stream.is_read());
-        assert_eq!(now(&mut again), Some(Next::Message(2, text("b"))));
+        assert_eq!(now(&mut again), Some(ReadStep::Message(2, text("b"))));
         assert_eq!(now(&mut again), None);
         stream.end(Some(text("c")));
-        assert_eq!(now(&mut again), Some(Next::Message(3, text("c"))));
-        assert_eq!(now(&mut again), Some(Next::Ended));
+        assert_eq!(now(&mut again), Some(ReadStep::Message(3, text("c"))));
+        assert_eq!(now(&mut again), Some(ReadStep::Ended));
         stream.push(text("late"));
         assert!(stream.continues_after(3) && !stream.continues_after(4));
         drop(again);
@@ -380,14 +379,14 @@ mod tests {
         for _ in 0..4 {
             stream.push(text("x"));
         }
-        assert_eq!(now(&mut slow), Some(Next::CutOff), "too many events");
+        assert_eq!(now(&mut slow), Some(ReadStep::CutOff), "too many events");
         let mut reader = stream.read_after(1);
-        assert_eq!(now(&mut reader), Some(Next::Message(2, text("x"))));
+        assert_eq!(now(&mut reader), Some(ReadStep::Message(2, text("x"))));
         stream.push(text("longer than the bound"));
-        assert_eq!(now(&mut reader), Some(Next::CutOff), "too many bytes");
+        assert_eq!(now(&mut reader), Some(ReadStep::CutOff), "too many bytes");
         assert!(!stream.continues_after(3) && stream.continues_after(4), "what is lost is known to be");
         let mut reader = stream.read_after(4);
-        assert!(matches!(now(&mut reader), Some(Next::Message(5, _))), "the latest is always kept");
+        assert!(matches!(now(&mut reader), Some(ReadStep::Message(5, _))), "the latest is always kept");
     }
 
     #[test]
@@ -399,27 +398,27 @@ mod tests {
         assert_eq!(stream.unread_for(), None);
         let retry = Duration::from_millis(20);
         stream.release(retry);
-        assert_eq!(now(&mut reader), Some(Next::Message(1, text("a"))));
-        assert_eq!(now(&mut reader), Some(Next::Released(1, retry)));
+        assert_eq!(now(&mut reader), Some(ReadStep::Message(1, text("a"))));
+        assert_eq!(now(&mut reader), Some(ReadStep::Released(1, retry)));
         drop(reader);
         stream.end(Some(text("b")));
         let mut again = stream.read_after(1);
-        assert_eq!(now(&mut again), Some(Next::Message(2, text("b"))));
-        assert_eq!(now(&mut again), Some(Next::Ended), "it is released once");
+        assert_eq!(now(&mut again), Some(ReadStep::Message(2, text("b"))));
+        assert_eq!(now(&mut again), Some(ReadStep::Ended), "it is released once");
         let quiet = Stream::new(2, BOUNDS);
         quiet.release(retry);
-        assert!(quiet.stirred().now_or_never().is_some(), "who waits for a message learns of it");
+        assert!(quiet.wait_for_change().now_or_never().is_some(), "who waits for a message learns of it");
         stream.release(retry);
-        assert_eq!(now(&mut stream.read_after(2)), Some(Next::Ended), "what has ended is not released");
+        assert_eq!(now(&mut stream.read_after(2)), Some(ReadStep::Ended), "what has ended is not released");
     }
 
     #[test]
     fn a_lone_answer_is_told_from_a_stream() {
         let lone = Stream::new(1, BOUNDS);
         assert_eq!(lone.sole_message(), None);
-        assert!(lone.stirred().now_or_never().is_none());
+        assert!(lone.wait_for_change().now_or_never().is_none());
         lone.end(Some(text("answer")));
-        assert!(lone.stirred().now_or_never().is_some());
+        assert!(lone.wait_for_change().now_or_never().is_some());
         assert_eq!(lone.sole_message(), Some(Some(text("answer"))));
         let silent = Stream::new(2, BOUNDS);
         silent.end(None);

@@ -20,7 +20,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, mpsc, watch};
-use toolyard_dispatch::{Change, Parting, RawJson, Report, TaskSupport};
+use toolyard_dispatch::{Change, DrainMode, RawJson, Report, TaskSupport};
 use toolyard_protocol::LogLevel;
 use toolyard_protocol::tools::text_result;
 use toolyard_store::MemoryStore;
@@ -101,7 +101,7 @@ struct Relayed {
 /// Tools that tell where they run.
 type Tools = fn(&'static str, &Told) -> Vec<Arc<dyn Tool>>;
 
-/// What tools tell the test, and wait for.
+/// Signals between the tools and the test.
 #[derive(Clone)]
 struct Told {
     says: mpsc::UnboundedSender<String>,
@@ -142,8 +142,8 @@ fn done(text: &str) -> RunEnd {
     RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
 }
 
-/// `place` says where it runs; `waiting` does, and goes on until it is told; `never` may
-/// not be a task.
+/// `place` names the process that runs it; `waiting` runs until its signal; `never` may not be a
+/// task.
 fn tools(place: &'static str, told: &Told) -> Vec<Arc<dyn Tool>> {
     let (waits, says) = (told.clone(), told.clone());
     let waiting = move |_: Arc<dyn RunContext>| {
@@ -214,7 +214,7 @@ async fn what_begins_no_task_stays_in_the_relay() {
     client.answer(&call(2, "logging/setLevel", json!({"level": "debug"}))).await;
     assert_eq!(text(&client.answer(&call(3, "tools/call", json!({"name": "place"}))).await), "relay");
     client.answer(&call(4, "tasks/list", json!({}))).await;
-    // What cannot be begun is refused where it is.
+    // A call that cannot begin is refused in the relay.
     for name in ["never", "unknown"] {
         let refused = client.answer(&call(5, "tools/call", json!({"name": name, "task": {}}))).await;
         assert!(refused["error"].is_object(), "{refused}");
@@ -255,8 +255,8 @@ async fn a_task_of_a_session_runs_behind_and_is_seen_to_in_front() {
     told.go.notify_one();
     assert_eq!(said.recv().await.as_deref(), Some("gone"));
     let caller = toolyard_dispatch::Caller::local(RawJson::empty_object());
-    let outlet = Arc::new(toolyard_dispatch::NoOutlet);
-    let result = behind.server.dispatch.task_result(&caller, &id, outlet).await.expect("there");
+    let channel = Arc::new(toolyard_dispatch::NoClientChannel);
+    let result = behind.server.dispatch.task_result(&caller, &id, channel).await.expect("there");
     assert!(result.expect("a result").as_str().contains("background"));
 }
 
@@ -273,7 +273,7 @@ async fn a_call_without_a_session_may_become_a_task_and_so_runs_behind() {
     assert_eq!(seen["result"]["status"], "working");
     told.go.notify_one();
     let patience = std::time::Duration::from_secs(3600);
-    behind.server.dispatch.drain(patience, Parting::HandOver).await;
+    behind.server.dispatch.drain(patience, DrainMode::HandOver).await;
     let seen = client.answer(&request(json!(4), "tasks/get", get, &able())).await;
     assert_eq!(seen["result"]["status"], "completed");
     assert_eq!((behind.connections(), before.dispatch.is_idle()), (1, true));
@@ -417,7 +417,7 @@ async fn g_2_p_1_tl_1_what_a_task_behind_tells_its_client_arrives_as_the_client_
         }
     }
     assert_eq!((progress, logs, changes), (1, 1, 1));
-    // A level that is set while there is a connection is told as well.
+    // A level that is set while there is a connection is sent as well.
     client.answered_to(&call(3, "logging/setLevel", json!({"level": "debug"}))).await;
     task_of(&client.answered_to(&call(4, "tools/call", create("q"))).await);
     assert_eq!(client.told("notifications/message").await["params"]["level"], "debug");

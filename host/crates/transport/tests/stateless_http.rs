@@ -1,5 +1,5 @@
-//! 2026-07-28 over HTTP, on real sockets, with tools written in Rust: how a request is
-//! told from those of sessions, what is checked in which order, and how it ends.
+//! 2026-07-28 over HTTP, on real sockets, with tools written in Rust: how the server tells its
+//! requests from those of sessions, the order of the checks, and the ends of a request.
 
 #[path = "kit/client.rs"]
 mod client;
@@ -36,8 +36,7 @@ fn quick() -> Arc<dyn Tool> {
     tool("quick", TaskSupport::Optional, |_| async { done("x") }.boxed())
 }
 
-/// A tool that goes on until it is told, and tells when it has begun and when it is
-/// gone, however it went.
+/// A tool that runs until its signal, and signals its beginning and its end, whatever ends it.
 fn waiting(
     support: TaskSupport,
     go: Arc<Notify>,
@@ -65,7 +64,7 @@ impl Drop for Gone {
     }
 }
 
-/// What is wrong, as HTTP and JSON-RPC say it.
+/// The refusal, as HTTP and JSON-RPC express it.
 async fn refusal(served: &Served, headers: &[(&str, &str)], body: &str) -> (u16, i64) {
     let answer = served.post_text(headers, body).await;
     let status = answer.status.as_u16();
@@ -98,9 +97,9 @@ fn guarded(tools: Vec<Arc<dyn Tool>>) -> Arc<Server> {
         expires: None,
         local: false,
     };
-    let settings = auth::Settings { tokens: vec![token("alice"), token("bob")], ..nobody_is_asked() };
+    let settings = auth::AuthSettings { tokens: vec![token("alice"), token("bob")], ..nobody_is_asked() };
     let auth = Auth::new(settings, clock(), "test");
-    Arc::get_mut(&mut server).expect("nobody else has it yet").auth = auth;
+    Arc::get_mut(&mut server).expect("not shared yet").auth = auth;
     server
 }
 
@@ -199,7 +198,7 @@ async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
         "resources/unsubscribe",
         "tasks/list",
         "tasks/result",
-        // Of capabilities that nobody offers here.
+        // Methods of capabilities that no plugin offers here.
         "prompts/list",
         "resources/read",
         "completion/complete",
@@ -212,8 +211,8 @@ async fn t_26j_8_what_was_removed_is_unknown_and_answered_by_id() {
     served.stopped().await;
 }
 
-/// Whatever has no envelope and no header of ours is answered as it always was, and a
-/// version that nobody speaks is refused before anything else.
+/// A request without an envelope and without such headers is answered as before, and an unknown
+/// version is refused first of all.
 #[tokio::test]
 async fn t_26b_1_26b_3_what_is_of_sessions_stays_as_it_was() {
     const UNSPOKEN: &str = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Bad request: unsupported MCP-Protocol-Version; this server speaks 2025-11-25, 2025-06-18, 2025-03-26"}}"#;
@@ -283,7 +282,7 @@ async fn t_26h_13_who_hangs_up_has_cancelled() {
     let answer = served.post(&call).await;
     assert_eq!(tells.recv().await, Some("begun"));
     answer.hang_up();
-    assert_eq!(tells.recv().await, Some("gone"), "nobody let it go on");
+    assert_eq!(tells.recv().await, Some("gone"), "it was stopped");
     served.stopped().await;
 }
 
@@ -291,7 +290,7 @@ async fn t_26h_13_who_hangs_up_has_cancelled() {
 async fn t_26h_13_who_hangs_up_before_anything_was_sent_has_cancelled_too() {
     let (go, (told, mut tells)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
     let mut server = server(vec![waiting(TaskSupport::Optional, go, told)]);
-    let settings = &mut Arc::get_mut(&mut server).expect("nobody else has it yet").settings;
+    let settings = &mut Arc::get_mut(&mut server).expect("not shared yet").settings;
     settings.stream_after = Duration::from_secs(3600);
     let served = serve(server).await;
     // Without progress, which would begin a stream.
@@ -304,7 +303,7 @@ async fn t_26h_13_who_hangs_up_before_anything_was_sent_has_cancelled_too() {
         begun = tells.recv() => assert_eq!(begun, Some("begun")),
     }
     drop(posting);
-    assert_eq!(tells.recv().await, Some("gone"), "nobody let it go on");
+    assert_eq!(tells.recv().await, Some("gone"), "it was stopped");
     served.stopped().await;
 }
 
@@ -372,7 +371,7 @@ async fn t_26t_9_26t_14_26t_20_26h_13_a_task_outlives_the_connection_that_told_o
     }
     for _ in 0..2 {
         let cancelled = served.post(&of("tasks/cancel")).await.json().await;
-        assert_eq!(cancelled["result"], json!({"resultType": "complete"}), "also once it is over");
+        assert_eq!(cancelled["result"], json!({"resultType": "complete"}), "also after its end");
     }
     assert_eq!(tells.recv().await, Some("gone"));
     let got = served.post(&of("tasks/get")).await.json().await;

@@ -36,7 +36,7 @@ impl Drop for Gone {
     }
 }
 
-/// A tool that goes on until it is told, and tells when it has begun and is gone.
+/// A tool that runs until its signal, and signals its beginning and its end.
 fn waiting(
     support: TaskSupport,
     go: Arc<Notify>,
@@ -227,7 +227,7 @@ async fn a_task_that_its_client_cannot_be_told_of_is_cancelled() {
     let mut client = serve_to(server, Breaks, None);
     client.send(&request(json!(1), "tools/call", json!({"name": "waiting"}), &able()));
     assert_eq!(tells.recv().await, Some("begun"));
-    assert_eq!(tells.recv().await, Some("gone"), "26T-10: nobody could ever ask for it");
+    assert_eq!(tells.recv().await, Some("gone"), "26T-10: no client could ever ask for it");
     assert!(client.finish().await.is_empty());
 }
 

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, Dispatch, Fault, Outlet, RELATED_TASK, RawJson, RequestedTtl, RpcError,
-    Stop, Terms, ToolCall,
+    CallParams, CallReply, Caller, ClientChannel, Dispatch, Fault, RELATED_TASK, RawJson, RequestedTtl,
+    RpcError, Stop, Terms, ToolCall,
 };
 
 /// A call to be run.
@@ -38,7 +38,7 @@ pub async fn run_call(
     dispatch: &Arc<Dispatch>,
     caller: &Caller,
     run: ToolRun,
-    outlet: Arc<dyn Outlet>,
+    channel: Arc<dyn ClientChannel>,
     stop: &CancellationToken,
 ) -> Result<Ending, Fault> {
     let stopping = Arc::new(Stop::default());
@@ -52,8 +52,8 @@ pub async fn run_call(
         },
         terms: Terms::Sessions { has_tasks: run.task },
         stop: stopping.clone(),
-        outlet: outlet.clone(),
-        task_outlet: outlet.clone(),
+        channel: channel.clone(),
+        task_channel: channel.clone(),
     };
     let calling = dispatch.call(caller, call);
     tokio::pin!(calling);
@@ -85,7 +85,7 @@ async fn wait_for_task(
     dispatch: &Arc<Dispatch>,
     caller: &Caller,
     id: &str,
-    outlet: Arc<dyn Outlet>,
+    channel: Arc<dyn ClientChannel>,
     stop: &CancellationToken,
 ) -> Result<Ending, Fault> {
     tokio::select! {

@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_dispatch::{
-    Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, Report, RpcError, TaskId,
+    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Notice, RawJson, Report, RouteScope,
+    RpcError, TaskId,
 };
 
 /// Questions that may wait for their answers.
@@ -39,19 +40,19 @@ impl CaseResult {
 pub async fn run_case(dispatch: &Arc<Dispatch>, case: &Case, stop: &CancellationToken) -> CaseResult {
     let caller = Caller::local(RawJson::trusted(answers::CAPABILITIES));
     let (questions, mut asked) = mpsc::channel(WAITING);
-    let outlet = Arc::new(Client { questions, progress: AtomicU64::new(0) });
+    let channel = Arc::new(Client { questions, progress: AtomicU64::new(0) });
     let mut answering = Answering { answers: case.answers.clone(), missing: Vec::new() };
     let attending = async {
         while let Some(question) = asked.recv().await {
             let response = answering.answer(&question);
             // An answer that comes too late is the host's to ignore.
-            drop(dispatch.answered(&caller, &question.id, response).await);
+            drop(dispatch.take_response(&caller, &question.id, response).await);
         }
         std::future::pending::<()>().await;
     };
     let arguments = RawJson::of(&case.arguments);
     let called = ToolRun { tool: case.tool.clone(), arguments, task: case.task };
-    let calling = run_call(dispatch, &caller, called, outlet.clone(), stop);
+    let calling = run_call(dispatch, &caller, called, channel.clone(), stop);
     let ended = tokio::select! {
         biased;
         ended = calling => ended,
@@ -59,7 +60,7 @@ pub async fn run_case(dispatch: &Arc<Dispatch>, case: &Case, stop: &Cancellation
         () = attending => Ok(Ending::Stopped),
     };
     let ending = ended.unwrap_or_else(|fault| Ending::Error(fault.rpc()));
-    let outcome = Outcome { ending, progress: outlet.progress.load(Ordering::Relaxed) };
+    let outcome = Outcome { ending, progress: channel.progress.load(Ordering::Relaxed) };
     // After a question without an answer, the rest of the call says nothing.
     let wrong = if answering.missing.is_empty() { compare(&case.expect, &outcome) } else { Vec::new() };
     CaseResult { wrong, unanswered: answering.finish(), outcome }
@@ -103,10 +104,10 @@ struct Client {
     progress: AtomicU64,
 }
 
-impl Outlet for Client {
+impl ClientChannel for Client {
     fn notify(&self, _task: Option<TaskId>, _notice: Notice) {}
 
-    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         Some(Arc::new(Pipe(self.questions.clone())))
     }
 
@@ -121,7 +122,7 @@ impl Outlet for Client {
 
 struct Pipe(mpsc::Sender<Question>);
 
-impl Line for Pipe {
+impl ClientRoute for Pipe {
     // A client without tasks of its own is asked nothing but questions.
     fn request(&self, _id: &str, _method: &str, _params: &RawJson) -> bool {
         false
@@ -135,7 +136,7 @@ impl Line for Pipe {
     // A question that was asked is answered in any case.
     fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
 
-    fn presence(&self) -> Presence {
-        Presence::There
+    fn presence(&self) -> ClientPresence {
+        ClientPresence::There
     }
 }

@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::Args;
 use std::process::ExitCode;
 use toolyard_cli::{output, say};
-use toolyard_store::{Backend, Resealed, SealWith};
+use toolyard_store::{Backend, ReencryptionReport, SealWith};
 
 /// Encrypt all tasks with the newest key, so that older keys can go.
 ///
@@ -54,7 +54,7 @@ pub fn run(config: &Config, options: &Options, json: bool) -> anyhow::Result<Exi
     }
 }
 
-async fn reseal(store: &dyn Backend, with: SealWith) -> anyhow::Result<Resealed> {
+async fn reseal(store: &dyn Backend, with: SealWith) -> anyhow::Result<ReencryptionReport> {
     let bar = progress("looking at");
     let done = store.reseal(with, &mut |seen| bar.set_position(seen)).await?;
     bar.finish_and_clear();
@@ -62,7 +62,7 @@ async fn reseal(store: &dyn Backend, with: SealWith) -> anyhow::Result<Resealed>
 }
 
 /// Says what came of it.
-fn report(done: &Resealed, how: &str, json: bool) -> anyhow::Result<ExitCode> {
+fn report(done: &ReencryptionReport, how: &str, json: bool) -> anyhow::Result<ExitCode> {
     let needed: Vec<String> = done.needed.iter().map(ToString::to_string).collect();
     if json {
         let unreadable: Vec<String> = done.unreadable.iter().map(ToString::to_string).collect();

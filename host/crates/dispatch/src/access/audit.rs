@@ -1,6 +1,5 @@
-//! What is noted of who did what (T-43), beside what goes with a change: results
-//! handed out, look-ups that found nothing, what was refused. None of it waits for
-//! a disk.
+//! Audit entries that belong to no change of a task (T-43): results handed out, look-ups that found
+//! nothing, refusals. No caller waits for a disk.
 
 use crate::access::Access;
 use crate::access::caller::Caller;
@@ -10,23 +9,23 @@ use toolyard_task::audit::{Action, By, Entry};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Task, TaskId};
 
-/// Refusals that are noted in one second. Whoever is refused may try as often as
-/// the network lets it; what is left of it is a count, so that nobody can flood the
-/// log until it rotates what matters away.
+/// Refusals that one second records. A refused client can try as often as the network allows;
+/// beyond this number the log keeps a count only, so that a flood of refusals cannot rotate
+/// important entries away.
 const REFUSALS_A_SECOND: u64 = 100;
 
 /// Something that a principal may not do.
 #[derive(Debug, Clone)]
 pub(crate) struct Denial<'a> {
-    /// What said no.
+    /// The rule or scope that caused the denial.
     pub denied_by: DeniedBy<'a>,
-    /// What was asked for.
-    pub what: Wanted<'a>,
+    /// The object of the request.
+    pub what: DeniedObject<'a>,
     /// Why, in words that a client did not make.
     pub reason: &'a str,
 }
 
-/// What said no.
+/// The cause of a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeniedBy<'a> {
     /// A rule of the configuration, by its name; or that there is none which
@@ -36,9 +35,9 @@ pub(crate) enum DeniedBy<'a> {
     Scope,
 }
 
-/// What was asked for.
+/// The object of a denied request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted<'a> {
+pub(crate) enum DeniedObject<'a> {
     /// A tool.
     Tool(&'a str),
     /// A prompt.
@@ -49,20 +48,20 @@ pub(crate) enum Wanted<'a> {
 
 /// The refusals of the current second.
 #[derive(Default)]
-pub(crate) struct Refusals {
-    this_second: Mutex<Second>,
+pub(crate) struct RefusalCount {
+    this_second: Mutex<SecondCount>,
 }
 
 #[derive(Default)]
-struct Second {
+struct SecondCount {
     number: i64,
     noted: u64,
     left_out: u64,
 }
 
-impl Refusals {
-    /// Whether another one is noted. Gives how many were left out in a second that
-    /// is over, too.
+impl RefusalCount {
+    /// Whether to record another refusal, and how many refusals the previous second left out, if it
+    /// has just ended.
     fn admit(&self, now: Timestamp) -> (bool, u64) {
         let mut second = self.lock();
         let left_out = second.turn(now);
@@ -75,13 +74,14 @@ impl Refusals {
         (admitted, left_out)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Second> {
+    fn lock(&self) -> MutexGuard<'_, SecondCount> {
         self.this_second.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Second {
-    /// Begins anew if this second is over. Gives how many it left out.
+impl SecondCount {
+    /// Starts a new second if the current one has passed. Returns how many refusals the old one
+    /// left out.
     fn turn(&mut self, now: Timestamp) -> u64 {
         let number = now.0.div_euclid(1_000);
         if number == self.number {
@@ -92,7 +92,7 @@ impl Second {
 }
 
 impl Access {
-    /// Notes that somebody may not do what it asked for.
+    /// Records that a principal may not use an object.
     pub(crate) fn note_denied(&self, caller: &Caller, denial: &Denial<'_>) {
         let (action, rule) = match denial.denied_by {
             DeniedBy::Rule(rule) => (Action::DeniedByRule, rule),
@@ -100,9 +100,9 @@ impl Access {
         };
         let entry = Entry::new(action, &caller.by()).for_reason(denial.reason);
         let entry = match denial.what {
-            Wanted::Tool(name) => entry.of_tool(name),
-            Wanted::Prompt(name) => entry.of_prompt(name),
-            Wanted::Resource(uri) => entry.of_resource(uri),
+            DeniedObject::Tool(name) => entry.of_tool(name),
+            DeniedObject::Prompt(name) => entry.of_prompt(name),
+            DeniedObject::Resource(uri) => entry.of_resource(uri),
         };
         self.note_refusal(match rule {
             Some(rule) => entry.by_rule(rule),
@@ -110,8 +110,8 @@ impl Access {
         });
     }
 
-    /// Notes that somebody did something too often: once for each principal, kind
-    /// and window, not once for each request.
+    /// Records an exceeded rate limit: once for each principal, kind and window, not once for each
+    /// request.
     pub(crate) fn note_limited(&self, who: &str, operation: Operation, limit: &str) {
         let action = match operation {
             Operation::Polling => Action::LimitedPolling,
@@ -123,8 +123,6 @@ impl Access {
         self.note_refusal(Entry::new(action, &By::principal(who, None)).for_reason(limit));
     }
 
-    /// Notes that a request came with credentials that are none, or without any.
-    /// The reason is one of ours: never the credentials, nor anything in them.
     pub fn note_unauthenticated(&self, reason: &str) {
         self.note_refusal(
             Entry::new(Action::Unauthenticated, &By::principal("unknown", None)).for_reason(reason),
@@ -142,7 +140,7 @@ impl Access {
         self.note_refusal(Entry { task: id, ..Entry::new(Action::Unknown, &caller.by()) });
     }
 
-    /// Says how many refusals were left out, once their second is over.
+    /// Records how many refusals were left out, once their second has passed.
     pub(crate) fn settle_refusals(&self) {
         let left_out = self.refusals.lock().turn(self.clock.now());
         self.note_left_out(left_out);
@@ -169,7 +167,7 @@ mod tests {
 
     #[test]
     fn t_43_refusals_without_end_are_counted_and_not_written() {
-        let refusals = Refusals::default();
+        let refusals = RefusalCount::default();
         let in_second = |second: i64, count: u64| {
             let admit = |number: u64| refusals.admit(Timestamp(second * 1_000 + number as i64 % 1_000));
             let got: Vec<_> = (0..count).map(admit).collect();

@@ -1,4 +1,4 @@
-//! Who calls, and whose tasks the caller sees.
+//! The caller of a request, and the tasks that it may see.
 
 use crate::{Fault, Principal};
 use std::net::IpAddr;
@@ -7,32 +7,32 @@ use toolyard_protocol::RawJson;
 use toolyard_task::audit::By;
 use toolyard_task::{Owner, SessionId};
 
-/// Who asks.
+/// The caller of one request: principal, session and connection.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Who it is.
+    /// The authenticated principal.
     pub principal: Arc<Principal>,
-    /// Whose tasks the caller sees; all of them if absent, which is the operator
-    /// at the command line.
+    /// The owner of the tasks that the caller sees. `None` means all tasks: the operator at the
+    /// command line.
     pub owner: Option<Owner>,
     /// The session that the request came in.
     pub session: Option<SessionId>,
-    /// What the client can do: an object.
+    /// The capabilities of the client: an object.
     pub capabilities: RawJson,
-    /// Where an anonymous caller without a session calls from.
+    /// The address of an anonymous caller without a session.
     pub peer: Option<IpAddr>,
 }
 
 impl Caller {
-    /// Who calls in this session, if in any.
+    /// The caller of a request in this session, if there is one.
     #[must_use]
     pub fn new(principal: Arc<Principal>, session: Option<SessionId>, capabilities: RawJson) -> Self {
         Self { owner: principal.owner(session.as_ref()), principal, session, capabilities, peer: None }
     }
 
-    /// Who makes a request that stands alone (26J-2), with the capabilities that it
-    /// declares. What an anonymous caller creates is anybody's who knows its id
-    /// (26T-25).
+    /// The caller of a request without a session (26J-2), with the capabilities that the request
+    /// declares. Everyone who knows the id of a task may ask about it if an anonymous caller
+    /// created it (26T-25).
     #[must_use]
     pub fn stateless(principal: Arc<Principal>, peer: Option<IpAddr>, capabilities: RawJson) -> Self {
         let anyone = matches!(*principal, Principal::Anonymous).then_some(Owner::Anyone);
@@ -60,8 +60,8 @@ impl Caller {
         Self::new(Arc::new(Principal::Local), None, capabilities)
     }
 
-    /// Whose the tasks are that the caller creates. The operator's are the local
-    /// user's; an anonymous caller without a session could never find them again.
+    /// The owner of tasks that the caller creates. The operator's tasks belong to the local user.
+    /// An anonymous caller without a session creates none, since it could never find them again.
     pub(crate) fn creates_for(&self) -> Option<Owner> {
         match &*self.principal {
             Principal::Operator => Some(Owner::Local),
@@ -69,8 +69,8 @@ impl Caller {
         }
     }
 
-    /// Whose tasks a read may find. An anonymous caller without a session has
-    /// none; that nobody is named means everybody for the operator only.
+    /// The owner whose tasks a read may find. An anonymous caller without a session has none. Only
+    /// for the operator, `None` means every owner.
     pub(crate) fn reads(&self) -> Result<Option<&Owner>, Fault> {
         match (&self.owner, &*self.principal) {
             (Some(owner), _) => Ok(Some(owner)),

@@ -4,16 +4,16 @@ use crate::Principal;
 use crate::access::rules::PrincipalPattern;
 use serde::Deserialize;
 
-/// What who is named nowhere weighs.
+/// The weight of a principal that no entry names.
 const ORDINARY: u32 = 1;
 /// The greatest weight.
-const MOST: u32 = 1_000;
+const MAX_WEIGHT: u32 = 1_000;
 
 /// Weights as they are written in `[[weights]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WeightSpec {
-    /// Whose: as in a rule.
+    /// The principals, as in a rule.
     pub principals: Vec<String>,
     /// How much, from 1 to 1,000; who is named nowhere has 1.
     pub weight: u32,
@@ -30,9 +30,9 @@ impl Weights {
     /// A sentence that names what is wrong.
     pub fn new(written: &[WeightSpec]) -> Result<Self, String> {
         let read = |(index, WeightSpec { principals, weight }): (usize, &WeightSpec)| {
-            if !(1..=MOST).contains(weight) {
+            if !(1..=MAX_WEIGHT).contains(weight) {
                 return Err(format!(
-                    "weights[{index}].weight: expected a number from 1 to {MOST}, not {weight}"
+                    "weights[{index}].weight: expected a number from 1 to {MAX_WEIGHT}, not {weight}"
                 ));
             }
             let patterns = principals.iter().map(|pattern| PrincipalPattern::new(pattern));

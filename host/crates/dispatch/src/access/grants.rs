@@ -1,4 +1,4 @@
-//! What people said once and for all, for the operator: to see, and to take back.
+//! Permanent permissions that users gave: the operator lists and revokes them.
 
 use crate::access::Access;
 use crate::{Caller, Fault};
@@ -15,11 +15,6 @@ impl Access {
         Ok(self.grants.grants(after, limit).await?)
     }
 
-    /// Takes a grant back, in this and every other host on the store: it counts no
-    /// more at the next use. Gives what it was, if it was there.
-    ///
-    /// # Errors
-    /// [`Fault::Store`].
     pub async fn revoke_grant(&self, caller: &Caller, id: GrantId) -> Result<Option<Grant>, Fault> {
         let Some(grant) = self.grants.grant(id).await? else { return Ok(None) };
         let entry = Entry::revoked(&grant, &caller.by());

@@ -1,18 +1,17 @@
-//! May you: the operator's rules, applied to requests. What a caller may not use
-//! does not exist for it; where a scope would help, it is told so.
+//! Permits: the operator's rules, applied to requests. An object that a caller may not use does not
+//! exist for it; the answer names a scope only where the scope would help.
 //!
-//! A check yields a permit, made nowhere else, and a slot is given only for a permit, so
-//! nothing runs without one. A permit is bound to the account that computes for it, to the
-//! tool or the kind of object, and for a call to the arguments that the rules looked at.
-//! Names are checked before they are looked up: what is denied is answered like what does
-//! not exist, by the same code.
+//! A check returns a permit, and nothing else makes one. A slot requires a permit, so nothing runs
+//! without one. A permit is bound to the account that pays for it, to the tool or the kind of
+//! object, and for a call to the arguments that the rules looked at. Names are checked before they
+//! are looked up: the same code answers for a denied object and for one that does not exist.
 
 use crate::Fault;
 use crate::access::Access;
-use crate::access::audit::{Denial, DeniedBy, Wanted};
+use crate::access::audit::{Denial, DeniedBy, DeniedObject};
 use crate::access::caller::Caller;
-use crate::access::rules::{Authority, Decision, Kind, Object};
-use crate::observe::metrics::Measured;
+use crate::access::rules::{AccessRules, Decision, Object, ObjectKind};
+use crate::observe::metrics::MeasuredTool;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_task::Task;
@@ -22,7 +21,7 @@ use toolyard_task::tool::Share;
 #[derive(Clone)]
 pub(crate) struct CallPermit {
     share: Share,
-    tool: Arc<Measured>,
+    tool: Arc<MeasuredTool>,
     arguments: RawJson,
 }
 
@@ -33,7 +32,7 @@ impl CallPermit {
     }
 
     /// The tool that may be called.
-    pub const fn tool(&self) -> &Arc<Measured> {
+    pub const fn tool(&self) -> &Arc<MeasuredTool> {
         &self.tool
     }
 
@@ -43,7 +42,7 @@ impl CallPermit {
     }
 
     /// The tool, and the arguments to call it with.
-    pub fn into_call(self) -> (Arc<Measured>, RawJson) {
+    pub fn into_call(self) -> (Arc<MeasuredTool>, RawJson) {
         (self.tool, self.arguments)
     }
 }
@@ -52,7 +51,7 @@ impl CallPermit {
 /// only.
 pub(crate) struct AskPermit {
     share: Share,
-    kind: Kind,
+    kind: ObjectKind,
 }
 
 impl AskPermit {
@@ -62,7 +61,7 @@ impl AskPermit {
     }
 
     /// The kind of object that is asked for.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> ObjectKind {
         self.kind
     }
 }
@@ -90,8 +89,8 @@ impl Access {
     /// Whether the caller may use this object, with some arguments or other.
     pub(crate) fn check(&self, caller: &Caller, object: Object<'_>) -> Result<(), NoPermit> {
         let policy = self.policy();
-        let decision = policy.authority.shows(&caller.principal, object);
-        self.note(caller, &policy.authority, object, &decision);
+        let decision = policy.rules.shows(&caller.principal, object);
+        self.note(caller, &policy.rules, object, &decision);
         match decision {
             Decision::Allowed(_) => Ok(()),
             Decision::NeedsScopes(scopes) => Err(NoPermit::Scope(Fault::InsufficientScope(scopes))),
@@ -106,17 +105,17 @@ impl Access {
     }
 
     /// A denial goes on record, whether the object exists or not.
-    fn note(&self, caller: &Caller, authority: &Authority, object: Object<'_>, decision: &Decision) {
+    fn note(&self, caller: &Caller, rules: &AccessRules, object: Object<'_>, decision: &Decision) {
         let denied_by = match decision {
             Decision::Allowed(_) => return,
             Decision::NeedsScopes(_) => DeniedBy::Scope,
-            Decision::Denied(place) => DeniedBy::Rule(place.map(|at| authority.rules()[at].name.as_str())),
+            Decision::Denied(place) => DeniedBy::Rule(place.map(|at| rules.rules()[at].name.as_str())),
         };
-        self.observers.metrics.denied(denied_by == DeniedBy::Scope);
+        self.observers.metrics.count_denied(denied_by == DeniedBy::Scope);
         let what = match object {
-            Object::Tool(name) => Wanted::Tool(name),
-            Object::Resource(uri) => Wanted::Resource(uri),
-            Object::Prompt(name) => Wanted::Prompt(name),
+            Object::Tool(name) => DeniedObject::Tool(name),
+            Object::Resource(uri) => DeniedObject::Resource(uri),
+            Object::Prompt(name) => DeniedObject::Prompt(name),
         };
         let reason = match decision {
             Decision::NeedsScopes(scopes) => format!("needs the scope {}", scopes.join(" ")),
@@ -131,15 +130,15 @@ impl Access {
     pub(crate) fn permit_call(
         &self,
         caller: &Caller,
-        tool: Arc<Measured>,
+        tool: Arc<MeasuredTool>,
         arguments: RawJson,
     ) -> Result<CallPermit, Fault> {
         let policy = self.policy();
         let name = tool.spec().name();
         let object = Object::Tool(name);
         let typed = || tool.typed_arguments(&arguments);
-        let decision = policy.authority.allows_typed(&caller.principal, object, &arguments, typed);
-        self.note(caller, &policy.authority, object, &decision);
+        let decision = policy.rules.allows_typed(&caller.principal, object, &arguments, typed);
+        self.note(caller, &policy.rules, object, &decision);
         match decision {
             Decision::Allowed(_) => Ok(CallPermit { share: self.share(caller), tool, arguments }),
             Decision::NeedsScopes(scopes) => Err(Fault::InsufficientScope(scopes)),
@@ -150,34 +149,28 @@ impl Access {
     /// The right to run an accepted task, on the account of its owner. The rules allowed the
     /// call with the arguments that the record keeps. They are not asked again: they look at
     /// the scopes and claims of a token, which no record keeps.
-    pub(crate) fn permit_accepted(&self, task: &Task, tool: Arc<Measured>) -> CallPermit {
+    pub(crate) fn permit_accepted(&self, task: &Task, tool: Arc<MeasuredTool>) -> CallPermit {
         CallPermit { share: self.share_of(&task.owner), tool, arguments: task.arguments.clone() }
     }
 
-    /// The right to ask plugins what they have of this kind; none where nothing of
-    /// it would be shown. What they list is filtered by [`Access::shows`].
-    pub(crate) fn permit_list(&self, caller: &Caller, kind: Kind) -> Option<AskPermit> {
-        let may = self.policy().authority.may_show_any(&caller.principal, kind);
+    /// The right to ask plugins for their objects of this kind; `None` where a list would show none
+    /// of them. [`Access::shows`] filters the lists.
+    pub(crate) fn permit_list(&self, caller: &Caller, kind: ObjectKind) -> Option<AskPermit> {
+        let may = self.policy().rules.may_show_any(&caller.principal, kind);
         may.then(|| AskPermit { share: self.share(caller), kind })
     }
 
     /// Whether a list shows this object to the caller.
     pub(crate) fn shows(&self, caller: &Caller, object: Object<'_>) -> bool {
-        matches!(self.policy().authority.shows(&caller.principal, object), Decision::Allowed(_))
+        matches!(self.policy().rules.shows(&caller.principal, object), Decision::Allowed(_))
     }
 
-    /// Whether the caller may be told of this resource.
     #[must_use]
     pub fn may_hear_of(&self, caller: &Caller, uri: &str) -> bool {
         self.shows(caller, Object::Resource(uri))
     }
 
-    /// Whether the caller may subscribe to this resource. One that it may not read
-    /// is as one that does not exist: it is never told of it.
-    ///
-    /// # Errors
-    /// [`Fault::InsufficientScope`].
-    pub fn may_subscribe(&self, caller: &Caller, uri: &str) -> Result<(), Fault> {
+    pub fn check_subscribe(&self, caller: &Caller, uri: &str) -> Result<(), Fault> {
         match self.check(caller, Object::Resource(uri)) {
             Err(NoPermit::Scope(fault)) => Err(fault),
             Ok(_) | Err(NoPermit::Unknown) => Ok(()),

@@ -1,4 +1,4 @@
-//! Who makes a request, as the transport has found out.
+//! The principal of a request, as the transport authenticated it.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -7,30 +7,30 @@ use toolyard_task::audit::subject_name;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Owner, SessionId};
 
-/// Who makes a request.
+/// The principal of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Principal {
-    /// Somebody who was not asked who they are.
+    /// An unauthenticated client.
     Anonymous,
     /// The user of this machine, over stdio or the command line.
     Local,
     /// The operator at the command line, who sees everybody's tasks.
     Operator,
-    /// Somebody whom an issuer vouches for.
+    /// A subject that an issuer vouches for.
     Subject(Subject),
 }
 
-/// Somebody whom an issuer vouches for.
+/// A subject that an issuer vouches for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
-    /// Who vouches: the `iss` of a token, or [`Subject::TOKENS`] for the tokens of
-    /// the configuration.
+    /// The issuer: the `iss` of a token, or [`Subject::TOKENS`] for the tokens of the
+    /// configuration.
     pub issuer: String,
-    /// For whom: its `sub`, or the name of a token of the configuration.
+    /// The subject: its `sub`, or the name of a token of the configuration.
     pub subject: String,
     /// The client that the token was issued to.
     pub client: Option<String>,
-    /// What the token is good for.
+    /// The scopes of the token.
     pub scopes: BTreeSet<String>,
     /// All claims of the token: an object.
     pub claims: Value,
@@ -50,7 +50,7 @@ impl Subject {
 }
 
 impl Principal {
-    /// Whose tasks the principal has; those of the session where nobody is known.
+    /// The owner of the principal's tasks. For an anonymous client this is its session.
     #[must_use]
     pub fn owner(&self, session: Option<&SessionId>) -> Option<Owner> {
         match self {
@@ -63,8 +63,8 @@ impl Principal {
         }
     }
 
-    /// Whether what belongs to `owner`, such as a session, is this principal's. An
-    /// anonymous client has whatever session it can name; nobody else's.
+    /// Whether an object of `owner`, such as a session, belongs to this principal. An anonymous
+    /// client has every anonymous session that it can name, and no other.
     #[must_use]
     pub fn has(&self, owner: &Owner) -> bool {
         match (self, owner) {

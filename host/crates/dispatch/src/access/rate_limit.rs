@@ -1,9 +1,7 @@
-//! How often: rates of one principal, by kind of operation, and of one tool
-//! (T-42). Checked before anything is done; who comes too often hears when to come
-//! again.
+//! Rate limits: of one principal, by kind of operation, and of one tool (T-42). The check comes
+//! before any work; a caller over its limit learns when to try again.
 //!
-//! What may not live here: how much may be under way at once, which is
-//! [`crate::slots::admission`].
+//! Not here: how much may be under way at once, which is [`crate::slots::admission`].
 
 use crate::access::Access;
 use crate::{Fault, Principal};
@@ -22,9 +20,9 @@ use toolyard_task::rate::Per;
 
 /// Principals that are counted one by one. Over it, strangers are counted together
 /// until the sweep has found room.
-const MOST_KEYS: usize = 100_000;
-/// Principals whose use other hosts are told of, at once; of more they are not told.
-const MOST_USED: usize = 10_000;
+const MAX_KEYS: usize = 100_000;
+/// Principals whose use one broadcast reports. The use of any others is not reported.
+const MAX_USED: usize = 10_000;
 /// How often room is made for more.
 const MAKE_ROOM_EVERY: Duration = Duration::from_secs(1);
 /// How often excesses of one principal and kind are reported.
@@ -72,7 +70,7 @@ impl Operation {
     const ALL: [Self; 6] =
         [Self::Request, Self::Call, Self::Creation, Self::Polling, Self::FailedLookup, Self::Session];
 
-    /// What comes too often, and the setting.
+    /// The kind of operation in words, and its setting.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Request => ("requests", "rates.requests"),
@@ -85,13 +83,12 @@ impl Operation {
     }
 }
 
-/// Whose operations are counted together.
+/// The key under which operations are counted together.
 #[derive(Debug, Clone)]
 pub enum RateKey {
     /// The user of this machine.
     Local,
-    /// Whoever calls anonymously from this address, or from this network of 64 bits
-    /// in IPv6.
+    /// Anonymous callers from this address, or from this IPv6 network of 64 bits.
     Peer(IpAddr),
     /// A subject, by whichever of its tokens.
     Subject(Arc<Principal>),
@@ -152,21 +149,21 @@ impl Hash for RateKey {
     }
 }
 
-type Keyed<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
+type KeyedLimiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
 /// The rates, and who has used how much of them.
 #[derive(Debug, Default)]
-pub(crate) struct Paces {
-    limiters: HashMap<Operation, Keyed<RateKey>>,
+pub(crate) struct RateLimits {
+    limiters: HashMap<Operation, KeyedLimiter<RateKey>>,
     /// Until when those who looked up too much that does not exist look up nothing.
     blocked: Mutex<HashMap<RateKey, Instant>>,
-    reported: Option<Keyed<(RateKey, Operation)>>,
+    reported: Option<KeyedLimiter<(RateKey, Operation)>>,
     local: bool,
     /// When room was made because there were too many.
     made_room: Mutex<Option<Instant>>,
 }
 
-impl Paces {
+impl RateLimits {
     pub fn new(rates: &Rates) -> Self {
         let rate = |operation| match operation {
             Operation::Request => rates.requests,
@@ -178,11 +175,11 @@ impl Paces {
         };
         let limiters = Operation::ALL
             .into_iter()
-            .filter_map(|operation| Some((operation, Keyed::hashmap(quota(rate(operation)?)))));
+            .filter_map(|operation| Some((operation, KeyedLimiter::hashmap(quota(rate(operation)?)))));
         Self {
             limiters: limiters.collect(),
             blocked: Mutex::default(),
-            reported: Quota::with_period(REPORT_EVERY).map(Keyed::hashmap),
+            reported: Quota::with_period(REPORT_EVERY).map(KeyedLimiter::hashmap),
             local: rates.local,
             made_room: Mutex::default(),
         }
@@ -199,9 +196,9 @@ impl Paces {
             return Ok(());
         }
         let Some(limiter) = self.limiters.get(&operation) else { return Ok(()) };
-        // Who has a token is known, so nobody makes those up.
+        // Only addresses can be invented: a subject needs a token.
         let who = match who {
-            RateKey::Peer(_) if limiter.len() >= MOST_KEYS => {
+            RateKey::Peer(_) if limiter.len() >= MAX_KEYS => {
                 self.make_room();
                 &RateKey::Crowd
             }
@@ -210,7 +207,7 @@ impl Paces {
         limiter.check_key(who).map_err(|not_until| wait(&not_until))
     }
 
-    /// Counts what was done elsewhere. Of what is more than was left, nothing is owed.
+    /// Counts operations of another host. A count over the limit leaves no debt.
     pub fn spend(&self, who: &RateKey, operation: Operation, count: u32) {
         let Some(limiter) = self.limiters.get(&operation) else { return };
         let mut left = count;
@@ -232,7 +229,7 @@ impl Paces {
 
     fn block(&self, who: &RateKey, wait: Duration) {
         let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
-        if blocked.len() < MOST_KEYS {
+        if blocked.len() < MAX_KEYS {
             blocked.insert(who.clone(), Instant::now() + wait);
             return;
         }
@@ -241,9 +238,9 @@ impl Paces {
     }
 
     /// Whether an excess is to be reported: the first in a while.
-    fn is_news(&self, who: &RateKey, operation: Operation) -> bool {
+    fn take_report_turn(&self, who: &RateKey, operation: Operation) -> bool {
         self.reported.as_ref().is_some_and(|reported| {
-            reported.len() < MOST_KEYS && reported.check_key(&(who.clone(), operation)).is_ok()
+            reported.len() < MAX_KEYS && reported.check_key(&(who.clone(), operation)).is_ok()
         })
     }
 
@@ -270,16 +267,16 @@ impl Paces {
     }
 }
 
-/// What was used here of the rates since the others were told.
+/// The use of rate limits here since the last broadcast.
 #[derive(Default)]
-pub(crate) struct Used(Mutex<HashMap<(RateKey, Operation), u32>>);
+pub(crate) struct RateUsage(Mutex<HashMap<(RateKey, Operation), u32>>);
 
-impl Used {
+impl RateUsage {
     pub fn count(&self, who: &RateKey, operation: Operation) {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = used.get_mut(&(who.clone(), operation)) {
             *count += 1;
-        } else if used.len() < MOST_USED {
+        } else if used.len() < MAX_USED {
             used.insert((who.clone(), operation), 1);
         }
     }
@@ -289,14 +286,14 @@ impl Used {
     }
 }
 
-/// The rate of one tool, whoever calls it.
+/// The rate limit of one tool, over all callers.
 #[derive(Debug)]
-pub(crate) struct ToolPace {
+pub(crate) struct ToolRateLimit {
     pub rate: Rate,
     limiter: DefaultDirectRateLimiter,
 }
 
-impl ToolPace {
+impl ToolRateLimit {
     pub fn new(rate: Rate) -> Self {
         Self { rate, limiter: RateLimiter::direct(quota(rate)) }
     }
@@ -329,27 +326,23 @@ fn milliseconds(wait: Duration) -> u64 {
 }
 
 impl Access {
-    /// Counts an operation of this principal.
-    ///
-    /// # Errors
-    /// [`Fault::TooOften`]; the operation must not be done.
-    pub fn pace(&self, who: &RateKey, operation: Operation) -> Result<(), Fault> {
+    pub fn count_operation(&self, who: &RateKey, operation: Operation) -> Result<(), Fault> {
         let policy = self.policy();
         if operation == Operation::Polling
-            && let Some(left) = policy.paces.blocked_for(who)
+            && let Some(left) = policy.rate_limits.blocked_for(who)
         {
             return Err(too_often(Operation::FailedLookup, left));
         }
-        let Err(wait) = policy.paces.count(who, operation) else {
-            if self.is_shared && policy.paces.counts(who, operation) {
+        let Err(wait) = policy.rate_limits.count(who, operation) else {
+            if self.is_shared && policy.rate_limits.counts(who, operation) {
                 self.used.count(who, operation);
             }
             return Ok(());
         };
         if operation == Operation::FailedLookup {
-            policy.paces.block(who, wait);
+            policy.rate_limits.block(who, wait);
         }
-        if policy.paces.is_news(who, operation) {
+        if policy.rate_limits.take_report_turn(who, operation) {
             let (what, limit) = operation.words();
             // Quoted: the name is the issuer's, not ours.
             let who = who.to_string();

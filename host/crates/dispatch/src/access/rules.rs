@@ -1,12 +1,12 @@
-//! Who may use what: the operator's rules, and what they say of one principal and
-//! one tool, resource or prompt.
+//! The operator's access rules, and their decision about one principal and one tool, resource or
+//! prompt.
 //!
-//! Pure: no clock, no store, no catalog. Rules speak of names, whether anything of
-//! that name exists or not, so that a decision tells nothing of what exists. The
-//! requests that ask for a decision are in [`crate::access::permit`].
+//! Pure: no clock, no store, no catalog. Rules name objects, whether these exist or not, so that a
+//! decision reveals nothing about what exists. The requests that ask for a decision are in
+//! [`crate::access::permit`].
 //!
-//! The first rule that matches decides. Where there are rules, what no rule
-//! matches is denied; where there are none, everything is allowed.
+//! The first rule that matches decides. If there are rules and none matches, the object is denied;
+//! without rules, everything is allowed.
 
 mod condition;
 mod number;
@@ -17,15 +17,15 @@ mod rule;
 use crate::Principal;
 use condition::Arguments;
 pub(crate) use principals::PrincipalPattern;
-pub use rule::{Effect, Miss, Rule, RuleSpec, is_scope};
+pub use rule::{Effect, Mismatch, Rule, RuleSpec, is_scope};
 use std::collections::BTreeSet;
 use toolyard_protocol::RawJson;
 use toolyard_task::ArgumentValue;
 
 /// Rules of one configuration; a decision may look at each of them several times.
-pub const MOST_RULES: usize = 256;
+pub const MAX_RULES: usize = 256;
 
-/// What somebody wants to use.
+/// The object that a principal wants to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object<'a> {
     /// A tool, by its name.
@@ -37,20 +37,20 @@ pub enum Object<'a> {
 }
 
 impl Object<'_> {
-    /// What kind of thing it is.
+    /// The kind of the object.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> ObjectKind {
         match self {
-            Self::Tool(_) => Kind::Tool,
-            Self::Resource(_) => Kind::Resource,
-            Self::Prompt(_) => Kind::Prompt,
+            Self::Tool(_) => ObjectKind::Tool,
+            Self::Resource(_) => ObjectKind::Resource,
+            Self::Prompt(_) => ObjectKind::Prompt,
         }
     }
 }
 
 /// A kind of thing that can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ObjectKind {
     /// Tools.
     Tool,
     /// Resources and their templates.
@@ -59,7 +59,7 @@ pub enum Kind {
     Prompt,
 }
 
-/// What the rules say.
+/// The decision of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Yes. The rule that says so, by its place; none where there are no rules.
@@ -80,39 +80,39 @@ pub struct RuleError {
     pub name: String,
     /// The key.
     pub key: &'static str,
-    /// What is wrong with it.
+    /// The fault in the key's value.
     pub what: String,
 }
 
 /// The rules in force.
 #[derive(Debug, Default)]
-pub struct Authority {
+pub struct AccessRules {
     rules: Vec<Rule>,
 }
 
 /// One rule, and why it did not match, if it did not.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct EvaluatedRule<'a> {
     /// The rule.
     pub rule: &'a Rule,
     /// Its place, from 0.
     pub place: usize,
     /// Why it does not match.
-    pub miss: Option<Miss>,
+    pub miss: Option<Mismatch>,
 }
 
-impl Authority {
+impl AccessRules {
     /// Rules as they were written.
     ///
     /// # Errors
     /// The first one that cannot be used.
     pub fn new(written: Vec<RuleSpec>) -> Result<Self, RuleError> {
-        if let Some(one_too_many) = written.get(MOST_RULES) {
+        if let Some(one_too_many) = written.get(MAX_RULES) {
             return Err(RuleError {
-                number: MOST_RULES + 1,
-                name: one_too_many.name(MOST_RULES),
+                number: MAX_RULES + 1,
+                name: one_too_many.name(MAX_RULES),
                 key: "rules",
-                what: format!("there are more than {MOST_RULES} rules, the most"),
+                what: format!("there are more than {MAX_RULES} rules, the most"),
             });
         }
         let rules = written.into_iter().enumerate().map(|(place, spec)| Rule::new(spec, place));
@@ -159,13 +159,15 @@ impl Authority {
         self.decide(principal, object, &arguments)
     }
 
-    /// Whether any rule may allow the principal anything of this kind. Where none
-    /// does, nobody need be asked what there is.
+    /// Whether any rule may allow the principal an object of this kind. If not, plugins need not be
+    /// asked for theirs.
     #[must_use]
-    pub fn may_show_any(&self, principal: &Principal, kind: Kind) -> bool {
+    pub fn may_show_any(&self, principal: &Principal, kind: ObjectKind) -> bool {
         self.rules.is_empty()
             || self.rules.iter().any(|rule| {
-                rule.effect == Effect::Allow && rule.speaks_of(kind) && rule.is_for(principal, None).is_ok()
+                rule.effect == Effect::Allow
+                    && rule.speaks_of(kind)
+                    && rule.check_principal(principal, None).is_ok()
             })
     }
 
@@ -176,13 +178,13 @@ impl Authority {
         principal: &'a Principal,
         object: Object<'a>,
         arguments: Option<&RawJson>,
-    ) -> Vec<Step<'a>> {
+    ) -> Vec<EvaluatedRule<'a>> {
         let arguments = arguments.map_or(Arguments::Unknown, Arguments::given);
         let mut steps = Vec::new();
         for (place, rule) in self.rules.iter().enumerate() {
             let miss = rule.matches(principal, None, object, &arguments).err();
             let decides = miss.is_none();
-            steps.push(Step { rule, place, miss });
+            steps.push(EvaluatedRule { rule, place, miss });
             if decides {
                 break;
             }

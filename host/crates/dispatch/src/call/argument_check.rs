@@ -2,7 +2,7 @@
 
 use crate::access::caller::Caller;
 use crate::call::reply::CallReply;
-use crate::call::tools_call::{Origin, Permitted};
+use crate::call::tools_call::{PermittedCall, TaskOrigin};
 use crate::{Dispatch, Fault};
 use std::sync::Arc;
 use toolyard_task::tool::{CheckOrder, Checked};
@@ -12,9 +12,9 @@ impl Dispatch {
     pub(crate) async fn call_as_task_once_checked(
         self: &Arc<Self>,
         caller: &Caller,
-        call: Permitted,
+        call: PermittedCall,
         checked: Checked,
-        origin: Origin,
+        origin: TaskOrigin,
     ) -> Result<CallReply, Fault> {
         let checked = match checked {
             Checked::Unfinished => {
@@ -24,7 +24,7 @@ impl Dispatch {
                 let checked = permit.tool().tool().check_fully(permit.arguments().clone(), order);
                 let checked = Box::pin(checked).await;
                 if let Checked::Misfit(_) = &checked {
-                    permit.tool().misfit();
+                    permit.tool().count_invalid_arguments();
                 }
                 checked
             }

@@ -1,4 +1,4 @@
-//! What the plugins give for one list of resources.
+//! The pages of the plugins for one list of resources.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a caller gets for a call.
+//! The replies to a call.
 
 use crate::observe::observer::CallOutcome;
 use crate::run::round_trip::InputRequired;
@@ -6,7 +6,7 @@ use crate::task::handover::Handover;
 use toolyard_protocol::tasks::TaskView;
 use toolyard_protocol::{RawJson, RpcError};
 
-/// What the caller gets.
+/// The reply to a call.
 #[derive(Debug)]
 pub enum CallReply {
     /// A `CallToolResult`.
@@ -14,7 +14,7 @@ pub enum CallReply {
     /// A JSON-RPC error of the tool's own.
     Error(RpcError),
     /// It is a task, durable by now (T-16).
-    Created(Created),
+    Created(CreatedTask),
     /// The client has to answer first, and then to make the request again (26M-2).
     InputRequired(InputRequired),
 }
@@ -31,12 +31,12 @@ impl CallReply {
     }
 }
 
-/// A call that is a task now, as its client is told.
+/// A call that became a task, as its client learns of it.
 #[derive(Debug)]
-pub struct Created {
+pub struct CreatedTask {
     /// The task as it was created, durable by now (T-16, 26T-10).
     pub view: TaskView,
-    /// What the model gets meanwhile (T-15).
+    /// Text for the model until the task ends (T-15).
     pub immediate_response: Option<String>,
     /// To be told that the reply has left. None where it does not matter: with
     /// sessions a client finds its tasks again.

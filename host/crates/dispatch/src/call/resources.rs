@@ -7,11 +7,11 @@
 //! them.
 
 use crate::access::permit::AskPermit;
-use crate::access::rules::{Kind, Object};
+use crate::access::rules::{Object, ObjectKind};
 use crate::call::plugin_pages::{PluginPage, PluginTurn};
-use crate::call::resources_prompts::{Bound, Fetched, Missed, Request, Served};
-use crate::catalog::resource_index::{Learnt, claimant, template_claimant};
-use crate::slots::admission::Full;
+use crate::call::resources_prompts::{FetchReply, ProviderEnd, ProviderFailure, ProviderRequest, RunBound};
+use crate::catalog::resource_index::{PluginResources, claimant, template_claimant};
+use crate::slots::admission::LimitReached;
 use crate::{Dispatch, Fault};
 use futures_util::future::join_all;
 use std::sync::Arc;
@@ -41,18 +41,18 @@ impl Dispatch {
     /// [`Fault::InvalidCursor`], [`Fault::Busy`], [`Fault::Cancelled`].
     pub async fn list_resources(
         self: &Arc<Self>,
-        request: Request<'_>,
+        request: ProviderRequest<'_>,
         cursor: Option<&str>,
     ) -> Result<RawJson, Fault> {
         const SCOPE: &str = "resources";
         let from = match cursor {
             Some(cursor) => {
-                let position = self.clients.open_cursor(SCOPE, cursor).await?;
+                let position = self.deps.clients.open_cursor(SCOPE, cursor).await?;
                 Some(serde_json::from_str::<Positions>(&position).map_err(|_| Fault::InvalidCursor)?)
             }
             None => None,
         };
-        let Some(permit) = self.access.permit_list(request.caller, Kind::Resource) else {
+        let Some(permit) = self.deps.access.permit_list(request.caller, ObjectKind::Resource) else {
             return Ok(page("resources", [].iter(), None));
         };
         let providers = self.resource_providers();
@@ -67,7 +67,7 @@ impl Dispatch {
         let next = if more.is_empty() {
             None
         } else {
-            Some(self.clients.seal_cursor(SCOPE, position.as_str()).await?)
+            Some(self.deps.clients.seal_cursor(SCOPE, position.as_str()).await?)
         };
         let entries = turns.iter().flat_map(|turn| &turn.entries);
         Ok(page("resources", entries, next.as_deref()))
@@ -98,14 +98,14 @@ impl Dispatch {
     async fn list_pages(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         providers: &[Arc<dyn Provider>],
         turns: &mut [PluginTurn],
     ) -> Result<(), Fault> {
         let until = Instant::now() + self.list_time() * 2;
-        let enough = self.settings.page as usize;
+        let enough = self.deps.settings.page as usize;
         let (mut given, mut bytes) = (0, 0);
-        for round in 0..self.settings.list_runs {
+        for round in 0..self.deps.settings.list_runs {
             let open: Vec<usize> = (0..turns.len()).filter(|at| turns[*at].next.is_some()).collect();
             if open.is_empty() || given >= enough || Instant::now() >= until {
                 break;
@@ -113,7 +113,7 @@ impl Dispatch {
             let mut pages = self.ask_for_pages(permit, request, turns, &open).await?;
             if round == 0 && request_is_busy(&pages) {
                 let full = pages.into_iter().find_map(|(_, page)| page.err());
-                return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(&self.slots)));
+                return Err(full.map_or(Fault::Cancelled, |failure| failure.fault(&self.deps.slots)));
             }
             // The shortest first, so that a plugin with large pages keeps no other out.
             pages.sort_by_key(|(at, page)| (page.as_ref().map_or(0, PluginPage::bytes), *at));
@@ -125,15 +125,15 @@ impl Dispatch {
                         bytes += page.bytes();
                         given += self.take_page(request, providers, turn, page);
                     }
-                    Err(missed) => {
+                    Err(failure) => {
                         turn.next = None;
-                        self.note_missed(request, &turn.provider, &missed);
+                        self.note_failure(request, &turn.provider, &failure);
                     }
                 }
             }
         }
         for turn in turns.iter_mut() {
-            if turn.next.is_some() && turn.entries.is_empty() && turn.runs >= self.settings.list_runs {
+            if turn.next.is_some() && turn.entries.is_empty() && turn.runs >= self.deps.settings.list_runs {
                 turn.next = None;
                 self.note_late(request, &turn.provider, "it gives pages without entries and without an end");
             }
@@ -145,10 +145,10 @@ impl Dispatch {
     async fn ask_for_pages(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         turns: &mut [PluginTurn],
         open: &[usize],
-    ) -> Result<Vec<(usize, Result<PluginPage, Missed>)>, Fault> {
+    ) -> Result<Vec<(usize, Result<PluginPage, ProviderFailure>)>, Fault> {
         let asked: &[PluginTurn] = turns;
         let here = open.len() == 1;
         let ask = |at: usize| async move {
@@ -182,7 +182,7 @@ impl Dispatch {
     /// Takes the entries of a page that are shown, and returns their size.
     fn take_page(
         &self,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         providers: &[Arc<dyn Provider>],
         turn: &mut PluginTurn,
         page: PluginPage,
@@ -198,12 +198,12 @@ impl Dispatch {
                 turn.foreign += 1;
                 continue;
             }
-            if self.access.shows(request.caller, Object::Resource(&uri)) {
+            if self.deps.access.shows(request.caller, Object::Resource(&uri)) {
                 turn.entries.push(entry);
             }
             own.push(uri);
         }
-        self.catalog.resources.note_uris(&turn.provider, own.iter().map(String::as_str));
+        self.deps.catalog.resources.note_uris(&turn.provider, own.iter().map(String::as_str));
         turn.next = match page.next {
             Some(next) if asked.as_ref() == Some(&next) => {
                 self.note_late(request, &turn.provider, "its cursor repeats");
@@ -246,7 +246,7 @@ impl Dispatch {
             Some(claimant) => claimant == mine,
             None => {
                 providers[mine].spec().uris.is_none()
-                    && self.catalog.resources.lister(&providers[..mine], uri).is_none()
+                    && self.deps.catalog.resources.lister(&providers[..mine], uri).is_none()
             }
         }
     }
@@ -257,7 +257,7 @@ impl Dispatch {
             Some(claimant) => claimant == mine,
             None => {
                 providers[mine].spec().uris.is_none()
-                    && self.catalog.resources.template_lister(&providers[..mine], template).is_none()
+                    && self.deps.catalog.resources.template_lister(&providers[..mine], template).is_none()
             }
         }
     }
@@ -269,19 +269,19 @@ impl Dispatch {
     /// [`Dispatch::list_resources`].
     pub async fn list_templates(
         self: &Arc<Self>,
-        request: Request<'_>,
+        request: ProviderRequest<'_>,
         cursor: Option<&str>,
     ) -> Result<RawJson, Fault> {
         if cursor.is_some() {
             return Err(Fault::InvalidCursor);
         }
-        let Some(permit) = self.access.permit_list(request.caller, Kind::Resource) else {
+        let Some(permit) = self.deps.access.permit_list(request.caller, ObjectKind::Resource) else {
             return Ok(page("resourceTemplates", [].iter(), None));
         };
         let providers = self.resource_providers();
         let templates = self.all_templates(&permit, &request, &providers, true).await?;
         let shown =
-            templates.iter().filter(|(uri, _)| self.access.shows(request.caller, Object::Resource(uri)));
+            templates.iter().filter(|(uri, _)| self.deps.access.shows(request.caller, Object::Resource(uri)));
         let entries: Vec<RawJson> = shown.map(|(_, entry)| entry.clone()).collect();
         Ok(page("resourceTemplates", entries.iter(), None))
     }
@@ -290,7 +290,7 @@ impl Dispatch {
     async fn all_templates(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         providers: &[Arc<dyn Provider>],
         busy_is_error: bool,
     ) -> Result<Vec<(String, RawJson)>, Fault> {
@@ -301,7 +301,7 @@ impl Dispatch {
         let mut given = self.all_that_fit((0..providers.len()).collect(), ask).await?;
         if busy_is_error && request_is_busy(&given) {
             let full = given.into_iter().find_map(|(_, given)| given.err());
-            return Err(full.map_or(Fault::Cancelled, |missed| missed.fault(&self.slots)));
+            return Err(full.map_or(Fault::Cancelled, |failure| failure.fault(&self.deps.slots)));
         }
         given.sort_by_key(|(at, _)| *at);
         let mut all = Vec::new();
@@ -309,8 +309,8 @@ impl Dispatch {
             let mut templates = match given {
                 Ok(Retrieved::Templates(templates)) => templates,
                 Ok(_) => continue,
-                Err(missed) => {
-                    self.note_missed(request, &providers[at], &missed);
+                Err(failure) => {
+                    self.note_failure(request, &providers[at], &failure);
                     continue;
                 }
             };
@@ -324,7 +324,8 @@ impl Dispatch {
                      plugin's manifest, or belong to another plugin"
                 );
             }
-            self.catalog
+            self.deps
+                .catalog
                 .resources
                 .note_templates(&providers[at], templates.iter().map(|(uri, _)| uri.as_str()));
             all.append(&mut templates);
@@ -337,16 +338,23 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::Answered`]: `-32002` if no plugin has it (R-5), or what the plugin
     /// said; else as [`Dispatch::list_resources`].
-    pub async fn read_resource(self: &Arc<Self>, request: Request<'_>, uri: &str) -> Result<Fetched, Fault> {
+    pub async fn read_resource(
+        self: &Arc<Self>,
+        request: ProviderRequest<'_>,
+        uri: &str,
+    ) -> Result<FetchReply, Fault> {
         let unknown = || Fault::Answered(not_found(uri));
-        let permit =
-            self.access.permit(request.caller, Object::Resource(uri)).map_err(|denial| denial.or(unknown))?;
+        let permit = self
+            .deps
+            .access
+            .permit(request.caller, Object::Resource(uri))
+            .map_err(|denial| denial.or(unknown))?;
         let mut providers = self.resource_providers();
         let read = || Retrieval::Read { uri: uri.to_owned() };
         let fetched = |served| match served {
-            Served::Done(Retrieved::Contents(Some(contents))) => Some(Fetched::Done(contents)),
-            Served::InputRequired(input) => Some(Fetched::InputRequired(input)),
-            Served::Done(_) => None,
+            ProviderEnd::Done(Retrieved::Contents(Some(contents))) => Some(FetchReply::Done(contents)),
+            ProviderEnd::InputRequired(input) => Some(FetchReply::InputRequired(input)),
+            ProviderEnd::Done(_) => None,
         };
         if let Some(claimant) = claimant(&providers, uri) {
             let served = self.retrieve(&permit, &request, &providers[claimant], read()).await?;
@@ -362,23 +370,24 @@ impl Dispatch {
         let account = request.caller.account();
         for (at, provider) in providers.iter().enumerate() {
             // No plugin waits behind the last one.
-            let time = self.catalog.resources.patience(&account, &provider.spec().plugin, self.list_time());
+            let time =
+                self.deps.catalog.resources.patience(&account, &provider.spec().plugin, self.list_time());
             if at < last && time.is_none() {
                 continue;
             }
             let time = time.filter(|_| at < last);
-            let bound = Bound { time, here: true };
+            let bound = RunBound { time, here: true };
             match self.retrieve_within(&permit, &request, provider, read(), bound).await {
                 Ok(served) => match fetched(served) {
                     Some(fetched) => return Ok(fetched),
                     None => continue,
                 },
-                Err(Missed::Over(fault)) => return Err(fault),
-                Err(missed) => {
-                    if let Missed::Late(_) = missed {
-                        self.note_missed(&request, provider, &missed);
+                Err(ProviderFailure::Over(fault)) => return Err(fault),
+                Err(failure) => {
+                    if let ProviderFailure::Late(_) = failure {
+                        self.note_failure(&request, provider, &failure);
                     }
-                    failed.get_or_insert_with(|| missed.fault(&self.slots));
+                    failed.get_or_insert_with(|| failure.fault(&self.deps.slots));
                 }
             }
         }
@@ -390,18 +399,19 @@ impl Dispatch {
     async fn route(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         providers: &[Arc<dyn Provider>],
         uri: &str,
     ) -> Result<Option<usize>, Fault> {
         if providers.len() < 2 {
             return Ok(None);
         }
-        if let Some(lister) = self.catalog.resources.lister(providers, uri) {
+        if let Some(lister) = self.deps.catalog.resources.lister(providers, uri) {
             return Ok(Some(lister));
         }
-        let unknown: Vec<usize> =
-            (0..providers.len()).filter(|at| !self.catalog.resources.is_fresh(&providers[*at])).collect();
+        let unknown: Vec<usize> = (0..providers.len())
+            .filter(|at| !self.deps.catalog.resources.is_fresh(&providers[*at]))
+            .collect();
         if !unknown.is_empty() {
             let learn = |at: &usize| self.learn(permit, request, &providers[*at]);
             let learnt = self.all_that_fit(unknown, learn).await?;
@@ -409,35 +419,35 @@ impl Dispatch {
                 match learnt {
                     Ok(mut learnt) => {
                         learnt.uris.retain(|uri| self.may_list(providers, Some(at), uri));
-                        self.catalog.resources.note_learnt(&providers[at], &learnt);
+                        self.deps.catalog.resources.note_learnt(&providers[at], &learnt);
                     }
-                    Err(missed) => self.note_missed(request, &providers[at], &missed),
+                    Err(failure) => self.note_failure(request, &providers[at], &failure),
                 }
             }
         }
-        let lister = self.catalog.resources.lister(providers, uri);
-        Ok(lister.or_else(|| self.catalog.resources.template_fitter(providers, uri)))
+        let lister = self.deps.catalog.resources.lister(providers, uri);
+        Ok(lister.or_else(|| self.deps.catalog.resources.template_fitter(providers, uri)))
     }
 
     /// All that a plugin lists, as far as it says so in its time.
     async fn learn(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         provider: &Arc<dyn Provider>,
-    ) -> Result<Learnt, Missed> {
+    ) -> Result<PluginResources, ProviderFailure> {
         let until = Instant::now() + self.list_time();
         let left = || until.saturating_duration_since(Instant::now());
-        let mut learnt = Learnt::default();
+        let mut learnt = PluginResources::default();
         match self.ask_one(permit, request, provider, Retrieval::Templates, (left(), false)).await {
             Ok(Retrieved::Templates(templates)) => {
                 learnt.templates = Some(templates.into_iter().map(|(template, _)| template).collect());
             }
-            Ok(_) | Err(Missed::Failed(_)) => {}
-            Err(missed) => return Err(missed),
+            Ok(_) | Err(ProviderFailure::Failed(_)) => {}
+            Err(failure) => return Err(failure),
         }
         let mut cursor = None;
-        for _ in 0..self.settings.list_runs {
+        for _ in 0..self.deps.settings.list_runs {
             let asked = cursor.clone();
             let retrieval = Retrieval::Resources { cursor };
             match self.ask_one(permit, request, provider, retrieval, (left(), false)).await {
@@ -451,11 +461,11 @@ impl Dispatch {
                 }
                 Ok(_) => break,
                 // Its templates are known, and some of its URIs.
-                Err(missed @ (Missed::Failed(_) | Missed::Late(_))) => {
-                    self.note_missed(request, provider, &missed);
+                Err(failure @ (ProviderFailure::Failed(_) | ProviderFailure::Late(_))) => {
+                    self.note_failure(request, provider, &failure);
                     break;
                 }
-                Err(missed) => return Err(missed),
+                Err(failure) => return Err(failure),
             }
         }
         Ok(learnt)
@@ -465,14 +475,14 @@ impl Dispatch {
     pub(crate) async fn provider_of_template(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         template: &str,
     ) -> Result<Option<Arc<dyn Provider>>, Fault> {
         let providers = self.resource_providers();
-        let mut known = self.catalog.resources.template_lister(&providers, template);
+        let mut known = self.deps.catalog.resources.template_lister(&providers, template);
         if known.is_none() {
             self.all_templates(permit, request, &providers, true).await?;
-            known = self.catalog.resources.template_lister(&providers, template);
+            known = self.deps.catalog.resources.template_lister(&providers, template);
         }
         Ok(known.map(|at| providers[at].clone()))
     }
@@ -482,50 +492,50 @@ impl Dispatch {
     async fn ask_one(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
         (time, here): (Duration, bool),
-    ) -> Result<Retrieved, Missed> {
+    ) -> Result<Retrieved, ProviderFailure> {
         let plugin = &provider.spec().plugin;
         let account = request.caller.account();
-        let Some(time) = self.catalog.resources.patience(&account, plugin, time) else {
-            return Err(Missed::PassedOver);
+        let Some(time) = self.deps.catalog.resources.patience(&account, plugin, time) else {
+            return Err(ProviderFailure::PassedOver);
         };
-        let bound = Bound { time: Some(time), here };
+        let bound = RunBound { time: Some(time), here };
         match self.retrieve_within(permit, request, provider, retrieval, bound).await? {
-            Served::Done(retrieved) => {
-                self.catalog.resources.was_in_time(&account, plugin);
+            ProviderEnd::Done(retrieved) => {
+                self.deps.catalog.resources.mark_in_time(&account, plugin);
                 Ok(retrieved)
             }
             // A list asks its client nothing.
-            Served::InputRequired(_) => Err(Missed::Over(Fault::Cancelled)),
+            ProviderEnd::InputRequired(_) => Err(ProviderFailure::Over(Fault::Cancelled)),
         }
     }
 
     /// Asks all at once. Those for which the host or the caller had no slot are asked again
     /// when others are done, so that a list takes as many slots as there are and no more.
-    async fn all_that_fit<T, R, F: Future<Output = Result<R, Missed>>>(
+    async fn all_that_fit<T, R, F: Future<Output = Result<R, ProviderFailure>>>(
         &self,
         mut waiting: Vec<T>,
         ask: impl Fn(&T) -> F,
-    ) -> Result<Vec<(T, Result<R, Missed>)>, Fault> {
+    ) -> Result<Vec<(T, Result<R, ProviderFailure>)>, Fault> {
         let mut done = Vec::with_capacity(waiting.len());
         while !waiting.is_empty() {
             let results = join_all(waiting.iter().map(&ask)).await;
             let (mut again, mut full, before) = (Vec::new(), None, done.len());
             for (asked, result) in std::mem::take(&mut waiting).into_iter().zip(results) {
                 match result {
-                    Err(Missed::Full(why @ (Full::Host | Full::Principal))) => {
+                    Err(ProviderFailure::Full(why @ (LimitReached::Host | LimitReached::Principal))) => {
                         full = Some(why);
                         again.push(asked);
                     }
-                    Err(Missed::Over(fault)) => return Err(fault),
+                    Err(ProviderFailure::Over(fault)) => return Err(fault),
                     result => done.push((asked, result)),
                 }
             }
             if let Some(full) = full.filter(|_| done.len() == before) {
-                return Err(self.slots.busy(full));
+                return Err(self.deps.slots.busy(full));
             }
             waiting = again;
         }
@@ -533,27 +543,32 @@ impl Dispatch {
     }
 
     /// Says in the log why a plugin is left out.
-    fn note_missed(&self, request: &Request<'_>, provider: &Arc<dyn Provider>, missed: &Missed) {
+    fn note_failure(
+        &self,
+        request: &ProviderRequest<'_>,
+        provider: &Arc<dyn Provider>,
+        failure: &ProviderFailure,
+    ) {
         let plugin = &provider.spec().plugin;
-        match missed {
-            Missed::Late(time) => {
+        match failure {
+            ProviderFailure::Late(time) => {
                 let why = format!("it took longer than {time:?} (`resources.list-time`)");
                 self.note_late(request, provider, &why);
             }
             // It was said when it was late.
-            Missed::PassedOver | Missed::Over(_) => {}
-            Missed::Full(full) => {
-                tracing::warn!(plugin, why = %self.slots.busy(*full), "a plugin is left out of a list of resources");
+            ProviderFailure::PassedOver | ProviderFailure::Over(_) => {}
+            ProviderFailure::Full(full) => {
+                tracing::warn!(plugin, why = %self.deps.slots.busy(*full), "a plugin is left out of a list of resources");
             }
-            Missed::Failed(error) => {
+            ProviderFailure::Failed(error) => {
                 tracing::warn!(plugin, %error, "a plugin could not list its resources and is left out");
             }
         }
     }
 
-    fn note_late(&self, request: &Request<'_>, provider: &Arc<dyn Provider>, why: &str) {
+    fn note_late(&self, request: &ProviderRequest<'_>, provider: &Arc<dyn Provider>, why: &str) {
         let plugin = &provider.spec().plugin;
-        let pause = self.catalog.resources.was_late(&request.caller.account(), plugin);
+        let pause = self.deps.catalog.resources.mark_late(&request.caller.account(), plugin);
         tracing::warn!(
             plugin,
             why,
@@ -563,17 +578,17 @@ impl Dispatch {
     }
 
     fn list_time(&self) -> Duration {
-        Duration::from_millis(self.settings.list_ms)
+        Duration::from_millis(self.deps.settings.list_ms)
     }
 
     fn resource_providers(&self) -> Vec<Arc<dyn Provider>> {
-        let catalog = self.catalog.current();
+        let catalog = self.deps.catalog.current();
         let providers = catalog.providers().iter().filter(|provider| provider.spec().has_resources);
         providers.cloned().collect()
     }
 }
 
 /// Whether every plugin is busy, so that an empty list would be untrue.
-fn request_is_busy<T, R>(given: &[(T, Result<R, Missed>)]) -> bool {
-    !given.is_empty() && given.iter().all(|(_, given)| matches!(given, Err(Missed::Full(_))))
+fn request_is_busy<T, R>(given: &[(T, Result<R, ProviderFailure>)]) -> bool {
+    !given.is_empty() && given.iter().all(|(_, given)| matches!(given, Err(ProviderFailure::Full(_))))
 }

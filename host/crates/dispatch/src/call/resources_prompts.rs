@@ -4,15 +4,15 @@
 
 use crate::access::caller::Caller;
 use crate::access::permit::AskPermit;
-use crate::access::rules::{Kind, Object};
+use crate::access::rules::{Object, ObjectKind};
 use crate::catalog::tools_list::page_of;
-use crate::client::client_channel::Outlet;
+use crate::client::client_channel::ClientChannel;
 use crate::run::client::Client;
-use crate::run::round_trip::{About, InputRequired, Rounds};
-use crate::run::run::{Driven, Run};
+use crate::run::round_trip::{InputRequired, RequestBinding, RoundTrip};
+use crate::run::run::{DriveEnd, Run};
 use crate::run::setup::Setup;
 use crate::slots::Slots;
-use crate::slots::admission::{Claim, Full};
+use crate::slots::admission::{LimitReached, SlotRequest};
 use crate::slots::stop::Stop;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
@@ -26,40 +26,39 @@ use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Provider;
 use toolyard_task::provider::{Retrieval, RetrievalEnd, Retrieved};
 
-/// Who asks a plugin for something, and how it is reached meanwhile.
-pub struct Request<'a> {
-    /// Who asks.
+/// A request to plugins, and how the host reaches its client meanwhile.
+pub struct ProviderRequest<'a> {
+    /// The caller.
     pub caller: &'a Caller,
     /// Stops the run (C-1).
     pub stop: Arc<Stop>,
-    /// Where notices and questions go.
-    pub outlet: Arc<dyn Outlet>,
+    /// The channel for notices and questions.
+    pub channel: Arc<dyn ClientChannel>,
     /// The token that progress is wanted under.
     pub progress_token: Option<RawJson>,
-    /// What a stateless client brings from an earlier round (26M-4); none with
-    /// sessions.
+    /// The state and answers of an earlier round (26M-4); `None` with sessions.
     pub retry: Option<Retry>,
 }
 
-/// What a request for a prompt or a resource gets.
+/// The reply to a request for a prompt or a resource.
 #[derive(Debug)]
-pub enum Fetched {
+pub enum FetchReply {
     /// The result.
     Done(RawJson),
     /// The client has to answer first, and then to make the request again (26M-2).
     InputRequired(InputRequired),
 }
 
-/// What a run of a plugin came to.
-pub(crate) enum Served {
+/// The end of a provider's run.
+pub(crate) enum ProviderEnd {
     Done(Retrieved),
     InputRequired(InputRequired),
 }
 
 /// Why a run of a plugin gave nothing.
-pub(crate) enum Missed {
+pub(crate) enum ProviderFailure {
     /// There was no place for it.
-    Full(Full),
+    Full(LimitReached),
     /// It did not end in this time.
     Late(Duration),
     /// It was late before and is not asked for a while.
@@ -70,7 +69,7 @@ pub(crate) enum Missed {
     Over(Fault),
 }
 
-impl Missed {
+impl ProviderFailure {
     /// The fault, where the request was for this plugin alone.
     pub fn fault(self, slots: &Slots) -> Fault {
         match self {
@@ -89,7 +88,7 @@ impl Missed {
 
 /// How long a run may take, and where it begins.
 #[derive(Clone, Copy)]
-pub(crate) struct Bound {
+pub(crate) struct RunBound {
     /// None: as long as the limits of the plugin allow.
     pub time: Option<Duration>,
     /// Whether it may begin on the thread that serves the client. Not where several begin
@@ -97,7 +96,7 @@ pub(crate) struct Bound {
     pub here: bool,
 }
 
-impl Bound {
+impl RunBound {
     /// For a request that is for one plugin.
     pub const NONE: Self = Self { time: None, here: true };
 }
@@ -125,12 +124,12 @@ impl Dispatch {
     pub async fn list_prompts(&self, caller: &Caller, cursor: Option<&str>) -> Result<RawJson, Fault> {
         const SCOPE: &str = "prompts";
         let after = match cursor {
-            Some(cursor) => Some(self.clients.open_cursor(SCOPE, cursor).await?),
+            Some(cursor) => Some(self.deps.clients.open_cursor(SCOPE, cursor).await?),
             None => None,
         };
         let (prompts, more) = self.prompts_after(caller, after.as_deref());
         let next = match prompts.last() {
-            Some((last, _)) if more => Some(self.clients.seal_cursor(SCOPE, last).await?),
+            Some((last, _)) if more => Some(self.deps.clients.seal_cursor(SCOPE, last).await?),
             _ => None,
         };
         Ok(page("prompts", prompts.iter().map(|(_, entry)| entry), next.as_deref()))
@@ -138,13 +137,13 @@ impl Dispatch {
 
     /// A page of the caller's prompts, each with its name, and whether more follow.
     fn prompts_after(&self, caller: &Caller, after: Option<&str>) -> (Vec<(String, RawJson)>, bool) {
-        let catalog = self.catalog.current();
+        let catalog = self.deps.catalog.current();
         let mut prompts = catalog
             .prompts()
             .filter(|prompt| after.is_none_or(|after| prompt.name.as_str() > after))
-            .filter(|prompt| self.access.shows(caller, Object::Prompt(&prompt.name)))
+            .filter(|prompt| self.deps.access.shows(caller, Object::Prompt(&prompt.name)))
             .map(|prompt| (prompt.name.clone(), RawJson::of(prompt)));
-        page_of(&mut prompts, self.settings.page, |(_, entry)| entry.as_bytes().len())
+        page_of(&mut prompts, self.deps.settings.page, |(_, entry)| entry.as_bytes().len())
     }
 
     /// The result of `prompts/get` (PR-3).
@@ -154,21 +153,22 @@ impl Dispatch {
     /// arguments or what the plugin said; else as [`Dispatch::list_resources`].
     pub async fn get_prompt(
         self: &Arc<Self>,
-        request: Request<'_>,
+        request: ProviderRequest<'_>,
         params: GetParams,
-    ) -> Result<Fetched, Fault> {
+    ) -> Result<FetchReply, Fault> {
         let unknown = || Fault::UnknownPrompt(toolyard_protocol::error::clip(&params.name, 128));
         let permit = self
+            .deps
             .access
             .permit(request.caller, Object::Prompt(&params.name))
             .map_err(|denial| denial.or(unknown))?;
-        let catalog = self.catalog.current();
+        let catalog = self.deps.catalog.current();
         let (provider, prompt) = catalog.prompt(&params.name).ok_or_else(unknown)?;
         params.check(prompt).map_err(Fault::Answered)?;
         let retrieval = Retrieval::Prompt { arguments: RawJson::of(&params.arguments), name: params.name };
         match self.retrieve(&permit, &request, provider, retrieval).await? {
-            Served::Done(Retrieved::Prompt(result)) => Ok(Fetched::Done(result)),
-            Served::InputRequired(input) => Ok(Fetched::InputRequired(input)),
+            ProviderEnd::Done(Retrieved::Prompt(result)) => Ok(FetchReply::Done(result)),
+            ProviderEnd::InputRequired(input) => Ok(FetchReply::InputRequired(input)),
             _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a prompt"))),
         }
     }
@@ -180,7 +180,7 @@ impl Dispatch {
     /// (CO-3); else as [`Dispatch::get_prompt`].
     pub async fn complete(
         self: &Arc<Self>,
-        request: Request<'_>,
+        request: ProviderRequest<'_>,
         params: CompleteParams,
     ) -> Result<RawJson, Fault> {
         let unknown = |what: String| Err(Fault::NothingToComplete(what));
@@ -189,9 +189,9 @@ impl Dispatch {
             Reference::Template { uri } => (Object::Resource(uri), "there is no such resource template"),
         };
         let nothing = || Fault::NothingToComplete(nothing.to_owned());
-        let permit = self.access.permit(request.caller, object).map_err(|denial| denial.or(nothing))?;
+        let permit = self.deps.access.permit(request.caller, object).map_err(|denial| denial.or(nothing))?;
         let argument = toolyard_protocol::error::clip(&params.name, 128);
-        let catalog = self.catalog.current();
+        let catalog = self.deps.catalog.current();
         let provider = match &params.reference {
             Reference::Prompt { name } => {
                 let (provider, prompt) = catalog.prompt(name).ok_or_else(nothing)?;
@@ -215,7 +215,7 @@ impl Dispatch {
         let CompleteParams { reference, name, value, settled } = params;
         let retrieval = Retrieval::Complete { reference, name, value, settled: RawJson::of(&settled) };
         match self.retrieve(&permit, &request, &provider, retrieval).await? {
-            Served::Done(Retrieved::Completion(result)) => Ok(result),
+            ProviderEnd::Done(Retrieved::Completion(result)) => Ok(result),
             _ => Err(Fault::Answered(RpcError::internal("The plugin gave something else than a completion"))),
         }
     }
@@ -224,12 +224,12 @@ impl Dispatch {
     pub(crate) async fn retrieve(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
-    ) -> Result<Served, Fault> {
-        let served = self.retrieve_within(permit, request, provider, retrieval, Bound::NONE).await;
-        served.map_err(|missed| missed.fault(&self.slots))
+    ) -> Result<ProviderEnd, Fault> {
+        let served = self.retrieve_within(permit, request, provider, retrieval, RunBound::NONE).await;
+        served.map_err(|failure| failure.fault(&self.deps.slots))
     }
 
     /// One run of a plugin within bounds. It is stopped when its time is up, when its
@@ -237,13 +237,13 @@ impl Dispatch {
     pub(crate) async fn retrieve_within(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
-        bound: Bound,
-    ) -> Result<Served, Missed> {
-        if self.slots.closing.is_set() {
-            return Err(Missed::Over(Fault::Closing));
+        bound: RunBound,
+    ) -> Result<ProviderEnd, ProviderFailure> {
+        if self.deps.slots.closing.is_set() {
+            return Err(ProviderFailure::Over(Fault::Closing));
         }
         let stops = StopsRun { stop: Arc::new(Stop::default()), provider };
         let run = self.run_provider(permit, request, provider, retrieval, (stops.stop.clone(), bound.here));
@@ -263,86 +263,86 @@ impl Dispatch {
                 stops.stop.set();
                 served
             }
-            () = request.stop.wait() => Err(Missed::Over(self.stopped())),
-            time = time => Err(Missed::Late(time)),
+            () = request.stop.wait() => Err(ProviderFailure::Over(self.stop_fault())),
+            time = time => Err(ProviderFailure::Late(time)),
         }
     }
 
     async fn run_provider(
         self: &Arc<Self>,
         permit: &AskPermit,
-        request: &Request<'_>,
+        request: &ProviderRequest<'_>,
         provider: &Arc<dyn Provider>,
         retrieval: Retrieval,
         (stop, here): (Arc<Stop>, bool),
-    ) -> Result<Served, Missed> {
-        let rounds = match (&request.retry, about(request.caller, &retrieval)) {
-            (Some(retry), Some(about)) => {
-                Some(Rounds::begin(&self.deps, about, retry.clone()).await.map_err(Missed::Over)?)
-            }
+    ) -> Result<ProviderEnd, ProviderFailure> {
+        let round_trip = match (&request.retry, binding_of(request.caller, &retrieval)) {
+            (Some(retry), Some(binding)) => Some(
+                RoundTrip::begin(&self.deps, binding, retry.clone()).await.map_err(ProviderFailure::Over)?,
+            ),
             _ => None,
         };
         debug_assert_eq!(permit.kind(), kind_of(&retrieval), "a permit is for one kind of object");
-        let claim = Claim::of_asking(permit, provider);
-        let work = claim.work().clone();
-        let mut slot = self.slots.admission.admit(claim).map_err(Missed::Full)?;
+        let slot_request = SlotRequest::of_asking(permit, provider);
+        let work = slot_request.work().clone();
+        let mut slot = self.deps.slots.admission.admit(slot_request).map_err(ProviderFailure::Full)?;
         let mut client = Client::of(
             request.caller,
             permit.share().clone(),
-            request.outlet.clone(),
+            request.channel.clone(),
             request.progress_token.clone(),
         );
-        if request.retry.is_some() && rounds.is_none() {
+        if request.retry.is_some() && round_trip.is_none() {
             // 26M-1: with any other request a stateless client is asked nothing.
             client.capabilities = RawJson::empty_object();
         }
         let setup = Setup {
-            // Lists, and the search for a resource, go through every plugin: nobody is to
-            // be asked for plugins that have nothing to do with it.
+            // Lists and look-ups of a resource go through every plugin: no user should be asked
+            // about plugins that have nothing to do with the request.
             asks_permission: matches!(retrieval, Retrieval::Prompt { .. }),
             begins_elsewhere: !here,
-            rounds,
+            round_trip,
             ..Setup::new(work, stop, client)
         };
         let run = Run::new(self.deps.clone(), setup);
         let work = provider.clone().serve(retrieval, slot.room(), run.clone());
-        let over = || Missed::Over(self.stopped());
+        let over = || ProviderFailure::Over(self.stop_fault());
         match run.to_end(slot, run.clone().drive(work).boxed()).await {
-            Some(Driven::Done(RetrievalEnd::Done(retrieved))) => Ok(Served::Done(retrieved)),
-            Some(Driven::Suspended) if !run.stop.is_set() => match &run.rounds {
-                Some(rounds) => {
-                    let input = rounds.outcome(&self.deps).await.map_err(Missed::Over)?;
-                    Ok(Served::InputRequired(input))
+            Some(DriveEnd::Done(RetrievalEnd::Done(retrieved))) => Ok(ProviderEnd::Done(retrieved)),
+            Some(DriveEnd::Suspended) if !run.stop.is_set() => match &run.round_trip {
+                Some(round_trip) => {
+                    let input = round_trip.outcome(&self.deps).await.map_err(ProviderFailure::Over)?;
+                    Ok(ProviderEnd::InputRequired(input))
                 }
                 None => Err(over()),
             },
-            Some(Driven::Done(RetrievalEnd::Failed(error))) => Err(Missed::Failed(error)),
-            Some(Driven::Panicked) => {
-                Err(Missed::Failed(RpcError::internal("The engine failed during this request")))
+            Some(DriveEnd::Done(RetrievalEnd::Failed(error))) => Err(ProviderFailure::Failed(error)),
+            Some(DriveEnd::Panicked) => {
+                Err(ProviderFailure::Failed(RpcError::internal("The engine failed during this request")))
             }
             _ => Err(over()),
         }
     }
 }
 
-/// What a round is about: only these requests have any (26M-1).
-fn about(caller: &Caller, retrieval: &Retrieval) -> Option<About> {
+/// The request that a state is bound to. Only these requests have round trips (26M-1).
+fn binding_of(caller: &Caller, retrieval: &Retrieval) -> Option<RequestBinding> {
     match retrieval {
         Retrieval::Read { uri } => {
-            Some(About::of(caller, "resources/read", uri.clone(), RawJson::empty_object()))
+            Some(RequestBinding::of(caller, "resources/read", uri.clone(), RawJson::empty_object()))
         }
         Retrieval::Prompt { name, arguments } => {
-            Some(About::of(caller, "prompts/get", name.clone(), arguments.clone()))
+            Some(RequestBinding::of(caller, "prompts/get", name.clone(), arguments.clone()))
         }
         Retrieval::Resources { .. } | Retrieval::Templates | Retrieval::Complete { .. } => None,
     }
 }
 
 /// The kind of object that this asks for.
-const fn kind_of(retrieval: &Retrieval) -> Kind {
+const fn kind_of(retrieval: &Retrieval) -> ObjectKind {
     match retrieval {
-        Retrieval::Resources { .. } | Retrieval::Templates | Retrieval::Read { .. } => Kind::Resource,
-        Retrieval::Complete { reference: Reference::Template { .. }, .. } => Kind::Resource,
-        Retrieval::Prompt { .. } | Retrieval::Complete { .. } => Kind::Prompt,
+        Retrieval::Resources { .. } | Retrieval::Templates | Retrieval::Read { .. } => ObjectKind::Resource,
+        Retrieval::Complete { reference: Reference::Template { .. }, .. } => ObjectKind::Resource,
+        Retrieval::Prompt { .. } | Retrieval::Complete { .. } => ObjectKind::Prompt,
     }
 }

@@ -13,11 +13,11 @@ use toolyard_task::{Owner, SessionId};
 /// A session that is to be opened.
 #[derive(Debug, Clone)]
 pub struct NewSession {
-    /// Who opens it. The tasks of an anonymous client belong to the session.
+    /// The principal. The tasks of an anonymous client belong to the session.
     pub principal: Arc<Principal>,
     /// The revision that was agreed on.
     pub revision: Revision,
-    /// What the client can do: an object.
+    /// The capabilities of the client: an object.
     pub capabilities: RawJson,
     /// The client's name and version, for logs.
     pub client: String,
@@ -41,7 +41,7 @@ impl Dispatch {
             created_at: Timestamp(0),
             seen_at: Timestamp(0),
         };
-        Ok(self.sessions.open(session, self.settings.sessions).await?)
+        Ok(self.sessions.open(session, self.deps.settings.sessions).await?)
     }
 
     /// The session of this id, if it is open.
@@ -69,14 +69,14 @@ impl Dispatch {
         Ok(self.sessions.remember(session).await?)
     }
 
-    /// Ends a session. The live tasks of an anonymous client are cancelled with
-    /// it, since nobody can ask for them any more. Says whether it was open.
+    /// Ends a session, and cancels the live tasks of an anonymous client, which can no longer ask
+    /// for them. Returns whether the session was open.
     ///
     /// # Errors
     /// [`Fault::Store`].
     pub async fn close_session(&self, session: &Session) -> Result<bool, Fault> {
         let closed = self.sessions.close(&session.id).await?;
-        if closed && session.owner == Owner::Session(session.id.clone()) && self.settings.tasks {
+        if closed && session.owner == Owner::Session(session.id.clone()) && self.deps.settings.tasks {
             self.cluster.recover_once().await?;
             self.cancel_all(session).await?;
         }
@@ -89,12 +89,12 @@ impl Dispatch {
         let by = caller.by().because("session_ended");
         let mut after = None;
         loop {
-            let query = ListQuery { owner: caller.owner.clone(), after, limit: self.settings.page };
-            let page = self.tasks.store.list(&query).await?;
+            let query = ListQuery { owner: caller.owner.clone(), after, limit: self.deps.settings.page };
+            let page = self.deps.tasks.store.list(&query).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(toolyard_task::store::After { created_at: last.created_at, id: last.id });
             for summary in page.iter().filter(|summary| !summary.status.is_terminal()) {
-                match self.tasks.cancel_by(&caller, &summary.id.to_string(), by.clone()).await {
+                match self.deps.tasks.cancel_by(&caller, &summary.id.to_string(), by.clone()).await {
                     // It ended meanwhile: just as well.
                     Ok(_) | Err(Fault::AlreadyOver(_) | Fault::UnknownTask) => {}
                     Err(fault) => return Err(fault),

@@ -2,10 +2,10 @@
 //! task, and the client is asked by the answer to its request.
 
 use crate::access::caller::Caller;
-use crate::call::reply::{CallReply, Created};
-use crate::call::tools_call::{Asking, Origin, Permitted, Plain};
-use crate::run::promote::{Course, EndOrTask};
-use crate::run::round_trip::{About, Rounds};
+use crate::call::reply::{CallReply, CreatedTask};
+use crate::call::tools_call::{PermittedCall, PlainCall, RoundTripSetup, TaskOrigin};
+use crate::run::promote::{EndOrTask, PromotionWait};
+use crate::run::round_trip::{RequestBinding, RoundTrip};
 use crate::slots::stop::Stop;
 use crate::task::handover::Handover;
 use crate::{Dispatch, Fault};
@@ -22,11 +22,11 @@ impl Dispatch {
     pub(crate) async fn call_statelessly(
         self: &Arc<Self>,
         caller: &Caller,
-        mut call: Permitted,
+        mut call: PermittedCall,
         (tasks, retry): (bool, Retry),
     ) -> Result<CallReply, Fault> {
         let support = call.permit.tool().spec().task_support;
-        if self.settings.tasks && !tasks && support == TaskSupport::Required {
+        if self.deps.settings.tasks && !tasks && support == TaskSupport::Required {
             return Err(Fault::TaskExtensionRequired);
         }
         match call.check() {
@@ -35,26 +35,27 @@ impl Dispatch {
             Checked::Unfinished => call.is_checked = false,
         }
         let (name, arguments) = (call.permit.tool().spec().name(), call.permit.arguments());
-        let about = About::of(caller, "tools/call", name.to_owned(), arguments.clone());
-        let rounds = Rounds::begin(&self.deps, about, retry).await?;
-        let may_be_task = self.settings.tasks && tasks && support != TaskSupport::Forbidden;
+        let binding = RequestBinding::of(caller, "tools/call", name.to_owned(), arguments.clone());
+        let round_trip = RoundTrip::begin(&self.deps, binding, retry).await?;
+        let may_be_task = self.deps.settings.tasks && tasks && support != TaskSupport::Forbidden;
         let inline_for = call.permit.tool().spec().inline_for.unwrap_or(match support {
             TaskSupport::Required => Duration::ZERO,
-            _ => Duration::from_millis(self.settings.inline_for_ms),
+            _ => Duration::from_millis(self.deps.settings.inline_for_ms),
         });
         if may_be_task && inline_for.is_zero() {
-            let origin = Origin { era: Era::Stateless, ttl: RequestedTtl::Absent, rounds: Some(rounds) };
+            let origin =
+                TaskOrigin { era: Era::Stateless, ttl: RequestedTtl::Absent, round_trip: Some(round_trip) };
             return Box::pin(self.call_as_task(caller, call, origin)).await;
         }
-        let plain = self.begin_run(caller, call, Some(Asking { rounds, may_be_task }))?;
-        let Plain { run, slot, drive, became, cancelled } = plain;
+        let plain = self.begin_run(caller, call, Some(RoundTripSetup { round_trip, may_be_task }))?;
+        let PlainCall { run, slot, drive, became, cancelled } = plain;
         let end = match became {
             None => run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped),
             Some(became) => {
-                let course = Course { became, stop: &cancelled, inline_for };
-                match run.to_end_or_task(course, slot, drive).await {
+                let wait = PromotionWait { became, stop: &cancelled, inline_for };
+                match run.to_end_or_task(wait, slot, drive).await {
                     EndOrTask::End(end) => end,
-                    EndOrTask::Task(task) => return self.created(&task, &cancelled),
+                    EndOrTask::Task(task) => return self.created_reply(&task, &cancelled),
                 }
             }
         };
@@ -62,15 +63,19 @@ impl Dispatch {
     }
 
     /// The reply for a task of a stateless client, which learns of it in no other way.
-    pub(crate) fn created(self: &Arc<Self>, task: &Task, stop: &Stop) -> Result<CallReply, Fault> {
-        let handover = Handover::of(&self.tasks, task.id);
+    pub(crate) fn created_reply(self: &Arc<Self>, task: &Task, stop: &Stop) -> Result<CallReply, Fault> {
+        let handover = Handover::of(&self.deps.tasks, task.id);
         if stop.is_set() {
             // 26S-2: it hears nothing more of its request.
             drop(handover);
             return Err(Fault::Cancelled);
         }
-        let tool = self.catalog.tool(&task.tool);
+        let tool = self.deps.catalog.tool(&task.tool);
         let immediate_response = tool.and_then(|tool| tool.spec().immediate_response.clone());
-        Ok(CallReply::Created(Created { view: task.view(), immediate_response, handover: Some(handover) }))
+        Ok(CallReply::Created(CreatedTask {
+            view: task.view(),
+            immediate_response,
+            handover: Some(handover),
+        }))
     }
 }

@@ -1,8 +1,7 @@
-//! What clients ask about tasks. Before the first such request is answered, the tasks of
-//! dead hosts are seen to.
+//! Requests about tasks. The first one waits until the tasks of dead hosts are recovered.
 
 use crate::access::caller::Caller;
-use crate::client::client_channel::Outlet;
+use crate::client::client_channel::ClientChannel;
 use crate::{Dispatch, Fault};
 use futures_util::stream::Stream;
 use std::collections::HashMap;
@@ -18,14 +17,14 @@ impl Dispatch {
     /// # Errors
     /// [`Fault::UnknownTask`], [`Fault::TasksOff`], [`Fault::Store`].
     pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
-        self.see_to_the_dead().await?;
-        self.tasks.task(caller, id).await
+        self.recover_first().await?;
+        self.deps.tasks.task(caller, id).await
     }
 
-    /// Waits until the task is over, and gives what the plain call would have
-    /// given (T-24 to T-28). Meanwhile the questions of the task go out through
-    /// `outlet`, unless they are out elsewhere (IR-3, IR-7). May be called by many
-    /// and again; dropping it ends this wait only.
+    /// Waits until the task ends, and returns the result that the plain call would have had (T-24
+    /// to T-28). Meanwhile the questions of the task go out through `channel`, unless they are out
+    /// elsewhere (IR-3, IR-7). Many callers may wait, and may ask again later; dropping the future
+    /// ends this wait only.
     ///
     /// # Errors
     /// As [`Dispatch::task`]; [`Fault::Closing`] if this host ends before the task.
@@ -33,10 +32,10 @@ impl Dispatch {
         &self,
         caller: &Caller,
         id: &str,
-        outlet: Arc<dyn Outlet>,
+        channel: Arc<dyn ClientChannel>,
     ) -> Result<Result<RawJson, RpcError>, Fault> {
-        self.see_to_the_dead().await?;
-        self.tasks.task_result(caller, id, outlet).await
+        self.recover_first().await?;
+        self.deps.tasks.task_result(caller, id, channel).await
     }
 
     /// A page of the caller's tasks: those that `params` asks for.
@@ -45,8 +44,8 @@ impl Dispatch {
     /// [`Fault::InvalidParams`], [`Fault::InvalidCursor`], [`Fault::TasksOff`],
     /// [`Fault::Store`].
     pub async fn list_tasks(&self, caller: &Caller, params: Option<&RawJson>) -> Result<RawJson, Fault> {
-        self.see_to_the_dead().await?;
-        self.tasks.list_tasks(caller, params).await
+        self.recover_first().await?;
+        self.deps.tasks.list_tasks(caller, params).await
     }
 
     /// Summaries of the caller's tasks after this one, the oldest first.
@@ -59,23 +58,23 @@ impl Dispatch {
         after: Option<After>,
         limit: u32,
     ) -> Result<Vec<Summary>, Fault> {
-        self.see_to_the_dead().await?;
-        self.tasks.summaries(caller, after, limit).await
+        self.recover_first().await?;
+        self.deps.tasks.summaries(caller, after, limit).await
     }
 
-    /// Cancels a task: final before this returns, and its guest is told to stop
-    /// (T-34 to T-36).
+    /// Cancels a task. The cancel is final before this returns, and the host stops the guest (T-34
+    /// to T-36).
     ///
     /// # Errors
     /// [`Fault::AlreadyOver`], else as [`Dispatch::task`].
     pub async fn cancel_task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
-        self.see_to_the_dead().await?;
-        self.tasks.cancel_by(caller, id, caller.by()).await
+        self.recover_first().await?;
+        self.deps.tasks.cancel_by(caller, id, caller.by()).await
     }
 
-    /// Takes in what a client answers by key (26T-17). What does not wait for an answer
-    /// is ignored; what is no answer at all is asked again under another key (26T-22),
-    /// so often, and is then the guest's to see.
+    /// Accepts a client's answers by key (26T-17). Answers to questions that are not open are
+    /// ignored. The host asks again, under another key, for an answer that does not fit (26T-22);
+    /// after a few attempts the guest gets it as it is.
     ///
     /// # Errors
     /// As [`Dispatch::task`].
@@ -85,37 +84,36 @@ impl Dispatch {
         id: &str,
         responses: HashMap<String, RawJson>,
     ) -> Result<(), Fault> {
-        self.see_to_the_dead().await?;
-        self.tasks.update_task(caller, id, responses).await
+        self.recover_first().await?;
+        self.deps.tasks.update_task(caller, id, responses).await
     }
 
-    /// The task as it is, and again whenever a client would see it changed, until it is
-    /// over or is not the caller's to see any more. What changes faster than it is
-    /// taken is left out; the last state never is.
+    /// The task now, and after each change that a client would see, until it ends or the caller may
+    /// no longer see it. A slow reader misses states in between, but never the last one.
     pub fn follow_task(
         self: &Arc<Self>,
         caller: Caller,
         id: TaskId,
     ) -> impl Stream<Item = Task> + Send + use<> {
-        self.tasks.follow_task(caller, id)
+        self.deps.tasks.follow_task(caller, id)
     }
 
-    /// Takes in a client's response to a request of ours. What answers nothing, or
-    /// comes from a session that was not asked, is ignored.
+    /// Accepts a client's response to a request of this host. A response to no request, or from a
+    /// session that was not asked, is ignored.
     ///
     /// # Errors
-    /// [`Fault::Store`]: the answer is not written and should be given again.
-    pub async fn answered(
+    /// [`Fault::Store`]: the answer was not written, and the client should send it again.
+    pub async fn take_response(
         &self,
         caller: &Caller,
         request_id: &str,
         response: Result<RawJson, RpcError>,
     ) -> Result<(), Fault> {
-        self.tasks.answered(caller, request_id, response).await
+        self.deps.tasks.take_response(caller, request_id, response).await
     }
 
-    async fn see_to_the_dead(&self) -> Result<(), Fault> {
-        if !self.settings.tasks {
+    async fn recover_first(&self) -> Result<(), Fault> {
+        if !self.deps.settings.tasks {
             return Err(Fault::TasksOff);
         }
         Ok(self.cluster.recover_once().await?)

@@ -1,18 +1,18 @@
-//! `tools/call`: resolve, check, admit, run; in line or as a task.
+//! `tools/call`: resolve, check, admit, run; as a plain call or as a task.
 
 use crate::access::caller::Caller;
 use crate::access::permit::CallPermit;
 use crate::access::rules::Object;
-use crate::call::reply::{CallReply, Created};
-use crate::client::client_channel::Outlet;
+use crate::call::reply::{CallReply, CreatedTask};
+use crate::client::client_channel::ClientChannel;
 use crate::observe::observer::{CallOutcome, Observation};
 use crate::run::client::Client;
-use crate::run::prospect::Prospect;
-use crate::run::round_trip::Rounds;
+use crate::run::promotion::Promotion;
+use crate::run::round_trip::RoundTrip;
 use crate::run::run::Run;
 use crate::run::setup::Setup;
-use crate::run::task_run::Turn;
-use crate::slots::admission::{Claim, Slot};
+use crate::run::task_run::SlotTurn;
+use crate::slots::admission::{Slot, SlotRequest};
 use crate::slots::stop::Stop;
 use crate::{Dispatch, Fault};
 use futures_util::FutureExt as _;
@@ -29,23 +29,22 @@ use toolyard_task::{Fence, RunEnd, Task};
 
 /// A call, as a transport hands it over.
 pub struct ToolCall {
-    /// What is called.
+    /// The params of the request.
     pub params: CallParams,
-    /// By which rules it becomes a task and asks its client.
+    /// The terms by which the call becomes a task and asks its client.
     pub terms: Terms,
     /// Stops a plain call (C-1).
     pub stop: Arc<Stop>,
-    /// Where notices go while it is a plain call.
-    pub outlet: Arc<dyn Outlet>,
-    /// Where notices go once it is a task.
-    pub task_outlet: Arc<dyn Outlet>,
+    /// The channel for notices while it is a plain call.
+    pub channel: Arc<dyn ClientChannel>,
+    /// The channel for notices once it is a task.
+    pub task_channel: Arc<dyn ClientChannel>,
 }
 
-/// By which rules a call becomes a task, and how its client is asked meanwhile.
+/// The terms by which a call becomes a task, and how its client is asked meanwhile.
 #[derive(Debug)]
 pub enum Terms {
-    /// The client asks for a task, and is asked by requests of ours (2025-11-25 and
-    /// before).
+    /// The client asks for a task, and the host sends it requests (2025-11-25 and before).
     Sessions {
         /// Whether the client's revision has tasks (T-2).
         has_tasks: bool,
@@ -55,52 +54,52 @@ pub enum Terms {
     Stateless {
         /// Whether the request declares the tasks extension (26T-1).
         tasks: bool,
-        /// What the client brings from an earlier round.
+        /// The state and answers of an earlier round.
         retry: Retry,
     },
 }
 
 /// A call that its caller may make.
-pub(crate) struct Permitted {
+pub(crate) struct PermittedCall {
     pub permit: CallPermit,
     pub progress_token: Option<RawJson>,
     pub trace: Option<TraceContext>,
     pub stop: Arc<Stop>,
-    pub outlet: Arc<dyn Outlet>,
-    pub task_outlet: Arc<dyn Outlet>,
+    pub channel: Arc<dyn ClientChannel>,
+    pub task_channel: Arc<dyn ClientChannel>,
     pub observation: Option<Arc<Observation>>,
     /// Whether its arguments are known to fit; else its run checks them first.
     pub is_checked: bool,
 }
 
-impl Permitted {
+impl PermittedCall {
     /// Checks its arguments, as far as may be done at once.
     pub fn check(&self) -> Checked {
         let tool = self.permit.tool();
         let checked = tool.check(self.permit.arguments());
         if let Checked::Misfit(_) = &checked {
-            tool.misfit();
+            tool.count_invalid_arguments();
         }
         checked
     }
 }
 
-/// A call that has begun. What most calls do without is apart, so that it is not part of
-/// each one's state.
-enum Begun<'a> {
+/// A call that has begun. The rare cases are boxed, so that they do not enlarge the state of each
+/// call.
+enum CallStart<'a> {
     Replied(CallReply),
-    Plain(Plain),
-    Apart(BoxFuture<'a, Result<CallReply, Fault>>),
+    Plain(PlainCall),
+    Boxed(BoxFuture<'a, Result<CallReply, Fault>>),
 }
 
 /// How the client of a plain call is asked by the answer to its request.
-pub(crate) struct Asking {
-    pub rounds: Box<Rounds>,
+pub(crate) struct RoundTripSetup {
+    pub round_trip: Box<RoundTrip>,
     pub may_be_task: bool,
 }
 
 /// A plain call under way.
-pub(crate) struct Plain {
+pub(crate) struct PlainCall {
     pub run: Arc<Run>,
     pub slot: Slot,
     pub drive: BoxFuture<'static, RunEnd>,
@@ -111,10 +110,10 @@ pub(crate) struct Plain {
 }
 
 /// How a call is a task from its beginning.
-pub(crate) struct Origin {
+pub(crate) struct TaskOrigin {
     pub era: Era,
     pub ttl: RequestedTtl,
-    pub rounds: Option<Box<Rounds>>,
+    pub round_trip: Option<Box<RoundTrip>>,
 }
 
 impl Dispatch {
@@ -125,14 +124,14 @@ impl Dispatch {
     /// [`Fault`]; nothing ran, no task exists.
     pub async fn call(self: &Arc<Self>, caller: &Caller, call: ToolCall) -> Result<CallReply, Fault> {
         let observation =
-            self.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
+            self.deps.observers.observe(&caller.principal, &call.params.name, &call.params.arguments);
         let reply = match self.begin_call(caller, call, observation.clone()) {
-            Ok(Begun::Replied(reply)) => Ok(reply),
-            Ok(Begun::Plain(Plain { run, slot, drive, cancelled, .. })) => {
+            Ok(CallStart::Replied(reply)) => Ok(reply),
+            Ok(CallStart::Plain(PlainCall { run, slot, drive, cancelled, .. })) => {
                 let end = run.to_end(slot, drive).await.unwrap_or(RunEnd::Stopped);
                 self.reply_to(&run, end, &cancelled).await
             }
-            Ok(Begun::Apart(reply)) => reply.await,
+            Ok(CallStart::Boxed(reply)) => reply.await,
             Err(fault) => Err(fault),
         };
         if let Some(observation) = observation {
@@ -150,31 +149,39 @@ impl Dispatch {
         caller: &'a Caller,
         call: ToolCall,
         observation: Option<Arc<Observation>>,
-    ) -> Result<Begun<'a>, Fault> {
-        if self.slots.closing.is_set() {
+    ) -> Result<CallStart<'a>, Fault> {
+        if self.deps.slots.closing.is_set() {
             return Err(Fault::Closing);
         }
         let name = &call.params.name;
         let unknown = || Fault::UnknownTool(toolyard_protocol::error::clip(name, 128));
         // Before the name is looked up, so that nothing shows whether it exists.
-        self.access.check(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
-        let offer = self.catalog.offer();
+        self.deps.access.check(caller, Object::Tool(name)).map_err(|denial| denial.or(unknown))?;
+        let offer = self.deps.catalog.snapshot();
         let tool = offer.tool(name).ok_or_else(unknown)?;
-        let permit = self.access.permit_call(caller, tool, call.params.arguments.clone())?;
-        offer.pace(name)?;
+        let permit = self.deps.access.permit_call(caller, tool, call.params.arguments.clone())?;
+        offer.count_tool_call(name)?;
         drop(offer);
-        let ToolCall { params, terms, stop, outlet, task_outlet } = call;
+        let ToolCall { params, terms, stop, channel, task_channel } = call;
         let CallParams { name, task, progress_token, trace, .. } = params;
         let is_checked = true;
-        let call =
-            Permitted { permit, progress_token, trace, stop, outlet, task_outlet, observation, is_checked };
+        let call = PermittedCall {
+            permit,
+            progress_token,
+            trace,
+            stop,
+            channel,
+            task_channel,
+            observation,
+            is_checked,
+        };
         let has_tasks = match terms {
             Terms::Sessions { has_tasks } => has_tasks,
             Terms::Stateless { tasks, retry } => {
-                return Ok(Begun::Apart(self.call_statelessly(caller, call, (tasks, retry)).boxed()));
+                return Ok(CallStart::Boxed(self.call_statelessly(caller, call, (tasks, retry)).boxed()));
             }
         };
-        let tasks = self.settings.tasks && has_tasks;
+        let tasks = self.deps.settings.tasks && has_tasks;
         // T-2: who was not offered tasks has the augmentation ignored.
         let augmented = if tasks { task } else { None };
         match (augmented, call.permit.tool().spec().task_support) {
@@ -184,8 +191,8 @@ impl Dispatch {
                 let ttl = ttl.map_err(|error| Fault::InvalidParams(error.message))?;
                 // T-14: what is wrong with the call is said before a task exists.
                 let checked = call.check();
-                let origin = Origin { era: Era::Sessions, ttl, rounds: None };
-                Ok(Begun::Apart(self.call_as_task_once_checked(caller, call, checked, origin).boxed()))
+                let origin = TaskOrigin { era: Era::Sessions, ttl, round_trip: None };
+                Ok(CallStart::Boxed(self.call_as_task_once_checked(caller, call, checked, origin).boxed()))
             }
             (None, _) => self.begin_plainly(caller, call),
         }
@@ -194,17 +201,17 @@ impl Dispatch {
     fn begin_plainly(
         self: &Arc<Self>,
         caller: &Caller,
-        mut call: Permitted,
-    ) -> Result<Begun<'static>, Fault> {
+        mut call: PermittedCall,
+    ) -> Result<CallStart<'static>, Fault> {
         match call.check() {
             Checked::Fits => {}
             // The model can mend this, so it is a result (TL-9).
             Checked::Misfit(wrong) => {
-                return Ok(Begun::Replied(CallReply::Result(text_result(&wrong, true))));
+                return Ok(CallStart::Replied(CallReply::Result(text_result(&wrong, true))));
             }
             Checked::Unfinished => call.is_checked = false,
         }
-        Ok(Begun::Plain(self.begin_run(caller, call, None)?))
+        Ok(CallStart::Plain(self.begin_run(caller, call, None)?))
     }
 
     /// Sets up the run of a plain call; with what was asked and answered before where the
@@ -212,23 +219,30 @@ impl Dispatch {
     pub(crate) fn begin_run(
         self: &Arc<Self>,
         caller: &Caller,
-        call: Permitted,
-        asking: Option<Asking>,
-    ) -> Result<Plain, Fault> {
-        let Permitted {
-            permit, progress_token, trace, stop: cancelled, outlet, observation, is_checked, ..
+        call: PermittedCall,
+        asking: Option<RoundTripSetup>,
+    ) -> Result<PlainCall, Fault> {
+        let PermittedCall {
+            permit,
+            progress_token,
+            trace,
+            stop: cancelled,
+            channel,
+            observation,
+            is_checked,
+            ..
         } = call;
-        let claim = Claim::of_call(&permit);
-        let work = claim.work().clone();
-        let mut slot = self.slots.admission.admit(claim).map_err(|full| self.slots.busy(full))?;
+        let request = SlotRequest::of_call(&permit);
+        let work = request.work().clone();
+        let mut slot = self.deps.slots.admission.admit(request).map_err(|full| self.deps.slots.busy(full))?;
         let may_be_task = asking.as_ref().is_some_and(|asking| asking.may_be_task);
-        // What cancels the request must not stop the task that it may become (26H-13).
+        // A cancelled request must not stop the task that it may become (26H-13).
         let stop = if may_be_task { Arc::default() } else { cancelled.clone() };
-        let client = Client::of(caller, permit.share().clone(), outlet, progress_token.clone());
-        let (prospect, became) = match may_be_task {
+        let client = Client::of(caller, permit.share().clone(), channel, progress_token.clone());
+        let (promotion, became) = match may_be_task {
             true => {
-                let (prospect, became) = Prospect::new(caller, &permit, progress_token);
-                (Some(Box::new(prospect)), Some(became))
+                let (promotion, became) = Promotion::new(caller, &permit, progress_token);
+                (Some(Box::new(promotion)), Some(became))
             }
             false => (None, None),
         };
@@ -236,17 +250,17 @@ impl Dispatch {
             trace,
             observation,
             is_checked,
-            rounds: asking.map(|asking| asking.rounds),
-            prospect,
+            round_trip: asking.map(|asking| asking.round_trip),
+            promotion,
             ..Setup::new(work, stop, client)
         };
         let run = Run::new(self.deps.clone(), setup);
         let (tool, arguments) = permit.into_call();
         let drive = run.clone().drive_tool(tool, arguments, slot.room()).boxed();
-        Ok(Plain { run, slot, drive, became, cancelled })
+        Ok(PlainCall { run, slot, drive, became, cancelled })
     }
 
-    /// What a plain call came to, for its caller.
+    /// The reply for the end of a plain call.
     pub(crate) async fn reply_to(
         &self,
         run: &Run,
@@ -256,49 +270,50 @@ impl Dispatch {
         // C-1: who cancelled is answered no more, even if the guest took the hint and
         // returned before it was stopped.
         if cancelled.is_set() {
-            return Err(self.stopped());
+            return Err(self.stop_fault());
         }
-        match (end, &run.rounds) {
+        match (end, &run.round_trip) {
             (RunEnd::Result { result, .. }, _) => Ok(CallReply::Result(result)),
             (RunEnd::Error(error), _) => Ok(CallReply::Error(error)),
-            (RunEnd::Stopped, Some(rounds)) if rounds.are_suspended() => {
-                Ok(CallReply::InputRequired(Box::pin(rounds.outcome(&self.deps)).await?))
+            (RunEnd::Stopped, Some(round_trip)) if round_trip.is_suspended() => {
+                Ok(CallReply::InputRequired(Box::pin(round_trip.outcome(&self.deps)).await?))
             }
-            (RunEnd::Stopped, _) => Err(self.stopped()),
+            (RunEnd::Stopped, _) => Err(self.stop_fault()),
         }
     }
 
     /// Why something was stopped.
-    pub(crate) fn stopped(&self) -> Fault {
-        if self.slots.closing.is_set() { Fault::Closing } else { Fault::Cancelled }
+    pub(crate) fn stop_fault(&self) -> Fault {
+        if self.deps.slots.closing.is_set() { Fault::Closing } else { Fault::Cancelled }
     }
 
     pub(crate) async fn call_as_task(
         self: &Arc<Self>,
         caller: &Caller,
-        call: Permitted,
-        origin: Origin,
+        call: PermittedCall,
+        origin: TaskOrigin,
     ) -> Result<CallReply, Fault> {
-        // What is acknowledged has begun by the time that a closing host is done, or is left
-        // to the next one.
-        let _under_way = self.slots.tracker.token();
-        if self.slots.closing.is_set() {
+        // An acknowledged task begins before a closing host is done, or the next host runs it.
+        let _under_way = self.deps.slots.tracker.token();
+        if self.deps.slots.closing.is_set() {
             return Err(Fault::Closing);
         }
         if caller.creates_for().is_none() {
             return Err(Fault::InvalidParams("A task needs a session that it can be found in".to_owned()));
         }
-        let Origin { era, ttl, rounds } = origin;
+        let TaskOrigin { era, ttl, round_trip } = origin;
         self.cluster.recover_once().await?;
-        let incarnation = self.node.registered().await?;
-        let claim = Claim::of_call(&call.permit);
-        let work = claim.work().clone();
-        let admission = &self.slots.admission;
-        let turn = match admission.admit(claim.clone()) {
-            Ok(slot) => Turn::Now(slot),
-            Err(_) => Turn::InLine(admission.line_up(claim).map_err(|full| self.slots.busy(full))?),
+        let incarnation = self.deps.node.ensure_registered().await?;
+        let request = SlotRequest::of_call(&call.permit);
+        let work = request.work().clone();
+        let admission = &self.deps.slots.admission;
+        let turn = match admission.admit(request.clone()) {
+            Ok(slot) => SlotTurn::Now(slot),
+            Err(_) => {
+                SlotTurn::Queued(admission.enqueue(request).map_err(|full| self.deps.slots.busy(full))?)
+            }
         };
-        let waiting = matches!(turn, Turn::InLine(_));
+        let waiting = matches!(turn, SlotTurn::Queued(_));
         let fence = Fence { incarnation, attempt: 1 };
         let progress_token = call.progress_token.clone();
         let mut task = self.deps.new_task(caller, &call.permit, progress_token, fence, (era, ttl));
@@ -307,7 +322,7 @@ impl Dispatch {
             task.status_message = Some("Waiting for its turn; other calls are running.".to_owned());
         }
         let share = call.permit.share().clone();
-        let mut client = Client::of(caller, share, call.task_outlet, call.progress_token);
+        let mut client = Client::of(caller, share, call.task_channel, call.progress_token);
         if era == Era::Stateless {
             // Those of a session are the session's.
             client.capabilities = client.capabilities.detached();
@@ -316,7 +331,7 @@ impl Dispatch {
             trace: call.trace,
             observation: call.observation,
             is_checked: call.is_checked,
-            rounds,
+            round_trip,
             // A task is stopped as a task, not by the request that made it (C-3).
             ..Setup::new(work, Arc::default(), client)
         };
@@ -325,14 +340,14 @@ impl Dispatch {
         let (tool, _) = call.permit.into_call();
         tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), waiting, "task created");
         let reply = match era {
-            Era::Sessions => Ok(CallReply::Created(Created {
+            Era::Sessions => Ok(CallReply::Created(CreatedTask {
                 view: task.view(),
                 immediate_response: tool.spec().immediate_response.clone(),
                 handover: None,
             })),
-            Era::Stateless => self.created(&task, &call.stop),
+            Era::Stateless => self.created_reply(&task, &call.stop),
         };
-        self.slots.runs.tell_status(&task);
+        self.deps.slots.runs.tell_status(&task);
         self.deps.spawn_task(task, tool, run, turn, guard);
         reply
     }

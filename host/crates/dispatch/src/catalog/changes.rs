@@ -1,5 +1,5 @@
-//! What has changed in what is on offer, for those who tell clients (TL-1, R-6,
-//! R-7, PR-5). Bursts become one notice: whoever follows looks at the latest.
+//! Changes of the catalog, for the transports that notify clients (TL-1, R-6, R-7, PR-5). A burst
+//! becomes one notification: a follower reads the latest state.
 
 use crate::Catalog;
 use crate::catalog::LiveCatalog;
@@ -9,15 +9,15 @@ pub use toolyard_protocol::initialize::Offers;
 use toolyard_task::provider::ProviderSpec;
 pub use toolyard_task::tool::Change;
 
-/// URIs of changed resources that may wait to be told. Whoever falls behind tells
-/// every subscriber of every resource, which is more than is needed, never less.
+/// URIs of changed resources that may wait for a follower. A follower that falls behind notifies
+/// every subscriber of every resource: more than needed, never less.
 const UPDATES: usize = 1_024;
 /// The same for what guests announce, to be told to other processes.
 const ANNOUNCEMENTS: usize = 1_024;
 
 /// How often the lists have changed: each number rises by one or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lists {
+pub struct ListVersions {
     /// The list of tools.
     pub tools: u64,
     /// The list of prompts.
@@ -27,29 +27,29 @@ pub struct Lists {
 }
 
 /// The feeds.
-pub(crate) struct Feeds {
-    lists: watch::Sender<Lists>,
+pub(crate) struct CatalogChanges {
+    lists: watch::Sender<ListVersions>,
     updates: broadcast::Sender<Option<Arc<str>>>,
     announcements: broadcast::Sender<Change>,
 }
 
-impl Default for Feeds {
+impl Default for CatalogChanges {
     fn default() -> Self {
         Self {
-            lists: watch::Sender::new(Lists::default()),
+            lists: watch::Sender::new(ListVersions::default()),
             updates: broadcast::Sender::new(UPDATES),
             announcements: broadcast::Sender::new(ANNOUNCEMENTS),
         }
     }
 }
 
-impl Feeds {
-    fn rise(&self, of: fn(&mut Lists) -> &mut u64) {
+impl CatalogChanges {
+    fn rise(&self, of: fn(&mut ListVersions) -> &mut u64) {
         self.lists.send_modify(|lists| *of(lists) += 1);
     }
 
-    /// Says which lists differ between two catalogs. Objects that are the same are
-    /// the same offer; a plugin that was loaded anew is a new one.
+    /// Counts the lists that differ between two catalogs. Equal objects mean an equal list; a
+    /// reloaded plugin is a different object.
     pub fn compare(&self, old: &Catalog, new: &Catalog) {
         let same_tools =
             old.len() == new.len() && old.tools().zip(new.tools()).all(|(a, b)| Arc::ptr_eq(a, b));
@@ -64,7 +64,7 @@ impl Feeds {
     }
 }
 
-/// What a catalog offers besides tools.
+/// The lists that a catalog offers besides tools.
 fn offers(catalog: &Catalog) -> Offers {
     let any =
         |has: fn(&ProviderSpec) -> bool| catalog.providers().iter().any(|provider| has(provider.spec()));
@@ -76,57 +76,48 @@ fn offers(catalog: &Catalog) -> Offers {
 }
 
 impl LiveCatalog {
-    /// What plugins offer besides tools now.
     #[must_use]
     pub fn offers(&self) -> Offers {
-        offers(&self.offer.load().catalog)
+        offers(&self.snapshot.load().catalog)
     }
 
-    /// Follows the changes of the lists.
     #[must_use]
-    pub fn lists(&self) -> watch::Receiver<Lists> {
-        self.feeds.lists.subscribe()
+    pub fn lists(&self) -> watch::Receiver<ListVersions> {
+        self.changes.lists.subscribe()
     }
 
-    /// Follows the resources that changed, by URI; none where it is not known which,
-    /// so that it may be any.
     #[must_use]
     pub fn updates(&self) -> broadcast::Receiver<Option<Arc<str>>> {
-        self.feeds.updates.subscribe()
+        self.changes.updates.subscribe()
     }
 
-    /// Follows what guests say has changed. What has changed in the plugin folder is
-    /// not among it: every process sees that for itself.
     #[must_use]
     pub fn announcements(&self) -> broadcast::Receiver<Change> {
-        self.feeds.announcements.subscribe()
+        self.changes.announcements.subscribe()
     }
 
-    /// A guest says that something has changed, here or in another process of this machine.
     pub fn announce(&self, change: Change) {
-        self.node.tell_change(&change);
+        self.node.send_change(&change);
         self.announce_here(change);
     }
 
     /// A guest says that something has changed, wherever it is; clients of this host hear it.
     pub fn announce_here(&self, change: Change) {
-        // Nobody may be listening, here and below.
-        drop(self.feeds.announcements.send(change.clone()));
+        // There may be no receiver, here and below.
+        drop(self.changes.announcements.send(change.clone()));
         match change {
-            Change::Tools => self.feeds.rise(|lists| &mut lists.tools),
-            Change::Prompts => self.feeds.rise(|lists| &mut lists.prompts),
-            Change::Resources => self.feeds.rise(|lists| &mut lists.resources),
-            Change::Resource(uri) => drop(self.feeds.updates.send(Some(uri.into()))),
+            Change::Tools => self.changes.rise(|lists| &mut lists.tools),
+            Change::Prompts => self.changes.rise(|lists| &mut lists.prompts),
+            Change::Resources => self.changes.rise(|lists| &mut lists.resources),
+            Change::Resource(uri) => drop(self.changes.updates.send(Some(uri.into()))),
         }
     }
 
-    /// Guests in another process have said that things changed, and what is not known
-    /// any more.
     pub fn announce_anything(&self) {
-        self.resources.changed(None);
+        self.resources.mark_changed(None);
         for change in [Change::Tools, Change::Prompts, Change::Resources] {
             self.announce(change);
         }
-        drop(self.feeds.updates.send(None));
+        drop(self.changes.updates.send(None));
     }
 }

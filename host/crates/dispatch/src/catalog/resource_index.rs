@@ -34,14 +34,14 @@ const MAX_LATE: usize = 4_096;
 pub(crate) struct ResourceIndex {
     /// Keyed at random, so that a plugin cannot choose URIs that collide with another's.
     hasher: RandomState,
-    plugins: Mutex<HashMap<String, Listing>>,
+    plugins: Mutex<HashMap<String, PluginListing>>,
     /// By account: a run with a small share of the processor is late because of its caller. The
     /// lists of other callers must not lack a plugin for that.
     late: Mutex<HashMap<(Arc<str>, String), Lateness>>,
 }
 
 /// The listing of one plugin.
-struct Listing {
+struct PluginListing {
     /// The provider that listed this. Another provider starts an empty listing.
     provider: Weak<dyn Provider>,
     uris: HashSet<u64>,
@@ -60,7 +60,7 @@ struct Lateness {
 
 /// The result of asking one plugin for all its resources.
 #[derive(Default)]
-pub(crate) struct Learnt {
+pub(crate) struct PluginResources {
     pub uris: Vec<String>,
     /// Whether these are all of its URIs.
     pub is_whole: bool,
@@ -87,7 +87,7 @@ impl ResourceIndex {
     }
 
     /// Remembers the result of asking a plugin for all its resources.
-    pub fn note_learnt(&self, provider: &Arc<dyn Provider>, learnt: &Learnt) {
+    pub fn note_learnt(&self, provider: &Arc<dyn Provider>, learnt: &PluginResources) {
         let hashes: Vec<u64> = learnt.uris.iter().map(|uri| self.hash(uri)).collect();
         let templates = learnt.templates.as_ref().map(|texts| bounded(texts.iter().map(String::as_str)));
         self.with(provider, |listing| {
@@ -106,7 +106,7 @@ impl ResourceIndex {
     /// Notes that the resources of a plugin have changed; of any plugin, without a name. The old
     /// listing still counts until the plugin is asked again, so that its URIs go to no other plugin
     /// meanwhile.
-    pub fn changed(&self, plugin: Option<&str>) {
+    pub fn mark_changed(&self, plugin: Option<&str>) {
         for (name, listing) in self.lock().iter_mut() {
             if plugin.is_none_or(|plugin| plugin == name) {
                 listing.has_changed = true;
@@ -116,7 +116,7 @@ impl ResourceIndex {
 
     /// Forgets plugins that are not loaded any more, or not as they were.
     pub fn retain(&self, providers: &[Arc<dyn Provider>]) {
-        let is_loaded = |listing: &Listing| {
+        let is_loaded = |listing: &PluginListing| {
             providers
                 .iter()
                 .any(|provider| std::ptr::addr_eq(Arc::as_ptr(provider), listing.provider.as_ptr()))
@@ -194,7 +194,7 @@ impl ResourceIndex {
     }
 
     /// Notes that a plugin did not end in time; gives how long it is passed over.
-    pub fn was_late(&self, account: &Arc<str>, plugin: &str) -> Duration {
+    pub fn mark_late(&self, account: &Arc<str>, plugin: &str) -> Duration {
         let mut late = self.late();
         let now = Instant::now();
         if late.len() >= MAX_LATE {
@@ -212,23 +212,23 @@ impl ResourceIndex {
     }
 
     /// Notes that a plugin ended in time.
-    pub fn was_in_time(&self, account: &Arc<str>, plugin: &str) {
+    pub fn mark_in_time(&self, account: &Arc<str>, plugin: &str) {
         let mut late = self.late();
         if !late.is_empty() {
             late.remove(&(account.clone(), plugin.to_owned()));
         }
     }
 
-    fn with(&self, provider: &Arc<dyn Provider>, change: impl FnOnce(&mut Listing)) {
+    fn with(&self, provider: &Arc<dyn Provider>, change: impl FnOnce(&mut PluginListing)) {
         let mut plugins = self.lock();
         let listing = plugins
             .entry(provider.spec().plugin.clone())
             .and_modify(|listing| {
                 if !listing.is_of(provider) {
-                    *listing = Listing::of(provider);
+                    *listing = PluginListing::of(provider);
                 }
             })
-            .or_insert_with(|| Listing::of(provider));
+            .or_insert_with(|| PluginListing::of(provider));
         change(listing);
     }
 
@@ -236,7 +236,7 @@ impl ResourceIndex {
         self.hasher.hash_one(normal_uri(uri))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Listing>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, PluginListing>> {
         self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -245,7 +245,7 @@ impl ResourceIndex {
     }
 }
 
-impl Listing {
+impl PluginListing {
     fn of(provider: &Arc<dyn Provider>) -> Self {
         Self {
             provider: Arc::downgrade(provider),

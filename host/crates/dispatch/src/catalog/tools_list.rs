@@ -2,10 +2,10 @@
 
 use crate::Fault;
 use crate::access::caller::Caller;
-use crate::access::rate_limit::ToolPace;
+use crate::access::rate_limit::ToolRateLimit;
 use crate::access::rules::Object;
 use crate::catalog::LiveCatalog;
-use crate::observe::metrics::Measured;
+use crate::observe::metrics::MeasuredTool;
 use std::collections::HashMap;
 use std::sync::Arc;
 use toolyard_protocol::page::page;
@@ -19,13 +19,13 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// A catalog and its listing entries, with and without the mention of tasks.
 #[derive(Default)]
-pub(crate) struct Offer {
+pub(crate) struct CatalogSnapshot {
     pub catalog: Arc<Catalog>,
     /// Its tools, with what is counted about each.
-    measured: HashMap<String, Arc<Measured>>,
+    measured: HashMap<String, Arc<MeasuredTool>>,
     entries: Vec<Entry>,
     /// Of the tools whose manifests set a rate.
-    paces: HashMap<String, Arc<ToolPace>>,
+    rate_limits: HashMap<String, Arc<ToolRateLimit>>,
 }
 
 struct Entry {
@@ -36,7 +36,7 @@ struct Entry {
     param_headers: Arc<[ParamHeader]>,
 }
 
-/// For whom tools are listed.
+/// The client generation that tools are listed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListFor {
     /// A client of this revision, which opened with `initialize`.
@@ -45,19 +45,19 @@ pub enum ListFor {
     Stateless,
 }
 
-impl Offer {
+impl CatalogSnapshot {
     /// A catalog, after the former one: a tool whose rate is still the same goes on
     /// being counted.
-    pub fn of(catalog: Arc<Catalog>, measured: HashMap<String, Arc<Measured>>, former: &Self) -> Self {
-        let pace = |name: &str, rate: Rate| match former.paces.get(name) {
+    pub fn of(catalog: Arc<Catalog>, measured: HashMap<String, Arc<MeasuredTool>>, former: &Self) -> Self {
+        let pace = |name: &str, rate: Rate| match former.rate_limits.get(name) {
             Some(pace) if pace.rate == rate => pace.clone(),
-            _ => Arc::new(ToolPace::new(rate)),
+            _ => Arc::new(ToolRateLimit::new(rate)),
         };
-        let paces = catalog.tools().filter_map(|tool| {
+        let rate_limits = catalog.tools().filter_map(|tool| {
             let name = tool.spec().name();
             Some((name.to_owned(), pace(name, tool.spec().rate?)))
         });
-        let paces = paces.collect();
+        let rate_limits = rate_limits.collect();
         let entries = catalog
             .tools()
             .map(|tool| {
@@ -66,24 +66,24 @@ impl Offer {
                     name: description.name.clone(),
                     with_tasks: description.render(Revision::LATEST, true),
                     without_tasks: description.render(Revision::LATEST, false),
-                    // What is not valid is no annotation; whoever loaded the tool said so.
+                    // An invalid annotation counts as none; the loader of the tool has reported it.
                     param_headers: param_headers(&description.input_schema).unwrap_or_default().into(),
                 }
             })
             .collect();
-        Self { catalog, measured, entries, paces }
+        Self { catalog, measured, entries, rate_limits }
     }
 
     /// Counts a call of this tool.
     ///
     /// # Errors
     /// [`Fault::TooOften`].
-    pub fn pace(&self, tool: &str) -> Result<(), Fault> {
-        self.paces.get(tool).map_or(Ok(()), |pace| pace.count())
+    pub fn count_tool_call(&self, tool: &str) -> Result<(), Fault> {
+        self.rate_limits.get(tool).map_or(Ok(()), |pace| pace.count())
     }
 
     /// The tool of this name.
-    pub fn tool(&self, name: &str) -> Option<Arc<Measured>> {
+    pub fn tool(&self, name: &str) -> Option<Arc<MeasuredTool>> {
         self.measured.get(name).cloned()
     }
 }
@@ -107,20 +107,17 @@ pub(crate) fn page_of<T>(
 }
 
 impl LiveCatalog {
-    /// The parameters of this tool that HTTP clients repeat in headers (26XH-2); none
-    /// of one that there is not, that the caller is not to know of, or that is refused
-    /// to a client without tasks in any case, which is said first (26H-14).
     #[must_use]
     pub fn param_headers(&self, caller: &Caller, tool: &str, has_tasks: bool) -> Arc<[ParamHeader]> {
-        let offer = self.offer.load();
+        let snapshot = self.snapshot.load();
         let lacks_tasks = self.settings.tasks && !has_tasks;
-        let needs_tasks = |tool: &Measured| tool.spec().task_support == TaskSupport::Required;
-        if lacks_tasks && offer.measured.get(tool).is_some_and(|tool| needs_tasks(tool)) {
+        let needs_tasks = |tool: &MeasuredTool| tool.spec().task_support == TaskSupport::Required;
+        if lacks_tasks && snapshot.measured.get(tool).is_some_and(|tool| needs_tasks(tool)) {
             return Arc::default();
         }
-        let found = offer.entries.binary_search_by(|entry| entry.name.as_str().cmp(tool));
+        let found = snapshot.entries.binary_search_by(|entry| entry.name.as_str().cmp(tool));
         let wanted =
-            found.map_or_else(|_| Arc::default(), |place| offer.entries[place].param_headers.clone());
+            found.map_or_else(|_| Arc::default(), |place| snapshot.entries[place].param_headers.clone());
         if wanted.is_empty() || self.access.shows(caller, Object::Tool(tool)) {
             wanted
         } else {
@@ -128,11 +125,6 @@ impl LiveCatalog {
         }
     }
 
-    /// The result of `tools/list` (TL-2, N-1): what the caller may use. No tasks are offered to clients
-    /// whose revision has none.
-    ///
-    /// # Errors
-    /// [`Fault::InvalidCursor`].
     pub async fn list_tools(
         &self,
         caller: &Caller,
@@ -144,10 +136,10 @@ impl LiveCatalog {
             Some(cursor) => Some(self.clients.open_cursor(SCOPE, cursor).await?),
             None => None,
         };
-        let offer = self.offer.load_full();
+        let snapshot = self.snapshot.load_full();
         // The name is the key, so a page goes on rightly in a newer catalog too.
-        let start = after.map_or(0, |after| offer.entries.partition_point(|entry| entry.name <= after));
-        let mut visible = offer.entries[start..]
+        let start = after.map_or(0, |after| snapshot.entries.partition_point(|entry| entry.name <= after));
+        let mut visible = snapshot.entries[start..]
             .iter()
             .filter(|entry| self.access.shows(caller, Object::Tool(&entry.name)));
         let (shown, more) =

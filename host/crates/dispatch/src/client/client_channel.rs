@@ -1,5 +1,5 @@
-//! The port to the client of a call, for what is sent besides the answer: notices
-//! that nobody answers, and requests of ours.
+//! The port to the client of a call, for everything but the answer: notices, which have no
+//! response, and requests of this host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,38 +7,38 @@ use toolyard_task::TaskId;
 use toolyard_task::tool::Report;
 use toolyard_task::wire::{LogLevel, Progress, RawJson, TaskView};
 
-/// Something the client is told.
+/// A notice to the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
     /// How far the call is (P-1).
     Progress {
         /// The token of the call.
         token: RawJson,
-        /// What to tell.
+        /// The progress to report.
         progress: Progress,
     },
-    /// What the guest logs (G-1). Whether the client wants this level is known
-    /// where notices go, not here.
+    /// A log message of the guest (G-1). The receiver of notices knows whether the client wants
+    /// this level.
     Log {
         /// How serious it is.
         level: LogLevel,
-        /// Who logs.
+        /// The name of the logger.
         logger: Option<String>,
         /// Any JSON value.
         data: RawJson,
     },
     /// How a task stands now (T-37).
     Status(TaskView),
-    /// What the user was sent to do is done (E-6).
+    /// The user has finished a task in the browser (E-6).
     ElicitationComplete {
         /// The id that the question had.
         elicitation_id: String,
     },
 }
 
-/// Where in the client's reach a request may be put.
+/// The streams of the client that a request may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RouteScope {
     /// Only where it is expected: on the stream that waits for the call or the
     /// task, or on the one channel that there is (IR-4, IR-5).
     Expected,
@@ -48,12 +48,12 @@ pub enum Place {
 
 /// Where notices for the client of a call go, and the way to ask it. Nothing here
 /// blocks; what a slow client cannot take is dropped.
-pub trait Outlet: Send + Sync + 'static {
+pub trait ClientChannel: Send + Sync + 'static {
     /// Tells the client something, about a task if it belongs to one (T-38).
     fn notify(&self, task: Option<TaskId>, notice: Notice);
 
-    /// A line to the client on which it can be asked now, if there is one.
-    fn line(&self, task: Option<TaskId>, place: Place) -> Option<Arc<dyn Line>>;
+    /// A route by which the client can be asked now, if there is one.
+    fn route(&self, task: Option<TaskId>, scope: RouteScope) -> Option<Arc<dyn ClientRoute>>;
 
     /// Closes the connection of the call for so long, to spare it (H-14). Where
     /// there is none that the client could come back to, nothing happens.
@@ -65,12 +65,12 @@ pub trait Outlet: Send + Sync + 'static {
 }
 
 /// One way to ask a client: a stream, or the other end of a pipe. A request put
-/// here is on no other line (H-20).
-pub trait Line: Send + Sync + 'static {
-    /// Sends a request. False if the line can take nothing.
+/// here is on no other route (H-20).
+pub trait ClientRoute: Send + Sync + 'static {
+    /// Sends a request. False if the route can take nothing.
     fn request(&self, id: &str, method: &str, params: &RawJson) -> bool;
 
-    /// As [`Line::request`], for a question of the guest's that has this key. The key
+    /// As [`ClientRoute::request`], for a question of the guest's that has this key. The key
     /// is not on the wire: it is for a client within this process.
     fn question(&self, _key: &str, id: &str, method: &str, params: &RawJson) -> bool {
         self.request(id, method, params)
@@ -79,29 +79,29 @@ pub trait Line: Send + Sync + 'static {
     /// Takes a request back that was not answered (C-6).
     fn withdraw(&self, id: &str, reason: &str, task: Option<TaskId>);
 
-    /// Whether somebody is at the other end.
-    fn presence(&self) -> Presence;
+    /// Whether the client is at the other end.
+    fn presence(&self) -> ClientPresence;
 }
 
-/// Whether somebody is at the other end of a line.
+/// Whether the client is at the other end of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
+pub enum ClientPresence {
     /// Yes.
     There,
     /// Not for so long, but it may come back.
     AwayFor(Duration),
-    /// The line has ended.
+    /// The route has ended.
     Gone,
 }
 
 /// For callers that want no notices and cannot be asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoOutlet;
+pub struct NoClientChannel;
 
-impl Outlet for NoOutlet {
+impl ClientChannel for NoClientChannel {
     fn notify(&self, _task: Option<TaskId>, _notice: Notice) {}
 
-    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         None
     }
 

@@ -1,16 +1,16 @@
 //! Clients whose requests are over.
 
 use crate::client::Clients;
-use crate::client::client_channel::{Line, NoOutlet, Notice, Outlet, Place};
+use crate::client::client_channel::{ClientChannel, ClientRoute, NoClientChannel, Notice, RouteScope};
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_task::{SessionDigest, SessionId, TaskId};
 
 /// The way to clients whose requests are over: those of tasks that are run by another
 /// host than the one which took their calls.
-pub trait Reach: Send + Sync + 'static {
+pub trait ClientLookup: Send + Sync + 'static {
     /// Where notices go for the client of a task, and where it is asked.
-    fn outlet(&self, session: Option<&SessionId>) -> Arc<dyn Outlet>;
+    fn channel(&self, session: Option<&SessionId>) -> Arc<dyn ClientChannel>;
 
     /// The session of this digest, if its client has a stream open here that may carry what
     /// belongs to the task.
@@ -21,30 +21,30 @@ pub trait Reach: Send + Sync + 'static {
 }
 
 /// The client of a task that was taken over, wherever it is by then.
-pub(crate) struct Reached {
+pub(crate) struct RecoveredClient {
     pub clients: Arc<Clients>,
     pub session: Option<SessionId>,
 }
 
-impl Reached {
-    fn outlet(&self) -> Arc<dyn Outlet> {
+impl RecoveredClient {
+    fn channel(&self) -> Arc<dyn ClientChannel> {
         self.clients.lookup().map_or_else(
-            || Arc::new(NoOutlet) as Arc<dyn Outlet>,
-            |reach| reach.outlet(self.session.as_ref()),
+            || Arc::new(NoClientChannel) as Arc<dyn ClientChannel>,
+            |lookup| lookup.channel(self.session.as_ref()),
         )
     }
 }
 
-impl Outlet for Reached {
+impl ClientChannel for RecoveredClient {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
-        self.outlet().notify(task, notice);
+        self.channel().notify(task, notice);
     }
 
-    fn line(&self, task: Option<TaskId>, place: Place) -> Option<Arc<dyn Line>> {
-        self.outlet().line(task, place)
+    fn route(&self, task: Option<TaskId>, scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
+        self.channel().route(task, scope)
     }
 
     fn release(&self, retry: Duration) {
-        self.outlet().release(retry);
+        self.channel().release(retry);
     }
 }

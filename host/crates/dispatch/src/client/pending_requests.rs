@@ -1,58 +1,63 @@
-//! Requests of ours to clients that wait for their responses (L-9). The questions
-//! of tasks do not wait here: they are in the store.
+//! Requests of this host to clients that wait for a response (L-9). Questions of tasks are not
+//! among them: they are in the store.
 
-use crate::client::client_channel::Line;
+use crate::client::client_channel::ClientRoute;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use toolyard_task::wire::{RawJson, RpcError};
 use toolyard_task::{SessionId, TaskId};
 
-/// What a client answers: a result, or an error.
-pub(crate) type Response = Result<RawJson, RpcError>;
+/// The response of a client: a result, or an error.
+pub(crate) type ClientResponse = Result<RawJson, RpcError>;
 
 /// The requests that wait, by id.
 #[derive(Default)]
-pub(crate) struct Requests {
-    by_id: Mutex<HashMap<String, Waiting>>,
+pub(crate) struct PendingRequests {
+    by_id: Mutex<HashMap<String, ResponseWaiter>>,
 }
 
-struct Waiting {
+struct ResponseWaiter {
     /// Only this session may answer.
     session: Option<SessionId>,
-    tell: oneshot::Sender<Response>,
+    tell: oneshot::Sender<ClientResponse>,
 }
 
-/// Whose request it is, and on which line it is out.
-pub(crate) struct Asked {
+/// A request of this host, and the route that it went out on.
+pub(crate) struct SentRequest {
     pub id: String,
     pub task: Option<TaskId>,
-    pub line: Arc<dyn Line>,
+    pub route: Arc<dyn ClientRoute>,
 }
 
 /// One request that waits. Dropped before its response came, it is withdrawn
 /// (C-6).
-pub(crate) struct Pending<'a> {
-    requests: &'a Requests,
-    asked: Asked,
+pub(crate) struct PendingRequest<'a> {
+    requests: &'a PendingRequests,
+    sent: SentRequest,
     answered: bool,
 }
 
-impl Requests {
+impl PendingRequests {
     /// Expects a response. To miss none: expect, then send.
     pub fn expect(
         &self,
-        asked: Asked,
+        sent: SentRequest,
         session: Option<SessionId>,
-    ) -> (Pending<'_>, oneshot::Receiver<Response>) {
+    ) -> (PendingRequest<'_>, oneshot::Receiver<ClientResponse>) {
         let (tell, told) = oneshot::channel();
-        self.lock().insert(asked.id.clone(), Waiting { session, tell });
-        (Pending { requests: self, asked, answered: false }, told)
+        self.lock().insert(sent.id.clone(), ResponseWaiter { session, tell });
+        (PendingRequest { requests: self, sent, answered: false }, told)
     }
 
-    /// Hands a response to whoever waits for it. Given back if nobody does: the id
-    /// is none of these, or the session was not asked.
-    pub fn answer(&self, session: Option<&SessionId>, id: &str, response: Response) -> Result<(), Response> {
+    /// Hands a response to the request that waits for it. Returns the response if there is no such
+    /// request, or if the request went to another session.
+    pub fn answer(
+        &self,
+        session: Option<&SessionId>,
+        id: &str,
+        response: ClientResponse,
+    ) -> Result<(), ClientResponse> {
         let mut by_id = self.lock();
         if by_id.get(id).is_none_or(|waiting| waiting.session.as_ref() != session) {
             return Err(response);
@@ -66,27 +71,27 @@ impl Requests {
     }
 
     /// How many wait.
-    pub fn open(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, ResponseWaiter>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pending<'_> {
+impl PendingRequest<'_> {
     /// The response came: there is nothing to withdraw.
-    pub fn answered(mut self) {
+    pub fn settle(mut self) {
         self.answered = true;
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        let waiting = self.requests.lock().remove(&self.asked.id).is_some();
+        let waiting = self.requests.lock().remove(&self.sent.id).is_some();
         if !self.answered && waiting {
-            self.asked.line.withdraw(&self.asked.id, "The answer is no longer waited for.", self.asked.task);
+            self.sent.route.withdraw(&self.sent.id, "The answer is no longer waited for.", self.sent.task);
         }
     }
 }

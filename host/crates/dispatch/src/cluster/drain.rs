@@ -3,7 +3,7 @@
 
 use crate::cluster::Cluster;
 use crate::slots::registry::RunKey;
-use crate::task::commit::Changed;
+use crate::task::commit::CommitOutcome;
 use futures_util::StreamExt as _;
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use toolyard_task::{Event, TaskId};
 /// this is a net.
 const LET_GO: Duration = Duration::from_secs(5);
 
-/// Tasks that are seen to at once, so that they share commits.
+/// Tasks to end concurrently, so that they share commits.
 const AT_ONCE: usize = 64;
 
 /// How often it is looked who waits for a slot that will not be given any more.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What becomes of tasks that are not over when a host ends.
+/// The fate of unfinished tasks when a host ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parting {
+pub enum DrainMode {
     /// Those that have not begun, or may be run again, are left to the next host on
     /// the same store; the others are ended.
     HandOver,
@@ -33,9 +33,9 @@ pub enum Parting {
     End(Departure),
 }
 
-/// What a host left unfinished.
+/// The calls that a host left unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Drained {
+pub struct DrainReport {
     /// Calls that were stopped before they had ended: plain ones, and tasks that have
     /// failed for it.
     pub cut: usize,
@@ -43,7 +43,7 @@ pub struct Drained {
     pub handed_over: usize,
 }
 
-impl AddAssign for Drained {
+impl AddAssign for DrainReport {
     fn add_assign(&mut self, other: Self) {
         self.cut += other.cut;
         self.handed_over += other.handed_over;
@@ -51,20 +51,17 @@ impl AddAssign for Drained {
 }
 
 impl Cluster {
-    /// Takes no more calls, lets what runs go on for `grace`, then stops it. Tasks
-    /// that did not end are failed with a message that says why, or handed over; tasks
-    /// that wait for a slot are seen to at once.
-    pub async fn drain(&self, grace: Duration, parting: Parting) -> Drained {
+    pub async fn drain(&self, grace: Duration, mode: DrainMode) -> DrainReport {
         self.deps.slots.closing.set();
         self.deps.slots.tracker.close();
         let until = Instant::now() + grace;
-        // The longest line keeps nobody beyond the grace.
-        let by = (parting == Parting::HandOver).then_some(until);
-        let mut drained = Drained::default();
+        // Even a long queue of tasks must not exceed the grace.
+        let by = (mode == DrainMode::HandOver).then_some(until);
+        let mut drained = DrainReport::default();
         loop {
             // Again and again: a call that was taken in before the end began may still
             // become a task that waits.
-            drained += self.part_with(self.deps.slots.runs.unstopped(true), parting, by).await;
+            drained += self.end_runs(self.deps.slots.runs.unstopped(true), mode, by).await;
             tokio::select! {
                 biased;
                 () = self.deps.slots.tracker.wait() => break,
@@ -72,7 +69,7 @@ impl Cluster {
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
             }
         }
-        if parting == Parting::HandOver {
+        if mode == DrainMode::HandOver {
             // Of these nothing is written: they have not begun, and are found by the next
             // host like those of one that died.
             for key in self.deps.slots.runs.unstopped(true) {
@@ -80,23 +77,23 @@ impl Cluster {
                 drained.handed_over += 1;
             }
         }
-        drained += self.part_with(self.deps.slots.runs.unstopped(false), parting, None).await;
+        drained += self.end_runs(self.deps.slots.runs.unstopped(false), mode, None).await;
         if tokio::time::timeout(LET_GO, self.deps.slots.tracker.wait()).await.is_err() {
             tracing::error!(runs = self.deps.slots.runs.all().len(), "guests did not let go in time");
-        } else if let (Parting::HandOver, Some(incarnation)) = (parting, self.deps.node.current())
+        } else if let (DrainMode::HandOver, Some(incarnation)) = (mode, self.deps.node.current())
             && let Err(error) = self.deps.node.store.resign(incarnation).await
         {
             tracing::warn!(error = &error as &dyn std::error::Error, "this host could not say that it ends");
         }
-        // Who still waits for a task waits for another host.
-        self.deps.slots.parted.set();
+        // Callers that still wait for a task have to ask another host.
+        self.deps.slots.handed_over.set();
         drained
     }
 
-    /// Sees to these, as far as the time allows.
-    async fn part_with(&self, runs: Vec<RunKey>, parting: Parting, by: Option<Instant>) -> Drained {
-        let parted = futures_util::stream::iter(runs).map(|key| self.part(key, parting));
-        let sum = async |mut sum: Drained, one| {
+    /// Ends these runs, as far as the time allows.
+    async fn end_runs(&self, runs: Vec<RunKey>, mode: DrainMode, by: Option<Instant>) -> DrainReport {
+        let ended = futures_util::stream::iter(runs).map(|key| self.end_run(key, mode));
+        let sum = async |mut sum: DrainReport, one| {
             sum += one;
             sum
         };
@@ -106,24 +103,24 @@ impl Cluster {
                 None => std::future::pending().await,
             }
         };
-        parted.buffer_unordered(AT_ONCE).take_until(over).fold(Drained::default(), sum).await
+        ended.buffer_unordered(AT_ONCE).take_until(over).fold(DrainReport::default(), sum).await
     }
 
-    /// Sees to one run, and stops it.
-    async fn part(&self, key: RunKey, parting: Parting) -> Drained {
-        let parted = match key {
-            RunKey::Plain(_) => Drained { cut: 1, handed_over: 0 },
-            RunKey::Task(id) => self.part_with_task(id, parting).await.unwrap_or_else(|error| {
-                tracing::error!(task = %id, error = &error as &dyn std::error::Error, "a task could not be seen to; the next start does it");
-                Drained { cut: 1, handed_over: 0 }
+    /// Ends one run.
+    async fn end_run(&self, key: RunKey, mode: DrainMode) -> DrainReport {
+        let ended = match key {
+            RunKey::Plain(_) => DrainReport { cut: 1, handed_over: 0 },
+            RunKey::Task(id) => self.end_task(id, mode).await.unwrap_or_else(|error| {
+                tracing::error!(task = %id, error = &error as &dyn std::error::Error, "cannot end a task; the next start recovers it");
+                DrainReport { cut: 1, handed_over: 0 }
             }),
         };
         self.deps.slots.runs.stop_key(key);
-        parted
+        ended
     }
 
-    async fn part_with_task(&self, id: TaskId, parting: Parting) -> Result<Drained, StoreError> {
-        let none = Drained::default();
+    async fn end_task(&self, id: TaskId, mode: DrainMode) -> Result<DrainReport, StoreError> {
+        let none = DrainReport::default();
         let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(none) };
         let task = read.task;
         let declared = self.deps.catalog.tool(&task.tool).map(|tool| tool.spec().durability);
@@ -132,28 +129,28 @@ impl Cluster {
         if self.deps.node.current() != Some(incarnation) {
             return Ok(none);
         }
-        let (departure, why) = match (parting, recovery(&task, declared, self.deps.settings.attempts)) {
-            (Parting::HandOver, Recovery::Run) => {
+        let (departure, why) = match (mode, recovery(&task, declared, self.deps.settings.attempts)) {
+            (DrainMode::HandOver, Recovery::Run) => {
                 let released = Event::Released { incarnation };
                 let released =
                     self.deps.tasks.change(id, &released, &By::host().because("host_stops")).await?;
-                if let Changed::Done(task) = &released {
+                if let CommitOutcome::Done(task) = &released {
                     tracing::info!(task = %id, tool = task.tool, "task left to the next host");
                 }
-                let handed_over = usize::from(matches!(released, Changed::Done(_)));
-                return Ok(Drained { cut: 0, handed_over });
+                let handed_over = usize::from(matches!(released, CommitOutcome::Done(_)));
+                return Ok(DrainReport { cut: 0, handed_over });
             }
-            (Parting::HandOver, Recovery::End(why)) => (Departure::ShutDown, why),
-            (Parting::End(departure), Recovery::Run) => (departure, NotRerun::Left),
-            (Parting::End(departure), Recovery::End(why)) => (departure, why),
+            (DrainMode::HandOver, Recovery::End(why)) => (Departure::ShutDown, why),
+            (DrainMode::End(departure), Recovery::Run) => (departure, NotRerun::Left),
+            (DrainMode::End(departure), Recovery::End(why)) => (departure, why),
         };
         let orphaned = Event::Orphaned { incarnation, departure, why };
         match self.deps.tasks.change(id, &orphaned, &By::host().because("host_stops")).await? {
-            Changed::Done(task) => {
+            CommitOutcome::Done(task) => {
                 tracing::info!(task = %id, tool = task.tool, "task ended because the host stops");
-                Ok(Drained { cut: 1, handed_over: 0 })
+                Ok(DrainReport { cut: 1, handed_over: 0 })
             }
-            Changed::Refused(..) | Changed::Gone => Ok(none),
+            CommitOutcome::Refused(..) | CommitOutcome::Gone => Ok(none),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What happens without being asked for: ttls, removal, tasks of dead hosts,
-//! changes that others made to the shared store.
+//! Periodic maintenance: ttls, removal, tasks of dead hosts, changes of other hosts in the shared
+//! store.
 
 use crate::cluster::Cluster;
-use crate::task::commit::Changed;
+use crate::task::commit::CommitOutcome;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -20,26 +20,27 @@ const LOOK: Duration = Duration::from_secs(1);
 const TIDY_TICKS: u32 = 240;
 const DUE_AT_ONCE: u32 = 500;
 
-/// What a tick is for, besides what every one is.
-struct Beat {
+/// The extra duties of a tick.
+struct Tick {
     /// The shared state of hosts and sessions is looked at.
     slow: bool,
     /// Other machines share the store.
     shared: bool,
-    /// What they may have changed is looked at.
+    /// Whether to look for changes of other machines.
     look: bool,
 }
 
 impl Cluster {
-    /// The service that keeps time, and hears what other hosts say; runs until `stop` turns
-    /// true. It touches nothing before the first request about a task, so that a process that
-    /// only answers a probe leaves the data folder alone.
     pub async fn keep_time(&self, stop: watch::Receiver<bool>) {
         // Beside each other: who waits for the end of a task does not wait for timed work too.
-        tokio::join!(self.beat(stop.clone()), self.hear_hints(stop.clone()), self.hear_words(stop));
+        tokio::join!(
+            self.run_ticks(stop.clone()),
+            self.receive_hints(stop.clone()),
+            self.receive_broadcasts(stop)
+        );
     }
 
-    async fn beat(&self, mut stop: watch::Receiver<bool>) {
+    async fn run_ticks(&self, mut stop: watch::Receiver<bool>) {
         let shared = self.deps.node.is_shared;
         let mut seen = HashMap::new();
         let mut ticks = tokio::time::interval(TICK);
@@ -62,12 +63,12 @@ impl Cluster {
             if look {
                 look_at = now + LOOK;
             }
-            let beat = Beat { slow: count.is_multiple_of(SLOW_TICKS), shared, look };
-            noted(self.tick(&beat, &mut seen).await);
+            let tick = Tick { slow: count.is_multiple_of(SLOW_TICKS), shared, look };
+            log_failure(self.tick(&tick, &mut seen).await);
         }
     }
 
-    async fn hear_hints(&self, mut stop: watch::Receiver<bool>) {
+    async fn receive_hints(&self, mut stop: watch::Receiver<bool>) {
         let mut hints = self.deps.tasks.store.hints();
         loop {
             let hint = tokio::select! {
@@ -76,31 +77,31 @@ impl Cluster {
                 hint = hints.next() => hint,
             };
             let Some(hint) = hint else { return };
-            noted(self.on_hint(hint).await);
+            log_failure(self.on_hint(hint).await);
         }
     }
 
-    async fn hear_words(&self, mut stop: watch::Receiver<bool>) {
+    async fn receive_broadcasts(&self, mut stop: watch::Receiver<bool>) {
         if !self.deps.node.is_shared {
             return;
         }
-        let mut words = self.deps.node.gossip.hear();
+        let mut messages = self.deps.node.broadcast.subscribe();
         loop {
-            let word = tokio::select! {
+            let message = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                word = words.next() => word,
+                message = messages.next() => message,
             };
-            let Some(word) = word else { return };
-            self.on_word(&word).await;
+            let Some(message) = message else { return };
+            self.on_broadcast(&message).await;
         }
     }
 
-    async fn tick(&self, beat: &Beat, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
-        let Beat { slow, shared, look } = *beat;
+    async fn tick(&self, tick: &Tick, seen: &mut HashMap<TaskId, u64>) -> Result<(), StoreError> {
+        let Tick { slow, shared, look } = *tick;
         self.deps.access.settle_refusals();
         if look {
-            self.deps.node.tell_use();
+            self.deps.node.send_use();
             self.deps.slots.admission.forget_silent();
             self.wake_what_changed(seen).await?;
         }
@@ -116,8 +117,8 @@ impl Cluster {
         let mut over = Vec::new();
         for id in due {
             match self.deps.tasks.expire(id).await? {
-                Changed::Done(_) => {}
-                Changed::Refused(..) | Changed::Gone => over.push(id),
+                CommitOutcome::Done(_) => {}
+                CommitOutcome::Refused(..) | CommitOutcome::Gone => over.push(id),
             }
         }
         if !over.is_empty() {
@@ -132,7 +133,7 @@ impl Cluster {
             self.recover().await?;
         }
         if published || slow {
-            self.see_to_strays().await?;
+            self.recover_strays().await?;
         }
         if shared {
             self.help_others().await?;
@@ -184,8 +185,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Stops those of these runs whose tasks are no longer live under this
-    /// incarnation: somebody else cancelled or ended them.
+    /// Stops those of these runs whose tasks have ended or left this incarnation, because of
+    /// another host.
     async fn stop_unless_held(&self, running: &[TaskId], me: Incarnation) -> Result<(), StoreError> {
         if running.is_empty() {
             return Ok(());
@@ -199,7 +200,7 @@ impl Cluster {
         let held: HashSet<&TaskId> = held.iter().collect();
         for id in running.iter().filter(|id| !held.contains(id)) {
             if let Some(read) = self.deps.tasks.store.read(*id, None).await? {
-                self.deps.tasks.desk.settle(&read.task);
+                self.deps.tasks.inflight.settle(&read.task);
                 self.deps.slots.runs.tell_status(&read.task);
             }
             self.deps.slots.runs.stop(*id);
@@ -208,7 +209,7 @@ impl Cluster {
     }
 }
 
-fn noted(done: Result<(), StoreError>) {
+fn log_failure(done: Result<(), StoreError>) {
     if let Err(error) = done {
         tracing::warn!(error = &error as &dyn std::error::Error, "timed work failed; it is tried again");
     }

@@ -2,15 +2,15 @@
 //! ended with a word about what may have happened. Tasks of a host that lives are
 //! never touched.
 
-use crate::client::client_lookup::Reached;
+use crate::client::client_lookup::RecoveredClient;
 use crate::cluster::Cluster;
-use crate::observe::metrics::Measured;
+use crate::observe::metrics::MeasuredTool;
 use crate::run::client::Client;
 use crate::run::run::Run;
 use crate::run::setup::Setup;
-use crate::run::task_run::Turn;
-use crate::slots::admission::Claim;
-use crate::task::commit::Changed;
+use crate::run::task_run::SlotTurn;
+use crate::slots::admission::SlotRequest;
+use crate::task::commit::CommitOutcome;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use toolyard_task::store::StoreError;
 use toolyard_task::tool::Checked;
 use toolyard_task::{Event, Incarnation, Owner, Task, TaskId};
 
-/// Tasks that are seen to at once, so that they share commits.
+/// Tasks to recover concurrently, so that they share commits.
 const AT_ONCE: usize = 64;
 /// The longest time before a task is run again.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
-/// What was done about one task.
-pub(crate) enum Seen {
-    /// It is over.
+/// The outcome of the recovery of one task.
+pub(crate) enum RecoveryOutcome {
+    /// The task has ended.
     Ended,
     /// It is this host's now.
     Claimed,
@@ -39,14 +39,11 @@ pub(crate) enum Seen {
 }
 
 impl Cluster {
-    /// Sees to the tasks of dead hosts before the first request about a task is
-    /// answered.
+    /// Recovers the tasks of dead hosts before the first answer to a request about a task.
     pub(crate) async fn recover_once(&self) -> Result<(), StoreError> {
         self.recovered.get_or_try_init(|| self.recover()).await.copied()
     }
 
-    /// Sees to the tasks of dead hosts now, where a host need not wait for its first
-    /// request, or for the next time that it looks. A store that fails is tried again.
     pub async fn recover_now(&self) {
         let seen = match self.recovered.get() {
             Some(()) => self.recover().await,
@@ -55,13 +52,11 @@ impl Cluster {
         if let Err(error) = seen {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "the tasks of earlier hosts could not be seen to; it is tried again"
+                "cannot recover the tasks of earlier hosts; trying again"
             );
         }
     }
 
-    /// Whether there are tasks to be taken over, and this host is one that takes none
-    /// over: somebody may want to start one that does.
     #[must_use]
     pub fn unadopted(&self) -> watch::Receiver<bool> {
         self.unadopted.subscribe()
@@ -71,37 +66,37 @@ impl Cluster {
         let mut unadopted = false;
         for dead in self.deps.node.store.dead().await? {
             if self.deps.node.current() == Some(dead) {
-                // The others know it before this host does. What it takes over from itself,
-                // it takes over as another one, or two of its runs would have one fence.
+                // The other hosts noticed first that this host had lost its incarnation. It must
+                // recover its own tasks under another one, or two runs would have one fence.
                 self.deps.node.fence_off(dead);
             }
             let orphans = self.deps.tasks.store.held_by(dead).await?;
-            let seeing = futures_util::stream::iter(orphans).map(|id| self.see_to(id, dead, Departure::Died));
+            let seeing =
+                futures_util::stream::iter(orphans).map(|id| self.recover_task(id, dead, Departure::Died));
             let (mut ended, mut claimed, mut left) = (0_usize, 0_usize, 0_usize);
             let mut seen = seeing.buffered(AT_ONCE);
             while let Some(seen) = seen.try_next().await? {
                 match seen {
-                    Seen::Ended => ended += 1,
-                    Seen::Claimed => claimed += 1,
-                    Seen::Left => left += 1,
-                    Seen::Unadopted => (left, unadopted) = (left + 1, true),
+                    RecoveryOutcome::Ended => ended += 1,
+                    RecoveryOutcome::Claimed => claimed += 1,
+                    RecoveryOutcome::Left => left += 1,
+                    RecoveryOutcome::Unadopted => (left, unadopted) = (left + 1, true),
                 }
             }
             if left == 0 {
                 self.deps.node.store.forget(dead).await?;
             }
             if left == 0 || ended + claimed > 0 {
-                tracing::info!(incarnation = %dead, claimed, ended, left, "tasks of a host that stopped were seen to");
+                tracing::info!(incarnation = %dead, claimed, ended, left, "recovered the tasks of a host that stopped");
             }
         }
         self.unadopted.send_replace(unadopted);
         Ok(())
     }
 
-    /// Compares what is on record as this host's with what it runs: where the store said
-    /// that it had failed, and had written all the same, a task may be run by nobody, and
-    /// a run may have no task any more.
-    pub(crate) async fn see_to_strays(&self) -> Result<(), StoreError> {
+    /// Compares the store's tasks of this host with its runs. The store may have reported a failure
+    /// of a write that succeeded: then a task may have no run, or a run no task.
+    pub(crate) async fn recover_strays(&self) -> Result<(), StoreError> {
         let Some(me) = self.deps.node.current() else { return Ok(()) };
         // Taken before the store is asked: what is stored later is not among the answers.
         let running = self.deps.slots.runs.stored_tasks();
@@ -111,35 +106,46 @@ impl Cluster {
         // written, and forgotten after its end is.
         for id in held.into_iter().filter(|id| !self.deps.slots.runs.has(*id)) {
             // A task that ended since the store was asked is left as it is.
-            if let Seen::Ended | Seen::Claimed = self.see_to(id, me, Departure::LostSight).await? {
+            if let RecoveryOutcome::Ended | RecoveryOutcome::Claimed =
+                self.recover_task(id, me, Departure::LostSight).await?
+            {
                 tracing::warn!(task = %id, "a task was on record as this host's and did not run; this host has seen to it");
             }
         }
         Ok(())
     }
 
-    /// Sees to one task of a host that does not run it.
-    async fn see_to(&self, id: TaskId, dead: Incarnation, departure: Departure) -> Result<Seen, StoreError> {
-        let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(Seen::Left) };
+    /// Recovers one task of a host that does not run it.
+    async fn recover_task(
+        &self,
+        id: TaskId,
+        dead: Incarnation,
+        departure: Departure,
+    ) -> Result<RecoveryOutcome, StoreError> {
+        let Some(read) = self.deps.tasks.store.read(id, None).await? else {
+            return Ok(RecoveryOutcome::Left);
+        };
         let task = read.task;
         if !task.is_live() || task.fence.incarnation != dead {
-            return Ok(Seen::Left);
+            return Ok(RecoveryOutcome::Left);
         }
         let tool = self.deps.catalog.tool(&task.tool);
         let declared = tool.as_ref().map(|tool| tool.spec().durability);
         let why = match recovery(&task, declared, self.deps.settings.attempts) {
             Recovery::End(why) => why,
-            // What is on record stays as it was; a host takes it over.
-            Recovery::Run if !self.deps.settings.adopts && tool.is_some() => return Ok(Seen::Unadopted),
+            // The record stays unchanged; another host takes the task over.
+            Recovery::Run if !self.deps.settings.adopts && tool.is_some() => {
+                return Ok(RecoveryOutcome::Unadopted);
+            }
             Recovery::Run if !self.deps.settings.adopts || self.deps.slots.closing.is_set() => {
-                return Ok(Seen::Left);
+                return Ok(RecoveryOutcome::Left);
             }
             Recovery::Run => match tool {
                 None => return self.wait_for_tool(&task).await,
-                Some(tool) => match misfit(&task, &tool) {
+                Some(tool) => match argument_error(&task, &tool) {
                     Some(what) => NotRerun::Misfit(what),
                     None => {
-                        let by = self.deps.node.registered().await?;
+                        let by = self.deps.node.ensure_registered().await?;
                         let (from, digest) = (task.fence.incarnation, tool.spec().digest.clone());
                         return self.adopt(task, tool, Event::Claimed { from, by, digest }, by).await;
                     }
@@ -148,43 +154,46 @@ impl Cluster {
         };
         let orphaned = Event::Orphaned { incarnation: dead, departure, why };
         match self.deps.tasks.change(id, &orphaned, &By::host().because("host_died")).await? {
-            Changed::Done(task) => {
+            CommitOutcome::Done(task) => {
                 tracing::info!(task = %id, tool = task.tool, "task ended because its host is gone");
-                Ok(Seen::Ended)
+                Ok(RecoveryOutcome::Ended)
             }
-            Changed::Refused(..) | Changed::Gone => Ok(Seen::Left),
+            CommitOutcome::Refused(..) | CommitOutcome::Gone => Ok(RecoveryOutcome::Left),
         }
     }
 
     /// Its tool may come back, here or elsewhere, until its ttl. Where another host has it,
     /// that one takes the task over.
-    async fn wait_for_tool(&self, task: &Task) -> Result<Seen, StoreError> {
+    async fn wait_for_tool(&self, task: &Task) -> Result<RecoveryOutcome, StoreError> {
         let hosts = self.deps.node.store.living().await?;
         if hosts.iter().any(|host| host.components.contains(&task.digest)) {
-            return Ok(Seen::Left);
+            return Ok(RecoveryOutcome::Left);
         }
         let message = format!("Waiting for the tool `{}`, which is not loaded now.", task.tool);
         if task.status_message.as_ref() != Some(&message) {
             let said = Event::Said { fence: task.fence, message };
             self.deps.tasks.change(task.id, &said, &By::host()).await?;
         }
-        Ok(Seen::Left)
+        Ok(RecoveryOutcome::Left)
     }
 
     /// Takes a task over by this event, which makes it this incarnation's, and runs it.
     pub(crate) async fn adopt(
         &self,
         task: Task,
-        tool: Arc<Measured>,
+        tool: Arc<MeasuredTool>,
         taking: Event,
         by: Incarnation,
-    ) -> Result<Seen, StoreError> {
+    ) -> Result<RecoveryOutcome, StoreError> {
         let permit = self.deps.access.permit_accepted(&task, tool.clone());
-        let claim = Claim::of_call(&permit);
-        let work = claim.work().clone();
+        let slot_request = SlotRequest::of_call(&permit);
+        let work = slot_request.work().clone();
         let name = name_of(&task.owner);
         let client = Client {
-            outlet: Arc::new(Reached { clients: self.deps.clients.clone(), session: task.session.clone() }),
+            channel: Arc::new(RecoveredClient {
+                clients: self.deps.clients.clone(),
+                session: task.session.clone(),
+            }),
             share: permit.share().clone(),
             session: task.session.clone(),
             owner: Some(task.owner.clone()).filter(|owner| *owner != Owner::Anyone),
@@ -195,7 +204,7 @@ impl Cluster {
         };
         let setup = Setup {
             observation: self.deps.observers.observe(&name, tool.spec().name(), &task.arguments),
-            is_checked: checked(&task, &tool) == Checked::Fits,
+            is_checked: check_arguments(&task, &tool) == Checked::Fits,
             ..Setup::new(work, Arc::default(), client)
         };
         let run = Run::new(self.deps.clone(), setup);
@@ -203,14 +212,14 @@ impl Cluster {
         // the run as well.
         let guard = self.deps.slots.register(Some(task.id), run.registration(), true);
         let taken = self.deps.tasks.change(task.id, &taking, &By::host().because("host_died")).await?;
-        let Changed::Done(task) = taken else { return Ok(Seen::Left) };
+        let CommitOutcome::Done(task) = taken else { return Ok(RecoveryOutcome::Left) };
         run.set_task(&task);
-        guard.stored(|| self.deps.node.current() == Some(by));
-        self.deps.observers.metrics.task_claimed();
+        guard.mark_stored(|| self.deps.node.current() == Some(by));
+        self.deps.observers.metrics.count_claimed();
         let pause = self.back_off(task.fence.attempt);
         tracing::info!(task = %task.id, tool = task.tool, attempt = task.fence.attempt, ?pause, "task taken over from another host");
-        self.deps.spawn_task(task, tool, run, Turn::After(pause, claim), guard);
-        Ok(Seen::Claimed)
+        self.deps.spawn_task(task, tool, run, SlotTurn::After(pause, slot_request), guard);
+        Ok(RecoveryOutcome::Claimed)
     }
 
     /// How long a task waits before it is run again; doubled with each attempt, since
@@ -224,15 +233,15 @@ impl Cluster {
     }
 }
 
-/// What is wrong with the task's arguments, if its tool is another one by now.
-fn misfit(task: &Task, tool: &Measured) -> Option<String> {
-    match checked(task, tool) {
+/// The error in the task's arguments, if its tool has changed since.
+fn argument_error(task: &Task, tool: &MeasuredTool) -> Option<String> {
+    match check_arguments(task, tool) {
         Checked::Misfit(what) => Some(what),
         // Its run checks what takes longer.
         Checked::Fits | Checked::Unfinished => None,
     }
 }
 
-fn checked(task: &Task, tool: &Measured) -> Checked {
+fn check_arguments(task: &Task, tool: &MeasuredTool) -> Checked {
     if tool.spec().digest == task.digest { Checked::Fits } else { tool.check(&task.arguments) }
 }

@@ -1,7 +1,7 @@
-//! Work for hosts that have room, where several share a store: what they tell each other of
-//! their components, and tasks that wait for their turn on one and are run by another.
+//! Work stealing between hosts on one store: hosts publish their components, and a host with room
+//! runs tasks that wait for a slot on another one.
 //!
-//! What may not live here: tasks of hosts that are gone, which is [`crate::cluster::recovery`].
+//! Not here: tasks of dead hosts, which is [`crate::cluster::recovery`].
 
 use crate::cluster::Cluster;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ impl Cluster {
         let stays = self.deps.settings.adopts && !self.deps.slots.closing.is_set();
         let me = match self.deps.node.current() {
             Some(me) => me,
-            None if self.deps.node.is_shared && stays => self.deps.node.registered().await?,
+            None if self.deps.node.is_shared && stays => self.deps.node.ensure_registered().await?,
             None => return Ok(()),
         };
         let announced = self.announced.load(Ordering::Relaxed);
@@ -39,7 +39,7 @@ impl Cluster {
         if spare == 0 {
             return Ok(());
         }
-        let me = self.deps.node.registered().await?;
+        let me = self.deps.node.ensure_registered().await?;
         let waiting =
             self.deps.tasks.store.waiting_elsewhere(me, &self.deps.catalog.components(), spare).await?;
         for id in waiting {

@@ -1,8 +1,7 @@
-//! What hosts that share a store tell each other in passing: notices for clients that listen
-//! on another host, what guests say has changed, and how much of their rates and of their
-//! runs principals have used.
+//! Broadcasts between hosts on one store: notices for clients that listen on another host, changes
+//! that guests announce, and the use of rates and slots by principals.
 //!
-//! All of it may be lost. What must be true stands in the store.
+//! Any message may be lost. Facts that must hold are in the store.
 
 use crate::Subject;
 use crate::access::principal::Principal;
@@ -12,31 +11,31 @@ use crate::node::Node;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::sync::Arc;
-use toolyard_task::gossip::LONGEST;
+use toolyard_task::broadcast::MAX_MESSAGE_BYTES;
 use toolyard_task::tool::Change;
 use toolyard_task::wire::RawJson;
 use toolyard_task::{SessionDigest, SessionId, TaskId};
 
-/// A word to the other hosts. Tagged from outside, here and below: JSON as it came cannot be
+/// A message to the other hosts. Tagged from outside, here and below: JSON as it came cannot be
 /// read out of anything else.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Word {
+pub(crate) enum BroadcastMessage {
     /// A notice for the client of a session, which listens on another host, perhaps.
-    Notice { session: SessionDigest, task: Option<TaskId>, notice: Passed },
+    Notice { session: SessionDigest, task: Option<TaskId>, notice: ForwardedNotice },
     /// A guest says that something has changed.
-    Changed { what: Said },
-    /// So much of their rates these have used here since the last word.
-    Used { by: Vec<(Who, Operation, u32)> },
-    /// So many runs these have now on the host of this number; in this round of words. They
-    /// go by the names of [`crate::slots::admission::told_as`].
+    Changed { what: ChangedList },
+    /// So much of their rates these have used here since the last message.
+    Used { by: Vec<(SharedRateKey, Operation, u32)> },
+    /// So many runs these have now on the host of this number; in the report of this number. They
+    /// go by the names of [`crate::slots::admission::shared_name`].
     Running { host: u64, round: u64, of: Vec<(Arc<str>, u32)> },
 }
 
 /// A notice, as it is passed on.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Passed {
+pub(crate) enum ForwardedNotice {
     Progress {
         token: RawJson,
         progress: f64,
@@ -48,7 +47,7 @@ pub(crate) enum Passed {
         logger: Option<String>,
         data: RawJson,
     },
-    /// How its task stands, whoever gets it reads.
+    /// The receiver reads the status of the task in the store.
     Status,
     ElicitationComplete {
         elicitation_id: String,
@@ -57,69 +56,69 @@ pub(crate) enum Passed {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
+pub(crate) enum ChangedList {
     Tools,
     Prompts,
     Resources,
     Resource(String),
 }
 
-/// Whose operations are counted together.
+/// The key under which operations are counted together.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Who {
+pub(crate) enum SharedRateKey {
     Local,
     Peer(IpAddr),
     Subject(String, String),
 }
 
 impl Node {
-    /// Passes a notice on to the host where its client listens. Says nothing where there is
-    /// no other host.
     pub fn pass_on(&self, session: &SessionId, task: Option<TaskId>, notice: &Notice) {
         if !self.is_shared {
             return;
         }
         let notice = match notice {
-            Notice::Progress { token, progress } => Passed::Progress {
+            Notice::Progress { token, progress } => ForwardedNotice::Progress {
                 token: token.clone(),
                 progress: progress.progress,
                 total: progress.total,
                 message: progress.message.clone(),
             },
-            Notice::Log { level, logger, data } => {
-                Passed::Log { level: level.as_str().to_owned(), logger: logger.clone(), data: data.clone() }
-            }
-            Notice::Status(_) => Passed::Status,
+            Notice::Log { level, logger, data } => ForwardedNotice::Log {
+                level: level.as_str().to_owned(),
+                logger: logger.clone(),
+                data: data.clone(),
+            },
+            Notice::Status(_) => ForwardedNotice::Status,
             Notice::ElicitationComplete { elicitation_id } => {
-                Passed::ElicitationComplete { elicitation_id: elicitation_id.clone() }
+                ForwardedNotice::ElicitationComplete { elicitation_id: elicitation_id.clone() }
             }
         };
-        self.tell(&Word::Notice { session: session.digest(), task, notice });
+        self.send(&BroadcastMessage::Notice { session: session.digest(), task, notice });
     }
 
     /// Tells the others what a guest here says has changed.
-    pub(crate) fn tell_change(&self, change: &Change) {
+    pub(crate) fn send_change(&self, change: &Change) {
         if self.is_shared {
             let what = match change {
-                Change::Tools => Said::Tools,
-                Change::Prompts => Said::Prompts,
-                Change::Resources => Said::Resources,
-                Change::Resource(uri) => Said::Resource(uri.clone()),
+                Change::Tools => ChangedList::Tools,
+                Change::Prompts => ChangedList::Prompts,
+                Change::Resources => ChangedList::Resources,
+                Change::Resource(uri) => ChangedList::Resource(uri.clone()),
             };
-            self.tell(&Word::Changed { what });
+            self.send(&BroadcastMessage::Changed { what });
         }
     }
 
     /// Tells the others what was used here since the last time, and what runs.
-    pub(crate) fn tell_use(&self) {
+    pub(crate) fn send_use(&self) {
         let used = self.access.used.take().into_iter().filter_map(|((who, operation), count)| {
             let who = match who {
-                RateKey::Local => Who::Local,
-                RateKey::Peer(address) => Who::Peer(address),
+                RateKey::Local => SharedRateKey::Local,
+                RateKey::Peer(address) => SharedRateKey::Peer(address),
                 RateKey::Subject(principal) => match &*principal {
                     Principal::Subject(subject) => {
-                        Who::Subject(subject.issuer.clone(), subject.subject.clone())
+                        SharedRateKey::Subject(subject.issuer.clone(), subject.subject.clone())
                     }
                     Principal::Local | Principal::Anonymous | Principal::Operator => return None,
                 },
@@ -128,50 +127,52 @@ impl Node {
             };
             Some((who, operation, count))
         });
-        self.tell_all(used.collect(), |by| Word::Used { by });
+        self.send_all(used.collect(), |by| BroadcastMessage::Used { by });
         if let Some((round, running)) = self.slots.admission.round() {
             let host = self.number;
-            // Nobody runs anything any more: that is told as well.
+            // The end of the last run is worth a message, too.
             if running.is_empty() {
-                self.tell(&Word::Running { host, round, of: Vec::new() });
+                self.send(&BroadcastMessage::Running { host, round, of: Vec::new() });
             }
-            self.tell_all(running, |of| Word::Running { host, round, of });
+            self.send_all(running, |of| BroadcastMessage::Running { host, round, of });
         }
     }
 
-    /// Tells these in as few words as may be.
-    fn tell_all<T: Serialize>(&self, all: Vec<T>, word: impl Fn(Vec<T>) -> Word) {
-        // What stands around them, with room to spare.
+    /// Sends these in as few messages as possible.
+    fn send_all<T: Serialize>(&self, all: Vec<T>, message: impl Fn(Vec<T>) -> BroadcastMessage) {
+        // The bytes around the entries of a message, generously.
         const AROUND: usize = 200;
         let (mut some, mut length) = (Vec::new(), AROUND);
         for one in all {
-            let bytes = serde_json::to_string(&one).map_or(LONGEST, |text| text.len() + 1);
-            if length + bytes > LONGEST && !some.is_empty() {
-                self.tell(&word(std::mem::take(&mut some)));
+            let bytes = serde_json::to_string(&one).map_or(MAX_MESSAGE_BYTES, |text| text.len() + 1);
+            if length + bytes > MAX_MESSAGE_BYTES && !some.is_empty() {
+                self.send(&message(std::mem::take(&mut some)));
                 length = AROUND;
             }
             length += bytes;
             some.push(one);
         }
         if !some.is_empty() {
-            self.tell(&word(some));
+            self.send(&message(some));
         }
     }
 
-    fn tell(&self, word: &Word) {
-        match serde_json::to_string(word) {
-            Ok(word) => self.gossip.tell(word),
-            Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "a word is no JSON"),
+    fn send(&self, message: &BroadcastMessage) {
+        match serde_json::to_string(message) {
+            Ok(message) => self.broadcast.send(message),
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "cannot encode a broadcast")
+            }
         }
     }
 }
 
-impl From<Who> for RateKey {
-    fn from(who: Who) -> Self {
+impl From<SharedRateKey> for RateKey {
+    fn from(who: SharedRateKey) -> Self {
         match who {
-            Who::Local => Self::Local,
-            Who::Peer(address) => Self::Peer(address),
-            Who::Subject(issuer, subject) => {
+            SharedRateKey::Local => Self::Local,
+            SharedRateKey::Peer(address) => Self::Peer(address),
+            SharedRateKey::Subject(issuer, subject) => {
                 Self::Subject(Arc::new(Principal::Subject(Subject::named(issuer, subject))))
             }
         }
@@ -182,30 +183,34 @@ impl From<Who> for RateKey {
 mod tests {
     use super::*;
 
-    /// Whatever is told is heard as it was told.
+    /// Every message is received as it was sent.
     #[test]
     fn words_are_read_as_they_were_written() {
         let token = RawJson::trusted("\"a \\u0041\"");
         let data = RawJson::trusted(r#"{ "n" : 1.50 }"#);
         let notices = [
-            Passed::Progress { token, progress: 0.5, total: None, message: Some("half".into()) },
-            Passed::Log { level: "error".into(), logger: None, data },
-            Passed::Status,
-            Passed::ElicitationComplete { elicitation_id: "e".into() },
+            ForwardedNotice::Progress { token, progress: 0.5, total: None, message: Some("half".into()) },
+            ForwardedNotice::Log { level: "error".into(), logger: None, data },
+            ForwardedNotice::Status,
+            ForwardedNotice::ElicitationComplete { elicitation_id: "e".into() },
         ];
         let session = SessionId("s".into()).digest();
-        let passed = notices.map(|notice| Word::Notice { session: session.clone(), task: None, notice });
-        let used = Word::Used {
+        let passed =
+            notices.map(|notice| BroadcastMessage::Notice { session: session.clone(), task: None, notice });
+        let used = BroadcastMessage::Used {
             by: vec![
-                (Who::Peer([127, 0, 0, 1].into()), Operation::Call, 3),
-                (Who::Subject("i".into(), "s".into()), Operation::FailedLookup, 1),
+                (SharedRateKey::Peer([127, 0, 0, 1].into()), Operation::Call, 3),
+                (SharedRateKey::Subject("i".into(), "s".into()), Operation::FailedLookup, 1),
             ],
         };
-        let running = Word::Running { host: 1, round: 2, of: vec![("k".into(), 3)] };
-        for word in passed.into_iter().chain([used, running, Word::Changed { what: Said::Tools }]) {
-            let text = serde_json::to_string(&word).expect("JSON");
-            let read: Word = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(format!("{read:?}"), format!("{word:?}"));
+        let running = BroadcastMessage::Running { host: 1, round: 2, of: vec![("k".into(), 3)] };
+        for message in
+            passed.into_iter().chain([used, running, BroadcastMessage::Changed { what: ChangedList::Tools }])
+        {
+            let text = serde_json::to_string(&message).expect("JSON");
+            let read: BroadcastMessage =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(format!("{read:?}"), format!("{message:?}"));
         }
     }
 }

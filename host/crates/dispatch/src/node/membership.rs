@@ -1,10 +1,10 @@
-//! This process as a host among those that share the store: its incarnation, which
-//! fences what its runs write, and the lease that the incarnation may hang on.
+//! This process as a host among those that share the store: its incarnation, which fences the
+//! writes of its runs, and the lease of the incarnation, if there is one.
 //!
-//! Nothing is registered before the first task (26B-7). A host that cannot renew its
-//! lease in time takes itself for dead before the others do: the runs of its tasks are
-//! stopped, and whoever comes next gets another incarnation. What it left is seen to
-//! like what any dead host left.
+//! A process registers before its first task, not earlier (26B-7). A host that cannot renew its
+//! lease in time takes itself for dead before the others do: it stops the runs of its tasks, and
+//! takes another incarnation when it needs one. The tasks of the old incarnation are recovered like
+//! those of any dead host.
 
 use crate::node::Node;
 use crate::slots::registry::RunKey;
@@ -29,24 +29,24 @@ const RETRIES: u32 = 15;
 
 /// This process as a host.
 pub(crate) struct Membership {
-    standing: Mutex<Standing>,
+    state: Mutex<LeaseState>,
     /// One registers at a time.
     turn: Semaphore,
     registered: Notify,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Standing {
+enum LeaseState {
     /// It has held no task yet.
     #[default]
     Unknown,
-    Holds(Held),
+    Holds(HeldLease),
     /// It has lost this incarnation, and takes another one if it must.
     Lost(Incarnation),
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct HeldLease {
     incarnation: Incarnation,
     lease: Option<Duration>,
     /// When it takes itself for dead, by this machine's monotonic clock.
@@ -55,7 +55,7 @@ struct Held {
     renew_at: Instant,
 }
 
-impl Held {
+impl HeldLease {
     /// By what the store said to a request that left at `asked`.
     fn of(incarnation: Incarnation, tenure: Tenure, asked: Instant) -> Self {
         match tenure {
@@ -69,32 +69,32 @@ impl Held {
         }
     }
 
-    fn is_over(&self, now: Instant) -> bool {
+    fn is_expired(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 }
 
 impl Default for Membership {
     fn default() -> Self {
-        Self { standing: Mutex::default(), turn: Semaphore::new(1), registered: Notify::new() }
+        Self { state: Mutex::default(), turn: Semaphore::new(1), registered: Notify::new() }
     }
 }
 
 impl Membership {
     /// The incarnation, as long as it holds.
     pub fn current(&self) -> Option<Incarnation> {
-        self.held().filter(|held| !held.is_over(Instant::now())).map(|held| held.incarnation)
+        self.held_lease().filter(|held| !held.is_expired(Instant::now())).map(|held| held.incarnation)
     }
 
-    fn held(&self) -> Option<Held> {
+    fn held_lease(&self) -> Option<HeldLease> {
         match *self.lock() {
-            Standing::Holds(held) => Some(held),
-            Standing::Unknown | Standing::Lost(_) => None,
+            LeaseState::Holds(held) => Some(held),
+            LeaseState::Unknown | LeaseState::Lost(_) => None,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LeaseState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,9 +104,9 @@ impl Node {
         self.membership.current()
     }
 
-    /// This process as a host that holds tasks. Whoever wants it for a new task has seen to
-    /// the tasks of dead hosts before.
-    pub(crate) async fn registered(&self) -> Result<Incarnation, StoreError> {
+    /// The incarnation of this process; registers it if there is none. Recover the tasks of dead
+    /// hosts first when the incarnation is for a new task.
+    pub(crate) async fn ensure_registered(&self) -> Result<Incarnation, StoreError> {
         let membership = &self.membership;
         if let Some(incarnation) = membership.current() {
             return Ok(incarnation);
@@ -116,28 +116,25 @@ impl Node {
             return Ok(incarnation);
         }
         // Its lease has run out since the last look.
-        if let Some(held) = membership.held() {
+        if let Some(held) = membership.held_lease() {
             self.fence_off(held.incarnation);
         }
-        let standing = *membership.lock();
-        if let Standing::Lost(former) = standing {
-            // The store may still take it for alive, and its tasks are run by nobody.
+        let state = *membership.lock();
+        if let LeaseState::Lost(former) = state {
+            // The other hosts may still take it for alive, although no host runs its tasks.
             self.store.resign(former).await?;
         }
         let asked = Instant::now();
         let Registration { incarnation, tenure } = self.store.register().await?;
-        *membership.lock() = Standing::Holds(Held::of(incarnation, tenure, asked));
+        *membership.lock() = LeaseState::Holds(HeldLease::of(incarnation, tenure, asked));
         membership.registered.notify_one();
         tracing::info!(%incarnation, ?tenure, "this host holds tasks from now on");
         Ok(incarnation)
     }
 
-    /// The service that keeps this host alive to the others; runs until `stop` turns
-    /// true. Apart from the service that keeps time, since that one may wait for the
-    /// store.
     pub async fn keep_lease(&self, mut stop: watch::Receiver<bool>) {
         loop {
-            let due = self.membership.held().map(|held| match held.until {
+            let due = self.membership.held_lease().map(|held| match held.until {
                 Some(until) => held.renew_at.min(until),
                 None => held.renew_at,
             });
@@ -156,9 +153,9 @@ impl Node {
     }
 
     async fn renew(&self) {
-        let Some(held) = self.membership.held() else { return };
+        let Some(held) = self.membership.held_lease() else { return };
         let asked = Instant::now();
-        if held.is_over(asked) {
+        if held.is_expired(asked) {
             return self.fence_off(held.incarnation);
         }
         let answer = tokio::select! {
@@ -167,19 +164,24 @@ impl Node {
             () = until(held.until) => return self.fence_off(held.incarnation),
         };
         let renewed = match answer {
-            Ok(true) => Held::of(held.incarnation, held.lease.map_or(Tenure::Process, Tenure::Lease), asked),
+            Ok(true) => {
+                HeldLease::of(held.incarnation, held.lease.map_or(Tenure::Process, Tenure::Lease), asked)
+            }
             Ok(false) => return self.fence_off(held.incarnation),
             Err(error) => {
                 tracing::warn!(
                     incarnation = %held.incarnation, error = &error as &dyn std::error::Error,
                     "this host could not say that it lives; it tries again"
                 );
-                Held { renew_at: Instant::now() + held.lease.map_or(LOOK, |lease| lease / RETRIES), ..held }
+                HeldLease {
+                    renew_at: Instant::now() + held.lease.map_or(LOOK, |lease| lease / RETRIES),
+                    ..held
+                }
             }
         };
-        let mut standing = self.membership.lock();
+        let mut state = self.membership.lock();
         // Unless it was lost meanwhile.
-        if let Standing::Holds(now) = &mut *standing
+        if let LeaseState::Holds(now) = &mut *state
             && now.incarnation == held.incarnation
         {
             *now = renewed;
@@ -190,12 +192,12 @@ impl Node {
     /// and nothing that it still writes counts.
     pub(crate) fn fence_off(&self, incarnation: Incarnation) {
         {
-            let mut standing = self.membership.lock();
-            match &*standing {
-                Standing::Holds(held) if held.incarnation == incarnation => {
-                    *standing = Standing::Lost(incarnation);
+            let mut state = self.membership.lock();
+            match &*state {
+                LeaseState::Holds(held) if held.incarnation == incarnation => {
+                    *state = LeaseState::Lost(incarnation);
                 }
-                Standing::Holds(_) | Standing::Unknown | Standing::Lost(_) => return,
+                LeaseState::Holds(_) | LeaseState::Unknown | LeaseState::Lost(_) => return,
             }
         }
         let runs = self.slots.runs.all();
@@ -203,8 +205,8 @@ impl Node {
         let stopped = tasks.map(|(key, _)| self.slots.runs.stop_key(*key)).count();
         tracing::error!(
             %incarnation, stopped,
-            "this host has lost its hold on its tasks: it was not heard of in time, or somebody removed what tells \
-             the others that it lives; the runs of its tasks are stopped, and the tasks seen to by whoever finds them"
+            "this host has lost its hold on its tasks: it did not renew in time, or its row or lock file was removed; \
+             it stops the runs of its tasks, and a host that finds them recovers the tasks"
         );
     }
 }

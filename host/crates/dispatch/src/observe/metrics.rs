@@ -1,8 +1,8 @@
-//! What is counted about calls and tasks.
+//! Metrics of calls and tasks.
 //!
-//! No label has a value from a client: tools are those of the catalog, and the rest
-//! are the constants here. Whatever a call counts is looked up when its catalog is
-//! published, so that a call itself only adds to numbers that it holds.
+//! No label has a value from a client: tools are those of the catalog, and the rest are the
+//! constants here. The series of a tool are looked up when its catalog is published, so that a call
+//! only adds to counters that it holds.
 
 use crate::observe::call_end::CallEnd;
 use crate::{Catalog, Outcome};
@@ -77,7 +77,7 @@ impl Default for Metrics {
 }
 
 /// A tool of the catalog, and the numbers that its calls add to.
-pub(crate) struct Measured {
+pub(crate) struct MeasuredTool {
     tool: Arc<dyn Tool>,
     ok: Counter,
     tool_error: Counter,
@@ -90,7 +90,7 @@ pub(crate) struct Measured {
     memory: Histogram,
 }
 
-impl Deref for Measured {
+impl Deref for MeasuredTool {
     type Target = dyn Tool;
 
     fn deref(&self) -> &Self::Target {
@@ -98,14 +98,14 @@ impl Deref for Measured {
     }
 }
 
-impl Measured {
+impl MeasuredTool {
     /// The tool itself.
     pub fn tool(&self) -> Arc<dyn Tool> {
         self.tool.clone()
     }
 
     /// A run has ended.
-    pub fn ended(&self, end: CallEnd) {
+    pub fn count_end(&self, end: CallEnd) {
         let counter = match end {
             CallEnd::Ok => &self.ok,
             CallEnd::ToolError => &self.tool_error,
@@ -117,11 +117,11 @@ impl Measured {
     }
 
     /// The arguments did not fit, so nothing ran.
-    pub fn misfit(&self) {
+    pub fn count_invalid_arguments(&self) {
         self.invalid.inc();
     }
 
-    /// What a run took.
+    /// Adds the resources that a run used.
     pub fn spent(&self, spent: &Spent) {
         self.duration.observe(spent.wall.as_secs_f64());
         self.cpu.inc_by(spent.cpu.as_secs_f64());
@@ -134,7 +134,7 @@ impl Measured {
 impl Metrics {
     /// The tools of a catalog with their numbers. The numbers of tools that are not
     /// in it are let go, so that there are never more than the catalog has tools.
-    pub fn measure(&self, former: &Catalog, catalog: &Catalog) -> HashMap<String, Arc<Measured>> {
+    pub fn measure(&self, former: &Catalog, catalog: &Catalog) -> HashMap<String, Arc<MeasuredTool>> {
         for tool in former.tools().filter(|tool| catalog.get(tool.spec().name()).is_none()) {
             let name: Arc<str> = tool.spec().name().into();
             for outcome in OUTCOMES {
@@ -146,14 +146,14 @@ impl Metrics {
         catalog.tools().map(|tool| (tool.spec().name().to_owned(), Arc::new(self.of(tool)))).collect()
     }
 
-    fn of(&self, tool: &Arc<dyn Tool>) -> Measured {
+    fn of(&self, tool: &Arc<dyn Tool>) -> MeasuredTool {
         let name: Arc<str> = tool.spec().name().into();
         let count = |outcome| {
             let labels = ([(TOOL, name.clone())], [(OUTCOME, outcome)]);
             self.calls.get_or_create_owned(&labels)
         };
         let [ok, tool_error, error, input_required, stopped, invalid] = OUTCOMES.map(count);
-        Measured {
+        MeasuredTool {
             tool: tool.clone(),
             ok,
             tool_error,
@@ -168,27 +168,27 @@ impl Metrics {
     }
 
     /// So many ended tasks were removed before their ttl.
-    pub fn tasks_discarded(&self, count: u32) {
+    pub fn count_discarded(&self, count: u32) {
         self.discarded.inc_by(count.into());
     }
 
     /// A task is durable.
-    pub fn task_created(&self) {
+    pub fn count_created(&self) {
         self.created.inc();
     }
 
     /// A task of a dead host is this one's.
-    pub fn task_claimed(&self) {
+    pub fn count_claimed(&self) {
         self.claimed.inc();
     }
 
     /// The end of a task is durable.
-    pub fn task_ended(&self, outcome: &Outcome) {
+    pub fn count_ended(&self, outcome: &Outcome) {
         self.ended.get_or_create(&[(OUTCOME, ending(outcome))]).inc();
     }
 
     /// The rules did not allow something; a scope would help, or not.
-    pub fn denied(&self, scope_helps: bool) {
+    pub fn count_denied(&self, scope_helps: bool) {
         self.denied.get_or_create(&[(BY, if scope_helps { SCOPE } else { RULE })]).inc();
     }
 
@@ -240,13 +240,13 @@ impl Metrics {
         );
         registry.register(
             "toolyard_denials",
-            "What the authority rules did not allow, and whether a scope would have helped",
+            "Requests that the access rules did not allow, and whether a scope would have helped",
             self.denied.clone(),
         );
     }
 }
 
-/// The order of the counters of [`Measured`].
+/// The order of the counters of [`MeasuredTool`].
 const OUTCOMES: [&str; 6] = ["ok", "tool_error", "error", "input_required", "stopped", "invalid_arguments"];
 
 const ENDINGS: [&str; 4] = ["completed", "failed", "cancelled", "expired"];
@@ -262,7 +262,7 @@ const fn ending(outcome: &Outcome) -> &'static str {
 
 /// How things stand at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct GaugeValues {
     /// Live tasks of this host, by what they do: they wait for a slot, run, or wait for
     /// their clients' answers.
     pub waiting: usize,
@@ -275,15 +275,15 @@ pub(crate) struct Standing {
 }
 
 /// Looks up how things stand when it is asked for. None once there is nothing to look at.
-pub(crate) struct StandingCollector<F>(pub F);
+pub(crate) struct GaugeCollector<F>(pub F);
 
-impl<F> std::fmt::Debug for StandingCollector<F> {
+impl<F> std::fmt::Debug for GaugeCollector<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("StandingCollector")
     }
 }
 
-impl<F: Fn() -> Option<Standing> + Send + Sync + 'static> Collector for StandingCollector<F> {
+impl<F: Fn() -> Option<GaugeValues> + Send + Sync + 'static> Collector for GaugeCollector<F> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let Some(now) = (self.0)() else { return Ok(()) };
         let help = "Live tasks of this host, by what they do.";

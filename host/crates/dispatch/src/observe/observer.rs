@@ -1,8 +1,7 @@
-//! Calls as they happen, for whoever looks on: a developer at a terminal.
+//! A live view of calls, for a developer at a terminal.
 //!
-//! What may not live here: what is counted (`metrics.rs`), what is kept of a call when
-//! it is over (`trace.rs`), and what goes on record (`audit.rs`). Where nobody looks on,
-//! a call pays for one look at whether somebody does.
+//! Not here: metrics (`metrics.rs`), traces (`trace.rs`) and audit entries (`audit.rs`). Without an
+//! observer, a call pays for one check whether there is one.
 
 use crate::Fault;
 use crate::observe::Observers;
@@ -11,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_protocol::question::Checked;
+use toolyard_protocol::question::CheckedQuestion;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::tool::{GivenAnswer, Report};
 use toolyard_task::{RunEnd, TaskId};
 
-/// Who looks on at calls. Nothing here may wait: a call waits for it.
+/// An observer of calls. It must not block: the call waits for it.
 pub trait Observer: Send + Sync + 'static {
     /// Something happened in a call. Of each call the first event is
     /// [`CallEvent::Began`], the last [`CallEvent::Ended`].
@@ -28,7 +27,7 @@ pub trait Observer: Send + Sync + 'static {
 pub struct ObservedCall<'a> {
     /// Its number, from 1, in this process.
     pub number: u64,
-    /// What was called; there may be no tool of this name.
+    /// The requested tool, which may not exist.
     pub tool: &'a str,
     /// The task that it is by now.
     pub task: Option<TaskId>,
@@ -36,19 +35,19 @@ pub struct ObservedCall<'a> {
     pub after: Duration,
 }
 
-/// What happened.
+/// An event of a call.
 #[derive(Debug, Clone, Copy)]
 pub enum CallEvent<'a> {
     /// It came in. Nothing has been looked at yet.
     Began {
-        /// Who calls, in a word.
+        /// The principal, as a short text.
         caller: &'a str,
         /// The arguments, an object.
         arguments: &'a RawJson,
     },
     /// It is a task from now on, and durable.
     IsTask,
-    /// The guest reports something; whether the client is told is another matter.
+    /// The guest reports something; the client may not get to see it.
     Reported(&'a Report),
     /// The guest asks this, and may.
     Asked {
@@ -61,7 +60,7 @@ pub enum CallEvent<'a> {
     },
     /// It got this answer, or none.
     Answered(&'a GivenAnswer),
-    /// It is over.
+    /// The call has ended.
     Ended(CallOutcome<'a>),
 }
 
@@ -83,44 +82,43 @@ pub enum CallOutcome<'a> {
     Stopped,
 }
 
-/// Who looks on, if anybody does.
+/// The observer, if one is set, and the count of observed calls.
 #[derive(Default)]
-pub(crate) struct Gallery {
+pub(crate) struct ObserverHandle {
     observer: OnceLock<Arc<dyn Observer>>,
     calls: AtomicU64,
 }
 
-/// One call that is looked at; shared by the request and the run. Dropped before its
-/// end was told, it was stopped.
+/// An observed call, shared by the request and the run. Dropping it before the end reports the call
+/// as stopped.
 pub(crate) struct Observation {
     observer: Arc<dyn Observer>,
     number: u64,
     tool: String,
     began: Instant,
-    course: Mutex<Course>,
+    state: Mutex<CallState>,
 }
 
 #[derive(Default)]
-struct Course {
+struct CallState {
     task: Option<TaskId>,
     over: bool,
 }
 
 impl Observers {
-    /// Has somebody look on at calls from now on. Only the first to be named counts.
-    pub fn observe_by(&self, observer: Arc<dyn Observer>) {
-        drop(self.gallery.observer.set(observer));
+    pub fn set_observer(&self, observer: Arc<dyn Observer>) {
+        drop(self.observer.observer.set(observer));
     }
 
     /// A call comes in.
     pub fn observe(&self, caller: &dyn Display, tool: &str, arguments: &RawJson) -> Option<Arc<Observation>> {
-        let observer = self.gallery.observer.get()?;
+        let observer = self.observer.observer.get()?;
         let observation = Observation {
             observer: observer.clone(),
-            number: self.gallery.calls.fetch_add(1, Ordering::Relaxed) + 1,
+            number: self.observer.calls.fetch_add(1, Ordering::Relaxed) + 1,
             tool: toolyard_protocol::error::clip(tool, 128),
             began: Instant::now(),
-            course: Mutex::default(),
+            state: Mutex::default(),
         };
         let caller = caller.to_string();
         observation.tell(CallEvent::Began { caller: &caller, arguments });
@@ -132,11 +130,11 @@ impl Observation {
     /// Something happened. After the end nothing does.
     pub fn tell(&self, event: CallEvent<'_>) {
         let task = {
-            let course = self.lock();
-            if course.over {
+            let state = self.lock();
+            if state.over {
                 return;
             }
-            course.task
+            state.task
         };
         self.show(task, event);
     }
@@ -148,20 +146,20 @@ impl Observation {
     }
 
     /// The guest asks this under that key.
-    pub fn asked(&self, key: &str, question: &Checked) {
+    pub fn tell_question(&self, key: &str, question: &CheckedQuestion) {
         let method = question.kind.method();
         self.tell(CallEvent::Asked { key, method, params: &question.params });
     }
 
     /// It got these answers.
-    pub fn answered(&self, answers: &[GivenAnswer]) {
+    pub fn tell_answers(&self, answers: &[GivenAnswer]) {
         for answer in answers {
             self.tell(CallEvent::Answered(answer));
         }
     }
 
-    /// The run is over.
-    pub fn ended(&self, end: &RunEnd) {
+    /// Reports the end of the run.
+    pub fn tell_end(&self, end: &RunEnd) {
         self.end(match end {
             RunEnd::Result { is_error, result, .. } => CallOutcome::Result { is_error: *is_error, result },
             RunEnd::Error(error) => CallOutcome::Error(error),
@@ -169,14 +167,15 @@ impl Observation {
         });
     }
 
-    /// The call is over; the first who says so is believed. It ends a call that had no run.
+    /// Reports the end of the call; only the first end counts. This also ends a call that had no
+    /// run.
     pub fn end(&self, outcome: CallOutcome<'_>) {
         let task = {
-            let mut course = self.lock();
-            if std::mem::replace(&mut course.over, true) {
+            let mut state = self.lock();
+            if std::mem::replace(&mut state.over, true) {
                 return;
             }
-            course.task
+            state.task
         };
         self.show(task, CallEvent::Ended(outcome));
     }
@@ -186,8 +185,8 @@ impl Observation {
         self.observer.observed(&call, event);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, CallState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

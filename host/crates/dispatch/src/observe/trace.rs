@@ -1,17 +1,17 @@
-//! What is told of a call to whoever traces: one record when it is over.
+//! Traces of calls: one record at the end of each.
 //!
-//! What may not live here: how a trace is written down or sent, and the clock of
-//! traces, which is finer than ours. Both are behind the port [`Traces`].
+//! Not here: how a trace is encoded or sent, and the finer clock of traces. Both are behind the
+//! port [`Traces`].
 
 use crate::observe::Observers;
 use crate::observe::call_end::CallEnd;
-use crate::observe::metrics::Measured;
+use crate::observe::metrics::MeasuredTool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use toolyard_protocol::TraceContext;
 use toolyard_task::TaskId;
 use toolyard_task::tool::{Spent, ToolSpec};
 
-/// Who keeps traces. Nothing here may wait: a call waits for it.
+/// A collector of traces. It must not block: the call waits for it.
 pub trait Traces: Send + Sync + 'static {
     /// Now, in nanoseconds since 1970.
     fn now(&self) -> u64;
@@ -19,18 +19,18 @@ pub trait Traces: Send + Sync + 'static {
     /// A new span for a call that came with `parent`, and whether it is recorded.
     fn begin(&self, parent: Option<&TraceContext>) -> TraceContext;
 
-    /// A call that is recorded is over.
+    /// A recorded call has ended.
     fn ended(&self, call: EndedCall<'_>);
 }
 
-/// A call that is over.
+/// A call that has ended.
 #[derive(Debug)]
 pub struct EndedCall<'a> {
     /// Its own span.
     pub context: &'a TraceContext,
     /// The span that it came with.
     pub parent: Option<&'a TraceContext>,
-    /// What was called.
+    /// The called tool.
     pub tool: &'a ToolSpec,
     /// The task that it became.
     pub task: Option<TaskId>,
@@ -42,13 +42,12 @@ pub struct EndedCall<'a> {
     pub ended: u64,
     /// How.
     pub end: CallEnd,
-    /// What the guest took.
+    /// The resources that the guest used.
     pub spent: Option<Spent>,
 }
 
 impl Observers {
-    /// Has calls traced from now on. Only the first to be named counts.
-    pub fn trace_to(&self, traces: Arc<dyn Traces>) {
+    pub fn set_traces(&self, traces: Arc<dyn Traces>) {
         drop(self.traces.set(traces));
     }
 
@@ -57,7 +56,7 @@ impl Observers {
     pub fn trace(
         &self,
         parent: Option<TraceContext>,
-        tool: &Arc<Measured>,
+        tool: &Arc<MeasuredTool>,
     ) -> (Option<TraceContext>, Option<Box<Recording>>) {
         let Some(traces) = self.traces.get() else { return (parent, None) };
         let context = traces.begin(parent.as_ref());
@@ -68,7 +67,7 @@ impl Observers {
                 tool: tool.clone(),
                 task: OnceLock::new(),
                 began: traces.now(),
-                course: Mutex::default(),
+                run: Mutex::default(),
                 traces: traces.clone(),
             })
         });
@@ -76,21 +75,20 @@ impl Observers {
     }
 }
 
-/// A call under way that is recorded. It is told of when it has ended, or when it is
-/// dropped without an end.
+/// A recorded call under way. It reports its end, or, dropped without one, that it was stopped.
 pub(crate) struct Recording {
     context: TraceContext,
     parent: Option<TraceContext>,
-    tool: Arc<Measured>,
+    tool: Arc<MeasuredTool>,
     /// The task that the call became.
     task: OnceLock<TaskId>,
     began: u64,
-    course: Mutex<Course>,
+    run: Mutex<RecordedRun>,
     traces: Arc<dyn Traces>,
 }
 
 #[derive(Default)]
-struct Course {
+struct RecordedRun {
     started: Option<u64>,
     spent: Option<Spent>,
     told: bool,
@@ -99,29 +97,29 @@ struct Course {
 impl Recording {
     /// The call is this task from now on.
     pub fn set_task(&self, task: TaskId) {
-        // It is told once.
+        // Only the first task counts.
         let _ = self.task.set(task);
     }
 
     /// The run begins.
-    pub fn started(&self) {
+    pub fn set_started(&self) {
         let now = self.traces.now();
         self.lock().started = Some(now);
     }
 
-    /// What the run took.
-    pub fn spent(&self, spent: Spent) {
+    /// Sets the resources that the run used.
+    pub fn set_spent(&self, spent: Spent) {
         self.lock().spent = Some(spent);
     }
 
-    /// The run is over.
-    pub fn ended(&self, end: CallEnd) {
+    /// Reports the end of the run.
+    pub fn end(&self, end: CallEnd) {
         let (started, spent) = {
-            let mut course = self.lock();
-            if std::mem::replace(&mut course.told, true) {
+            let mut run = self.lock();
+            if std::mem::replace(&mut run.told, true) {
                 return;
             }
-            (course.started, course.spent)
+            (run.started, run.spent)
         };
         self.traces.ended(EndedCall {
             context: &self.context,
@@ -136,13 +134,13 @@ impl Recording {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, RecordedRun> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.ended(CallEnd::Stopped);
+        self.end(CallEnd::Stopped);
     }
 }

@@ -78,9 +78,9 @@ impl RunDeps {
         let entry = Entry::created(&new, &caller.by());
         let created = self.tasks.store.create(new, self.tasks.quota(), vec![entry]).await;
         let task = created.map_err(|error| self.tasks.not_created(error))?;
-        guard.stored(|| self.node.current() == Some(incarnation));
+        guard.mark_stored(|| self.node.current() == Some(incarnation));
         run.set_task(&task);
-        self.observers.metrics.task_created();
+        self.observers.metrics.count_created();
         Ok((task, guard))
     }
 }

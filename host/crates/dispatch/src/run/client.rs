@@ -1,29 +1,29 @@
-//! For whom a run is.
+//! The client of a run.
 
 use crate::access::caller::Caller;
-use crate::client::client_channel::Outlet;
+use crate::client::client_channel::ClientChannel;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
 use toolyard_task::audit::By;
 use toolyard_task::tool::Share;
 use toolyard_task::{Owner, SessionId};
 
-/// For whom a run is.
+/// The client of a run.
 pub(crate) struct Client {
-    /// Where notices and questions go.
-    pub outlet: Arc<dyn Outlet>,
+    /// The channel for notices and questions.
+    pub channel: Arc<dyn ClientChannel>,
     /// On whose account it computes.
     pub share: Share,
     /// The session that may answer them.
     pub session: Option<SessionId>,
-    /// For whose calls it counts what the client is asked to permit; nobody whom
-    /// one would know again, if absent.
+    /// The owner that permissions of the user count for; `None` for a client that the host could
+    /// not recognize again.
     pub owner: Option<Owner>,
-    /// Who it is, for the audit log.
+    /// The actor in the audit log.
     pub by: By,
-    /// The same, in a word.
+    /// The same, as a short text.
     pub name: String,
-    /// What the client can do: an object.
+    /// The capabilities of the client: an object.
     pub capabilities: RawJson,
     /// The token that it wants progress under.
     pub progress_token: Option<RawJson>,
@@ -34,14 +34,14 @@ impl Client {
     pub fn of(
         caller: &Caller,
         share: Share,
-        outlet: Arc<dyn Outlet>,
+        channel: Arc<dyn ClientChannel>,
         progress_token: Option<RawJson>,
     ) -> Self {
         Self {
             share,
-            outlet,
+            channel,
             session: caller.session.clone(),
-            // Nobody would know an anonymous client again.
+            // The host cannot recognize an anonymous client again.
             owner: caller.creates_for().filter(|owner| *owner != Owner::Anyone),
             by: caller.by(),
             name: caller.principal.to_string(),

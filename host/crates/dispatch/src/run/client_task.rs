@@ -1,13 +1,13 @@
 //! Requests of a run to its client, and tasks that the client runs for us (Q-1 to
 //!
 
-use crate::client::client_channel::Place;
-use crate::client::pending_requests::{Asked, Response};
+use crate::client::client_channel::RouteScope;
+use crate::client::pending_requests::{ClientResponse, SentRequest};
 use crate::run::client::Client;
 use crate::run::run::Run;
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_protocol::question::{self, ClientTask, Given};
+use toolyard_protocol::question::{self, ClientAnswer, ClientTask};
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
 use toolyard_task::tool::AskError;
 use toolyard_task::wire::{QuestionKind, TaskStatus};
@@ -49,24 +49,24 @@ impl Run {
         method: &str,
         params: &RawJson,
         until: Instant,
-    ) -> Option<Response> {
+    ) -> Option<ClientResponse> {
         let task = self.task().map(|(id, _)| id);
         loop {
-            if let Some(line) = self.client.outlet.line(task, Place::Anywhere) {
+            if let Some(route) = self.client.channel.route(task, RouteScope::Anywhere) {
                 let id = self.deps.ids.uuid().simple().to_string();
-                let asked = Asked { id: id.clone(), task, line: line.clone() };
-                let (pending, told) = self.deps.clients.requests.expect(asked, self.client.session.clone());
+                let request = SentRequest { id: id.clone(), task, route: route.clone() };
+                let (pending, told) = self.deps.clients.requests.expect(request, self.client.session.clone());
                 let sent = match key {
-                    Some(key) => line.question(key, &id, method, params),
-                    None => line.request(&id, method, params),
+                    Some(key) => route.question(key, &id, method, params),
+                    None => route.request(&id, method, params),
                 };
                 if sent {
                     let response = tokio::time::timeout_at(until, told).await.ok()?.ok()?;
-                    pending.answered();
+                    pending.settle();
                     return Some(response);
                 }
                 // It never left, so there is nothing to take back.
-                pending.answered();
+                pending.settle();
             }
             tokio::time::timeout_at(until, tokio::time::sleep(LINE_TIME)).await.ok()?;
         }
@@ -80,7 +80,7 @@ impl Run {
         task: ClientTask,
         until: Instant,
     ) -> Result<RawJson, AskError> {
-        let mut entrusted = Entrusted { run: self, id: task.id.clone(), over: false };
+        let mut entrusted = ClientTaskGuard { run: self, id: task.id.clone(), over: false };
         let params = RawJson::of(&serde_json::json!({"taskId": task.id}));
         let mut now = task;
         // At `input_required` the result is asked for at once: whatever the client
@@ -93,7 +93,7 @@ impl Run {
             }
             let patience = until.min(Instant::now() + REQUEST_TIME);
             match self.response(None, "tasks/get", &params, patience).await {
-                Some(Ok(task)) => now = self.checked(&entrusted.id, &task)?,
+                Some(Ok(task)) => now = self.decode_task(&entrusted.id, &task)?,
                 // it has expired, or was never there.
                 Some(Err(error)) => {
                     entrusted.over = true;
@@ -110,8 +110,8 @@ impl Run {
                     entrusted.over = true;
                     let result = outcome.map_err(AskError::Refused)?;
                     return match question::given(kind, false, &result).map_err(AskError::Refused)? {
-                        Given::Answer(answer) => Ok(answer),
-                        Given::Task(_) => Err(broken("a task instead of its result")),
+                        ClientAnswer::Answer(answer) => Ok(answer),
+                        ClientAnswer::Task(_) => Err(unusable("a task instead of its result")),
                     };
                 }
                 None if Instant::now() >= until => return Err(AskError::TimedOut),
@@ -122,38 +122,38 @@ impl Run {
 
     /// what is no task, or another one, is a fault of the client and ends the
     /// wait.
-    fn checked(&self, id: &str, task: &RawJson) -> Result<ClientTask, AskError> {
-        let task = ClientTask::decode(task).map_err(|what| broken(&what))?;
-        if task.id == id { Ok(task) } else { Err(broken("another task than the one it was asked for")) }
+    fn decode_task(&self, id: &str, task: &RawJson) -> Result<ClientTask, AskError> {
+        let task = ClientTask::decode(task).map_err(|what| unusable(&what))?;
+        if task.id == id { Ok(task) } else { Err(unusable("another task than the one it was asked for")) }
     }
 }
 
-fn broken(what: &str) -> AskError {
+fn unusable(what: &str) -> AskError {
     AskError::Refused(RpcError::internal(format!(
         "The client's answer about its task cannot be used: {what}"
     )))
 }
 
 /// A task that a client runs for us.
-struct Entrusted<'a> {
+struct ClientTaskGuard<'a> {
     run: &'a Run,
     id: String,
     over: bool,
 }
 
-impl Drop for Entrusted<'_> {
+impl Drop for ClientTaskGuard<'_> {
     fn drop(&mut self) {
-        let Run { deps, client: Client { outlet, capabilities, .. }, .. } = self.run;
+        let Run { deps, client: Client { channel, capabilities, .. }, .. } = self.run;
         let task = self.run.task();
         if self.over || !ClientCapabilities::of(capabilities).cancels_tasks {
             return;
         }
-        // Nobody waits for the response: whatever it is, we are through with it.
-        if let Some(line) = outlet.line(task.map(|(id, _)| id), Place::Anywhere) {
+        // The response does not matter.
+        if let Some(route) = channel.route(task.map(|(id, _)| id), RouteScope::Anywhere) {
             let id = deps.ids.uuid().simple().to_string();
             let params = RawJson::of(&serde_json::json!({"taskId": self.id}));
-            line.request(&id, "tasks/cancel", &params);
-            tracing::debug!(client_task = self.id, "the client was told to cancel its task");
+            route.request(&id, "tasks/cancel", &params);
+            tracing::debug!(client_task = self.id, "asked the client to cancel its task");
         }
     }
 }

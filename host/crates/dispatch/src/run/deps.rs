@@ -1,4 +1,4 @@
-//! What every run may need of the host.
+//! The components of the host, for runs and for the facade.
 
 use crate::Settings;
 use crate::access::Access;
@@ -11,7 +11,7 @@ use crate::task::Tasks;
 use std::sync::Arc;
 use toolyard_task::{Clock, Ids};
 
-/// What every run may need of the host.
+/// The components of the host, for runs and for the facade.
 pub(crate) struct RunDeps {
     pub settings: Arc<Settings>,
     pub clock: Arc<dyn Clock>,

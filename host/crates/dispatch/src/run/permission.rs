@@ -2,17 +2,17 @@
 //! (`grant = "ask"`), and their word is kept for as long as they said.
 //!
 //! The question goes the way of a guest's own questions: from a plain call on the
-//! call's line, from a task written to the task first. Its keys begin with
+//! call's route, from a task written to the task first. Its keys begin with
 //! [`KEYS`], which no guest can use, and only the client that was asked can answer.
 //! No tool leads here, so a model cannot widen the sandbox; whatever is not a plain
 //! yes is a no.
 
 mod form;
 
-use crate::run::permissions::ForThisRun;
-use crate::run::posed::{KEYS, Posed};
+use crate::run::pending_question::{KEYS, PendingQuestion};
+use crate::run::permissions::RunVerdict;
 use crate::run::run::Run;
-use form::{Decision, Offered};
+use form::{PermissionAnswer, PermissionChoices};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use toolyard_protocol::{ClientCapabilities, RawJson};
@@ -29,10 +29,10 @@ use toolyard_task::{NotPermitted, Owner, TaskId, Wanted};
 const ERROR_CHARS: usize = 200;
 
 /// One question on its way.
-struct Asking {
+struct PermissionQuestion {
     wanted: Wanted,
-    /// What the person may choose.
-    offered: Offered,
+    /// The choices of the user.
+    offered: PermissionChoices,
 }
 
 impl Run {
@@ -57,7 +57,7 @@ impl Run {
     async fn known(&self, wanted: &Wanted) -> Result<bool, WhyNot> {
         let key = wanted.key();
         let for_this_run = self.permissions.lock().by_key.get(&key).cloned();
-        if let Some(ForThisRun::No(why)) = for_this_run {
+        if let Some(RunVerdict::No(why)) = for_this_run {
             return Err(why);
         }
         let unavailable = |error: StoreError| {
@@ -75,12 +75,12 @@ impl Run {
         let Some((id, _)) = self.task() else { return Ok(false) };
         let said = self.said_for_task(id, wanted).await.map_err(unavailable)?;
         if said {
-            self.permissions.lock().by_key.insert(key, ForThisRun::Yes);
+            self.permissions.lock().by_key.insert(key, RunVerdict::Yes);
         }
         Ok(said)
     }
 
-    /// What the caller said of this once and for all.
+    /// The caller's permanent verdict.
     async fn standing(&self, wanted: &Wanted) -> Result<Option<Verdict>, StoreError> {
         let Some(owner) = &self.client.owner else { return Ok(None) };
         let (plugin, digest) = self.work.component();
@@ -88,13 +88,15 @@ impl Run {
         Ok(grant.map(|grant| grant.verdict))
     }
 
-    /// Whether it was allowed for the whole task, be it to an earlier run of it: the
-    /// answer stands in the task as long as there is a task.
+    /// Whether the user allowed it for the whole task, possibly in an earlier run: the task keeps
+    /// the answer as long as it lives.
     async fn said_for_task(&self, id: TaskId, wanted: &Wanted) -> Result<bool, StoreError> {
         let Some(read) = self.deps.tasks.store.read(id, None).await? else { return Ok(false) };
         let name = self.question_name(wanted);
         let mut questions = read.task.questions.iter().filter(|question| question.key.starts_with(&name));
-        let for_task = |answer: &RawJson| Decision::read(answer, &Offered::ALL) == Some(Decision::Task);
+        let for_task = |answer: &RawJson| {
+            PermissionAnswer::read(answer, &PermissionChoices::ALL) == Some(PermissionAnswer::Task)
+        };
         Ok(questions.any(|question| matches!(&question.answer, Some(Ok(answer)) if for_task(answer))))
     }
 
@@ -127,7 +129,7 @@ impl Run {
         let mut questions = Vec::with_capacity(open.len());
         let mut asking = Vec::with_capacity(open.len());
         for wanted in &open {
-            let offered = Offered {
+            let offered = PermissionChoices {
                 for_task: self.task().is_some() || matches!(wanted, Wanted::Host { .. }),
                 for_ever: self.client.owner.is_some(),
             };
@@ -143,11 +145,10 @@ impl Run {
                 said.asked += 1;
                 said.asked
             };
-            // A yes that was good for once is asked for anew, so each question has a
-            // key of its own.
+            // A yes for one time must be asked for again, so each question has its own key.
             let key = format!("{}{attempt}.{number}", self.question_name(wanted));
-            questions.push(Posed { key, question, check: None });
-            asking.push(Asking { wanted: wanted.clone(), offered });
+            questions.push(PendingQuestion { key, question, check: None });
+            asking.push(PermissionQuestion { wanted: wanted.clone(), offered });
         }
         let answers = match self.put_all(questions).await {
             Ok(answers) => answers,
@@ -164,35 +165,39 @@ impl Run {
     }
 
     /// Takes an answer in.
-    async fn settle(&self, asked: &Asking, answer: Result<RawJson, AskError>) -> Result<(), WhyNot> {
-        let Asking { wanted, offered } = asked;
+    async fn settle(
+        &self,
+        asked: &PermissionQuestion,
+        answer: Result<RawJson, AskError>,
+    ) -> Result<(), WhyNot> {
+        let PermissionQuestion { wanted, offered } = asked;
         let decision = match answer {
-            Ok(answer) => Decision::read(&answer, offered).ok_or(WhyNot::Refused),
+            Ok(answer) => PermissionAnswer::read(&answer, offered).ok_or(WhyNot::Refused),
             Err(error) => Err(why(error)),
         };
         let said = match decision {
-            Ok(Decision::Once) => {
+            Ok(PermissionAnswer::Once) => {
                 self.note(wanted, Verdict::Allow, "once");
                 return Ok(());
             }
-            Ok(Decision::Task) => {
+            Ok(PermissionAnswer::Task) => {
                 self.note(wanted, Verdict::Allow, if self.task().is_some() { "task" } else { "call" });
-                ForThisRun::Yes
+                RunVerdict::Yes
             }
-            Ok(Decision::Always) => {
+            Ok(PermissionAnswer::Always) => {
                 if self.keep(wanted, Verdict::Allow, "always").await {
                     return Ok(());
                 }
-                ForThisRun::Yes
+                RunVerdict::Yes
             }
-            Ok(Decision::Never) => {
+            Ok(PermissionAnswer::Never) => {
                 self.keep(wanted, Verdict::Deny, "never").await;
-                ForThisRun::No(WhyNot::Never)
+                RunVerdict::No(WhyNot::Never)
             }
             Err(WhyNot::Stopped) => return Err(WhyNot::Stopped),
-            Ok(Decision::No) => {
+            Ok(PermissionAnswer::No) => {
                 self.note(wanted, Verdict::Deny, "no");
-                ForThisRun::No(WhyNot::Refused)
+                RunVerdict::No(WhyNot::Refused)
             }
             Err(why) => {
                 let reason = match &why {
@@ -201,12 +206,12 @@ impl Run {
                     _ => "not_answered",
                 };
                 self.note(wanted, Verdict::Deny, reason);
-                ForThisRun::No(why)
+                RunVerdict::No(why)
             }
         };
         let came = match &said {
-            ForThisRun::Yes => Ok(()),
-            ForThisRun::No(why) => Err(why.clone()),
+            RunVerdict::Yes => Ok(()),
+            RunVerdict::No(why) => Err(why.clone()),
         };
         self.permissions.lock().by_key.insert(wanted.key(), said);
         came
@@ -255,7 +260,7 @@ impl Run {
 
     fn entry(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) -> Entry {
         let of = self.work.component();
-        let entry = Entry::said(verdict, of, wanted, how_long, &self.client.by);
+        let entry = Entry::verdict_given(verdict, of, wanted, how_long, &self.client.by);
         let entry = match self.work.tool_name() {
             Some(name) => entry.of_tool(name),
             None => entry,

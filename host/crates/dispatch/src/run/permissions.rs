@@ -1,40 +1,40 @@
-//! What one run may have by a person's word.
+//! The permissions of one run.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 use toolyard_task::permission::WhyNot;
 
-/// What one run knows of what it may have. What was said for ever is not here but
-/// in the store, and is read there at each use, so that it can be taken back.
+/// The permissions that one run knows. Permanent verdicts are not here but in the store: each use
+/// reads them there, so that the operator can revoke them.
 pub(crate) struct Permissions {
     /// One question at a time: what waits behind it may be answered by it.
     pub(crate) turn: Semaphore,
     /// Whether a person is asked for what the manifest leaves to a person.
     pub(crate) asks: bool,
-    said: Mutex<Said>,
+    answers: Mutex<PermissionAnswers>,
 }
 
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct PermissionAnswers {
     /// For this run, by the key of what is wanted.
-    pub(crate) by_key: HashMap<String, ForThisRun>,
+    pub(crate) by_key: HashMap<String, RunVerdict>,
     /// How many questions were asked.
     pub(crate) asked: u32,
 }
 
 #[derive(Clone)]
-pub(crate) enum ForThisRun {
+pub(crate) enum RunVerdict {
     Yes,
     No(WhyNot),
 }
 
 impl Permissions {
     pub fn new(asks: bool) -> Self {
-        Self { turn: Semaphore::new(1), asks, said: Mutex::default() }
+        Self { turn: Semaphore::new(1), asks, answers: Mutex::default() }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PermissionAnswers> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

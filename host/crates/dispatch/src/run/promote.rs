@@ -1,9 +1,9 @@
-//! A running plain call becomes a task (26T-3): when its guest says so, when it takes
-//! longer than it may in line, or when it has had effects and has to ask. It is not
-//! started again; the run that was under way is the task's.
+//! Promotion: a running plain call becomes a task (26T-3), because its guest says so, because it
+//! takes longer than a plain call may, or because it has had effects and has to ask. The run is not
+//! started again; the task gets the run that is under way.
 
 use crate::Fault;
-use crate::run::prospect::{NotPromoted, Prospect};
+use crate::run::promotion::{NotPromoted, Promotion};
 use crate::run::run::Run;
 use crate::slots::admission::Slot;
 use crate::slots::stop::Stop;
@@ -22,68 +22,67 @@ impl Run {
     /// Waits for the right to decide what becomes of the call; there is nothing to
     /// decide of one that cannot become a task.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        match &self.prospect {
-            Some(prospect) => Some(prospect.turn().await),
+        match &self.promotion {
+            Some(promotion) => Some(promotion.turn().await),
             None => None,
         }
     }
 
-    /// Makes the call a task, durably, if it is none yet. What it asked and was
-    /// answered so far is the task's (26T-11).
+    /// Makes the call a task, durably, if it is none yet. The task keeps the questions and answers
+    /// so far (26T-11).
     pub(crate) async fn become_task(&self) -> Result<(), NotPromoted> {
         let deps = &self.deps;
-        let Some(prospect) = &self.prospect else { return Err(NotPromoted::MayNot) };
-        let _turn = prospect.turn().await;
+        let Some(promotion) = &self.promotion else { return Err(NotPromoted::MayNot) };
+        let _turn = promotion.turn().await;
         if self.task().is_some() {
             return Ok(());
         }
         // A run whose client is to be asked in another round ends, and is no task's.
-        let ends = prospect.over.get().is_some() || self.is_suspended();
+        let ends = promotion.over.get().is_some() || self.is_suspended();
         if ends || self.stop.is_set() || deps.slots.closing.is_set() {
             return Err(NotPromoted::Over);
         }
-        let task = self.make_task(prospect).await.map_err(NotPromoted::Fault)?;
+        let task = self.make_task(promotion).await.map_err(NotPromoted::Fault)?;
         let id = task.id;
-        let tell = prospect.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let tell = promotion.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
         if tell.is_none_or(|tell| tell.send(task).is_err()) {
-            // Nobody waits for the call any more, so nobody will be told of the task.
+            // No caller waits any more, so no client would learn of the task.
             drop(Handover::of(&deps.tasks, id));
         }
         Ok(())
     }
 
-    async fn make_task(&self, prospect: &Prospect) -> Result<Task, Fault> {
-        let Prospect { caller, permit, progress_token, .. } = prospect;
-        let incarnation = self.deps.node.registered().await?;
+    async fn make_task(&self, promotion: &Promotion) -> Result<Task, Fault> {
+        let Promotion { caller, permit, progress_token, .. } = promotion;
+        let incarnation = self.deps.node.ensure_registered().await?;
         let fence = Fence { incarnation, attempt: 1 };
         let terms = (Era::Stateless, RequestedTtl::Absent);
         let new = self.deps.new_task(caller, permit, progress_token.clone(), fence, terms);
         let new = Task {
-            status_message: self.said(),
+            status_message: self.take_status(),
             effects: self.has_effects(),
-            questions: self.asked().answered(fence.attempt, new.created_at),
+            questions: self.question_history().answered_questions(fence.attempt, new.created_at),
             ..new
         };
         let (task, guard) = self.deps.create_task(self, new, caller, false).await?;
-        *prospect.guard() = Some(guard);
+        *promotion.guard() = Some(guard);
         tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "a running call became a task");
         Ok(task)
     }
 
-    /// The run is over: if it has become a task, that ends with it. False if it was a
-    /// plain call to its end.
+    /// Ends the task with the run, if the call has become one. Returns false for a plain call.
     pub(crate) async fn ended_as_task(&self, end: &RunEnd) -> bool {
-        let Some(prospect) = &self.prospect else { return false };
-        prospect.close().await;
+        let Some(promotion) = &self.promotion else { return false };
+        promotion.close().await;
         let Some(task) = self.as_task() else { return false };
         self.deps.finish_task(task, end.clone()).await;
-        drop(prospect.guard().take());
+        drop(promotion.guard().take());
         true
     }
 }
 
 /// How a call is waited for that may become a task.
-pub(crate) struct Course<'a> {
+pub(crate) struct PromotionWait<'a> {
     /// The news that it has become one.
     pub became: oneshot::Receiver<Task>,
     /// Set when the request is cancelled.
@@ -92,7 +91,7 @@ pub(crate) struct Course<'a> {
     pub inline_for: Duration,
 }
 
-/// What became of a call.
+/// The outcome of a call that may become a task.
 pub(crate) enum EndOrTask {
     /// It ended as a plain call.
     End(RunEnd),
@@ -101,11 +100,11 @@ pub(crate) enum EndOrTask {
 }
 
 impl Run {
-    /// Drives a call to its end, or until it is a task. Like any call it goes on even
-    /// if this future is dropped; but it is told of to nobody then.
+    /// Drives a call to its end, or until it is a task. Like any call it goes on even if this
+    /// future is dropped; then no client learns of it.
     pub(crate) async fn to_end_or_task(
         self: &Arc<Self>,
-        course: Course<'_>,
+        wait: PromotionWait<'_>,
         slot: Slot,
         mut drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
@@ -119,16 +118,16 @@ impl Run {
             // any other.
             drive = std::future::ready(end).boxed();
         }
-        Box::pin(self.to_end_elsewhere(course, slot, drive)).await
+        Box::pin(self.to_end_elsewhere(wait, slot, drive)).await
     }
 
     async fn to_end_elsewhere(
         self: &Arc<Self>,
-        course: Course<'_>,
+        wait: PromotionWait<'_>,
         slot: Slot,
         drive: BoxFuture<'static, RunEnd>,
     ) -> EndOrTask {
-        let Course { mut became, stop, inline_for } = course;
+        let PromotionWait { mut became, stop, inline_for } = wait;
         let (tell, mut told) = oneshot::channel();
         self.register();
         let driven = self.clone();
@@ -137,7 +136,7 @@ impl Run {
             let was_task = driven.ended_as_task(&end).await;
             drop(slot);
             if !was_task {
-                // Nobody listens if the caller went away.
+                // The caller may be gone.
                 drop(tell.send(end));
             }
         };
@@ -169,8 +168,8 @@ impl Run {
 impl Run {
     /// Registers it as a plain call, unless it is a task by now.
     fn register(&self) {
-        let Some(prospect) = &self.prospect else { return };
-        let mut guard = prospect.guard();
+        let Some(promotion) = &self.promotion else { return };
+        let mut guard = promotion.guard();
         if guard.is_none() {
             *guard = Some(self.deps.slots.register(None, self.registration(), false));
         }

@@ -1,16 +1,16 @@
-//! Questions of plain calls whose client is stateless (26M): what is asked leaves with
-//! the answer to the request, the run ends there, and the client's next request runs
-//! the guest again from the start, with the answers given so far.
+//! Questions of plain calls whose client is stateless (26M). The answer to the request holds the
+//! questions, and the run ends. The client's next request runs the guest again from the start, with
+//! the answers so far.
 //!
-//! What was given so far travels with the client, signed (26M-6): bound to who asked
-//! for what with which arguments, for so long, and to the questions that it answers.
-//! Nothing of a round is kept here, so any host with the same keys takes up the next.
+//! The client carries these answers in a signed state (26M-6). The state is bound to the caller,
+//! the method, the name and the arguments, to a time, and to the questions that it answers. The
+//! host keeps nothing of a round, so any host with the same keys can continue it.
 
 use crate::Fault;
 use crate::access::caller::Caller;
 use crate::client::signed_token::{open, seal};
 use crate::run::deps::RunDeps;
-use crate::run::posed::{KEYS, bare};
+use crate::run::pending_question::{KEYS, bare};
 use crate::slots::stop::Stop;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use toolyard_protocol::question::{self, Checked, Given};
+use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_protocol::{RawJson, RpcError};
 use toolyard_task::Owner;
@@ -27,17 +27,17 @@ use toolyard_task::tool::{AnswerCheck, AskError};
 use toolyard_task::wire::{QuestionKind, Timestamp};
 use uuid::Uuid;
 
-/// What a stateless client has to answer before its request can be done.
+/// The questions that a stateless client has to answer before its request can be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRequired {
-    /// What is asked, by key.
-    pub questions: Vec<(String, Checked)>,
-    /// What the client brings back with the answers, to the letter.
+    /// The questions, by key.
+    pub questions: Vec<(String, CheckedQuestion)>,
+    /// The signed state, which the client returns with the answers, unchanged.
     pub state: String,
 }
 
-/// What a request is about; a state is good for no other.
-pub(crate) struct About {
+/// The request that a state is bound to. No other request accepts the state.
+pub(crate) struct RequestBinding {
     owner: Option<Owner>,
     method: &'static str,
     /// The tool, the prompt, the resource.
@@ -45,14 +45,14 @@ pub(crate) struct About {
     arguments: RawJson,
 }
 
-impl About {
+impl RequestBinding {
     /// A request of this caller's.
     pub fn of(caller: &Caller, method: &'static str, name: String, arguments: RawJson) -> Self {
         Self { owner: caller.owner.clone(), method, name, arguments }
     }
 
-    /// What a state is signed for: who asks for what, with which arguments. Only few
-    /// requests need it.
+    /// The scope of a state's signature: the caller, the method, the name and the arguments. Only
+    /// few requests need it.
     fn scope(&self) -> String {
         let owner = self.owner.as_ref().map(Owner::key).unwrap_or_default();
         let mut hash = Sha256::new();
@@ -64,57 +64,62 @@ impl About {
     }
 }
 
-/// The rounds of one request so far.
-pub(crate) struct Rounds {
-    about: About,
-    /// What came with this request.
+/// The round trips of one request so far.
+pub(crate) struct RoundTrip {
+    binding: RequestBinding,
+    /// The answers in this request.
     responses: HashMap<String, RawJson>,
-    /// What came with earlier ones; nothing if this is the first.
-    state: Option<State>,
+    /// The state of earlier rounds; `None` in the first one.
+    state: Option<SignedState>,
     /// When the last of its rounds has to begin.
     until: Timestamp,
-    given: Mutex<Progress>,
+    given: Mutex<RoundTripAnswers>,
     /// Set when the run has to end, because its client is asked.
     asked: Stop,
 }
 
 #[derive(Default)]
-struct Progress {
+struct RoundTripAnswers {
     /// Answers, checked: those of the state, and those that this run has taken.
-    answers: BTreeMap<String, Kept>,
-    /// What the client has to answer next.
-    open: Vec<(String, Checked)>,
-    /// What is wrong with the request, found out in mid-run.
+    answers: BTreeMap<String, KnownAnswer>,
+    /// The questions for the client's next request.
+    open: Vec<(String, CheckedQuestion)>,
+    /// A fault of the request that appeared in mid-run.
     refused: Option<RpcError>,
 }
 
-/// What a client carries for us.
+/// The state that a client carries for the host.
 #[derive(Debug, Serialize, Deserialize)]
-struct State {
+struct SignedState {
     /// The name of the whole call, the same in all its rounds: what must happen once is
     /// done for one name, whichever of its states is brought again.
     id: Uuid,
     /// When it ends, the same in all rounds.
     until: Timestamp,
-    /// What was answered.
-    answers: BTreeMap<String, Kept>,
+    /// The answers so far.
+    answers: BTreeMap<String, KnownAnswer>,
     /// The fingerprints of what was asked last.
     open: BTreeMap<String, String>,
 }
 
 /// An answer, and the fingerprint of its question.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Kept {
+struct KnownAnswer {
     to: String,
     answer: RawJson,
 }
 
-impl State {
-    /// What a client brings back, if it is ours, for this request, and not too old.
-    async fn brought(keys: &dyn KeyStore, about: &About, text: &str, now: Timestamp) -> Result<Self, Fault> {
+impl SignedState {
+    /// Verifies a state: its signature, its request and its time.
+    async fn brought(
+        keys: &dyn KeyStore,
+        binding: &RequestBinding,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Self, Fault> {
         let keys = keys.keys(KeyUse::RequestState).await?;
         let state: Option<Self> =
-            open(&keys, &about.scope(), text).and_then(|text| serde_json::from_str(&text).ok());
+            open(&keys, &binding.scope(), text).and_then(|text| serde_json::from_str(&text).ok());
         let state =
             state.ok_or(Fault::RequestState("it is not one that this server gave for this request"))?;
         if state.until <= now {
@@ -124,32 +129,39 @@ impl State {
     }
 }
 
-impl Rounds {
+impl RoundTrip {
     /// Takes up a request of a stateless client.
     ///
     /// # Errors
     /// [`Fault::RequestState`] if what it brings is not what this host gave for this
     /// request, or is too old.
-    pub async fn begin(deps: &RunDeps, about: About, retry: Retry) -> Result<Box<Self>, Fault> {
+    pub async fn begin(deps: &RunDeps, binding: RequestBinding, retry: Retry) -> Result<Box<Self>, Fault> {
         let now = deps.clock.now();
         let state = match &retry.state {
             // Apart: most requests bring none.
-            Some(text) => Some(Box::pin(State::brought(&*deps.clients.keys, &about, text, now)).await?),
+            Some(text) => {
+                Some(Box::pin(SignedState::brought(&*deps.clients.keys, &binding, text, now)).await?)
+            }
             None => None,
         };
         let answers = state.as_ref().map(|state| state.answers.clone()).unwrap_or_default();
         Ok(Box::new(Self {
-            about,
+            binding,
             responses: retry.responses,
             until: state.as_ref().map_or_else(|| now.plus(deps.settings.state_ms), |state| state.until),
             state,
-            given: Mutex::new(Progress { answers, ..Progress::default() }),
+            given: Mutex::new(RoundTripAnswers { answers, ..RoundTripAnswers::default() }),
             asked: Stop::default(),
         }))
     }
 
     /// The answer to this question, if it was given, in this request or before.
-    pub fn answer(&self, key: &str, question: &Checked, check: Option<&dyn AnswerCheck>) -> Option<RawJson> {
+    pub fn answer(
+        &self,
+        key: &str,
+        question: &CheckedQuestion,
+        check: Option<&dyn AnswerCheck>,
+    ) -> Option<RawJson> {
         let to = fingerprint(question);
         let mut given = self.lock();
         if let Some(kept) = given.answers.get(key)
@@ -165,31 +177,33 @@ impl Rounds {
             None => !key.starts_with(KEYS),
         };
         // 26M-5: what does not fit is asked again.
-        let Ok(Given::Answer(answer)) = question::given(question.kind, false, response) else { return None };
+        let Ok(ClientAnswer::Answer(answer)) = question::given(question.kind, false, response) else {
+            return None;
+        };
         if !was_asked || check.is_some_and(|check| check.check(&answer).is_err()) {
             return None;
         }
-        given.answers.insert(key.to_owned(), Kept { to, answer: answer.clone() });
+        given.answers.insert(key.to_owned(), KnownAnswer { to, answer: answer.clone() });
         Some(answer)
     }
 
     /// Ends the run, so that its client is asked these.
-    pub fn suspend(&self, open: Vec<(String, Checked)>) {
+    pub fn suspend(&self, open: Vec<(String, CheckedQuestion)>) {
         self.lock().open = open;
         self.asked.set();
     }
 
     /// Whether the run has to end, because its client is asked.
-    pub fn are_suspended(&self) -> bool {
+    pub fn is_suspended(&self) -> bool {
         self.asked.is_set()
     }
 
     /// Waits until the run has to end.
-    pub async fn suspended(&self) {
+    pub async fn wait_until_suspended(&self) {
         self.asked.wait().await;
     }
 
-    /// What to tell the client of a run that ended so.
+    /// The answer to the client of a suspended run.
     pub async fn outcome(&self, deps: &RunDeps) -> Result<InputRequired, Fault> {
         let (questions, answers) = {
             let mut given = self.lock();
@@ -200,10 +214,10 @@ impl Rounds {
         };
         let open = questions.iter().map(|(key, question)| (key.clone(), fingerprint(question))).collect();
         let id = self.state.as_ref().map_or_else(|| deps.ids.uuid(), |state| state.id);
-        let state = State { id, until: self.until, answers, open };
+        let state = SignedState { id, until: self.until, answers, open };
         let keys = deps.clients.keys.keys(KeyUse::RequestState).await?;
         let key = keys.first().expect("a key store has a key for every use");
-        let state = seal(key, &self.about.scope(), RawJson::of(&state).as_str());
+        let state = seal(key, &self.binding.scope(), RawJson::of(&state).as_str());
         Ok(InputRequired { questions, state })
     }
 
@@ -222,13 +236,13 @@ impl Rounds {
         std::future::pending().await
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
+    fn lock(&self) -> MutexGuard<'_, RoundTripAnswers> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Tells questions apart. The ids of elicitations are the host's and tell nothing.
-fn fingerprint(question: &Checked) -> String {
+fn fingerprint(question: &CheckedQuestion) -> String {
     let mut hash = Sha256::new();
     hash.update(question.kind.method());
     hash.update([0, u8::from(question.kind == QuestionKind::Url)]);

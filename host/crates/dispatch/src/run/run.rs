@@ -3,22 +3,22 @@
 use crate::Fault;
 use crate::client::client_channel::Notice;
 use crate::observe::call_end::CallEnd;
-use crate::observe::metrics::Measured;
+use crate::observe::metrics::MeasuredTool;
 use crate::observe::observer::{CallEvent, Observation};
 use crate::observe::trace::Recording;
 use crate::run::client::Client;
 use crate::run::deps::RunDeps;
 use crate::run::permissions::Permissions;
-use crate::run::prospect::{NotPromoted, Prospect};
-use crate::run::question_history::Asked;
-use crate::run::round_trip::Rounds;
+use crate::run::promotion::{NotPromoted, Promotion};
+use crate::run::question_history::QuestionHistory;
+use crate::run::round_trip::RoundTrip;
 use crate::run::setup::Setup;
-use crate::run::throttle::{MayLog, Reports};
+use crate::run::throttle::{LogDecision, ReportThrottle};
 use crate::slots::admission::Slot;
 use crate::slots::registry::Registration;
 use crate::slots::stop::Stop;
-use crate::slots::work::Work;
-use crate::task::commit::Changed;
+use crate::slots::work::RunTarget;
+use crate::task::commit::CommitOutcome;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -45,41 +45,41 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(60);
 /// A run, from the moment that it is set up.
 pub(crate) struct Run {
     pub deps: Arc<RunDeps>,
-    pub work: Work,
+    pub work: RunTarget,
     pub stop: Arc<Stop>,
     pub client: Client,
     /// The task that it works on; a plain call has none, unless it becomes one.
-    as_task: OnceLock<AsTask>,
+    as_task: OnceLock<RunTask>,
     /// Whether its arguments are known to fit; else it checks them before the guest begins.
     is_checked: bool,
     /// Whether it begins elsewhere than on the thread that serves its client.
     begins_elsewhere: bool,
     pub permissions: Permissions,
-    onlookers: Onlookers,
+    observers: RunObservers,
     /// How a stateless client is asked while this is a plain call.
-    pub rounds: Option<Box<Rounds>>,
-    /// What it takes to become a task, if it may.
-    pub prospect: Option<Box<Prospect>>,
+    pub round_trip: Option<Box<RoundTrip>>,
+    /// The parts that it needs to become a task, if it may.
+    pub promotion: Option<Box<Promotion>>,
     /// Whether the guest has said that effects begin.
     affected: AtomicBool,
-    asked: Mutex<Asked>,
-    reports: Mutex<Reports>,
+    asked: Mutex<QuestionHistory>,
+    reports: Mutex<ReportThrottle>,
     reported: Notify,
 }
 
-/// Who is told of a run besides its client.
-struct Onlookers {
+/// The receivers of a run's events besides its client.
+struct RunObservers {
     /// The trace that the guest's own requests belong to.
     trace: Option<TraceContext>,
     /// The record of the call, if it is traced.
     recording: Option<Box<Recording>>,
-    /// The call, if somebody looks on.
+    /// The observed call, if there is an observer.
     observation: Option<Arc<Observation>>,
 }
 
 /// The task that a run works on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AsTask {
+pub(crate) struct RunTask {
     pub id: TaskId,
     pub fence: Fence,
     /// When its ttl passes.
@@ -89,7 +89,7 @@ pub(crate) struct AsTask {
 }
 
 /// How driven work ended.
-pub(crate) enum Driven<T> {
+pub(crate) enum DriveEnd<T> {
     /// By itself.
     Done(T),
     /// By a panic of the engine.
@@ -103,10 +103,10 @@ pub(crate) enum Driven<T> {
 impl Run {
     /// Sets a run up. The one place that does, so that every run is observed and traced.
     pub fn new(deps: Arc<RunDeps>, setup: Setup) -> Arc<Self> {
-        let Setup { work, stop, client, trace, observation, rounds, prospect, .. } = setup;
+        let Setup { work, stop, client, trace, observation, round_trip, promotion, .. } = setup;
         let (trace, recording) = match &work {
-            Work::Tool(tool) => deps.observers.trace(trace, tool),
-            Work::Provider(_) => (trace, None),
+            RunTarget::Tool(tool) => deps.observers.trace(trace, tool),
+            RunTarget::Provider(_) => (trace, None),
         };
         Arc::new(Self {
             deps,
@@ -116,25 +116,29 @@ impl Run {
             is_checked: setup.is_checked,
             begins_elsewhere: setup.begins_elsewhere,
             permissions: Permissions::new(setup.asks_permission),
-            reports: Mutex::new(Reports::new(work.bounds())),
+            reports: Mutex::new(ReportThrottle::new(work.bounds())),
             work,
-            onlookers: Onlookers { trace, recording, observation },
-            rounds,
-            prospect,
+            observers: RunObservers { trace, recording, observation },
+            round_trip,
+            promotion,
             affected: AtomicBool::new(false),
             asked: Mutex::default(),
             reported: Notify::new(),
         })
     }
 
-    /// The call, if somebody looks on.
+    /// The observed call, if there is an observer.
     pub fn observation(&self) -> Option<&Observation> {
-        self.onlookers.observation.as_deref()
+        self.observers.observation.as_deref()
     }
 
-    /// What is to be known of it while it is under way.
+    /// The entry for the registry of runs.
     pub fn registration(&self) -> Registration {
-        Registration { stop: self.stop.clone(), work: self.work.clone(), outlet: self.client.outlet.clone() }
+        Registration {
+            stop: self.stop.clone(),
+            work: self.work.clone(),
+            channel: self.client.channel.clone(),
+        }
     }
 
     /// The task that it works on.
@@ -143,17 +147,18 @@ impl Run {
     }
 
     /// The same, with its time.
-    pub fn as_task(&self) -> Option<AsTask> {
+    pub fn as_task(&self) -> Option<RunTask> {
         self.as_task.get().copied()
     }
 
     /// It works on this task from now on. Once: a task is never another one.
     pub fn set_task(&self, task: &Task) {
-        let as_task = AsTask { id: task.id, fence: task.fence, expires_at: task.expires_at(), era: task.era };
+        let as_task =
+            RunTask { id: task.id, fence: task.fence, expires_at: task.expires_at(), era: task.era };
         if self.as_task.set(as_task).is_err() {
             return;
         }
-        if let Some(recording) = &self.onlookers.recording {
+        if let Some(recording) = &self.observers.recording {
             recording.set_task(task.id);
         }
         if let Some(observation) = self.observation() {
@@ -166,47 +171,57 @@ impl Run {
         self.affected.load(Ordering::Acquire)
     }
 
-    /// What the guest last said of how things stand, if it is not stored yet.
-    pub fn said(&self) -> Option<String> {
-        self.lock().take_said()
+    /// The guest's last status message, if it is not stored yet.
+    pub fn take_status(&self) -> Option<String> {
+        self.lock().take_held_status()
     }
 
     /// Runs a tool to its end, or until it is stopped.
-    pub async fn drive_tool(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
-        if let Some(recording) = &self.onlookers.recording {
-            recording.started();
+    pub async fn drive_tool(
+        self: Arc<Self>,
+        tool: Arc<MeasuredTool>,
+        arguments: RawJson,
+        room: Room,
+    ) -> RunEnd {
+        if let Some(recording) = &self.observers.recording {
+            recording.set_started();
         }
         let work = match self.is_checked {
             true => tool.tool().run(arguments, room, self.clone()),
             false => self.clone().check_and_run(tool.clone(), arguments, room).boxed(),
         };
         let end = match self.clone().drive(work).await {
-            Driven::Done(RunEnd::Error(error)) => self.shown(error),
-            Driven::Done(end) => end,
-            Driven::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
-            Driven::Stopped | Driven::Suspended => RunEnd::Stopped,
+            DriveEnd::Done(RunEnd::Error(error)) => self.shown(error),
+            DriveEnd::Done(end) => end,
+            DriveEnd::Panicked => RunEnd::Error(RpcError::internal("The engine failed during this call")),
+            DriveEnd::Stopped | DriveEnd::Suspended => RunEnd::Stopped,
         };
         // By now the guest is gone and has told what it took.
         let called = if self.is_suspended() { CallEnd::InputRequired } else { CallEnd::of(&end) };
-        tool.ended(called);
-        if let Some(recording) = &self.onlookers.recording {
-            recording.ended(called);
+        tool.count_end(called);
+        if let Some(recording) = &self.observers.recording {
+            recording.end(called);
         }
         if let Some(observation) = self.observation() {
-            observation.ended(&end);
+            observation.tell_end(&end);
         }
         end
     }
 
     /// Runs a tool once its arguments have been checked to the end, as part of the run.
-    async fn check_and_run(self: Arc<Self>, tool: Arc<Measured>, arguments: RawJson, room: Room) -> RunEnd {
+    async fn check_and_run(
+        self: Arc<Self>,
+        tool: Arc<MeasuredTool>,
+        arguments: RawJson,
+        room: Room,
+    ) -> RunEnd {
         let run = self.clone();
         let order =
             CheckOrder { share: self.client.share.clone(), stopped: Arc::new(move || run.stop.is_set()) };
         match tool.tool().check_fully(arguments.clone(), order).await {
             Checked::Fits => tool.tool().run(arguments, room, self).await,
             Checked::Misfit(wrong) => {
-                tool.misfit();
+                tool.count_invalid_arguments();
                 RunEnd::Result { is_error: true, result: text_result(&wrong, true), message: Some(wrong) }
             }
             Checked::Unfinished => RunEnd::Stopped,
@@ -220,16 +235,16 @@ impl Run {
 
     /// Whether it has to wait for its client's next request.
     pub fn is_suspended(&self) -> bool {
-        self.rounds.as_ref().is_some_and(|rounds| rounds.are_suspended())
+        self.round_trip.as_ref().is_some_and(|round_trip| round_trip.is_suspended())
     }
 
     /// Notes what the guest took.
     fn spent(&self, spent: Spent) {
-        if let Work::Tool(tool) = &self.work {
+        if let RunTarget::Tool(tool) = &self.work {
             tool.spent(&spent);
         }
-        if let Some(recording) = &self.onlookers.recording {
-            recording.spent(spent);
+        if let Some(recording) = &self.observers.recording {
+            recording.set_spent(spent);
         }
     }
 
@@ -246,9 +261,9 @@ impl Run {
         RunEnd::Result { is_error: true, result: text_result(&text, true), message: Some(text) }
     }
 
-    /// Drives work to its end, or until it is stopped. What the guest holds is
-    /// freed when this returns or is dropped.
-    pub async fn drive<T>(self: Arc<Self>, work: BoxFuture<'static, T>) -> Driven<T> {
+    /// Drives work to its end, or until it is stopped. The guest's resources are free when this
+    /// returns or is dropped.
+    pub async fn drive<T>(self: Arc<Self>, work: BoxFuture<'static, T>) -> DriveEnd<T> {
         // A panic of the engine must not take the task's end with it.
         let run = AssertUnwindSafe(work).catch_unwind();
         tokio::pin!(run);
@@ -256,16 +271,16 @@ impl Run {
             tokio::select! {
                 biased;
                 // Dropping the run ends a guest that waits in the host.
-                () = self.stop.wait() => return Driven::Stopped,
-                () = self.suspended() => return Driven::Suspended,
+                () = self.stop.wait() => return DriveEnd::Stopped,
+                () = self.suspended() => return DriveEnd::Suspended,
                 end = &mut run => {
                     self.send_progress(true);
                     return end.map_or_else(
                         |_| {
                             tracing::error!(of = self.work.name(), "the engine panicked during a run");
-                            Driven::Panicked
+                            DriveEnd::Panicked
                         },
-                        Driven::Done,
+                        DriveEnd::Done,
                     );
                 }
                 // Nothing is lost when this one loses: what is held stays held.
@@ -294,7 +309,7 @@ impl Run {
         let moved = async move {
             let end = drive.await;
             drop((guard, slot));
-            // Nobody listens if the caller went away.
+            // The caller may be gone.
             drop(tell.send(end));
         };
         self.deps.slots.tracker.spawn_on(moved, &self.deps.slots.guests);
@@ -303,8 +318,8 @@ impl Run {
 
     /// Waits until it has to wait for its client's next request.
     async fn suspended(&self) {
-        match &self.rounds {
-            Some(rounds) => rounds.suspended().await,
+        match &self.round_trip {
+            Some(round_trip) => round_trip.wait_until_suspended().await,
             None => std::future::pending().await,
         }
     }
@@ -332,7 +347,7 @@ impl Run {
     async fn flush(&self) {
         self.send_progress(false);
         let Some((id, fence)) = self.task() else { return };
-        let status = self.lock().take_status();
+        let status = self.lock().take_due_status();
         if let Some(message) = status
             && let Err(error) = self.deps.tasks.change(id, &Event::Said { fence, message }, &By::host()).await
         {
@@ -357,21 +372,21 @@ impl Run {
         let (ours, theirs, bounds) = {
             let mut reports = self.lock();
             let ours = reports.count_log(data.as_bytes().len() + shown.len() + 1);
-            (ours, reports.may_log(Instant::now()), reports.bounds())
+            (ours, reports.admit_log(Instant::now()), reports.bounds())
         };
         match ours {
-            MayLog::Yes => {
+            LogDecision::Yes => {
                 tracing::info!(target: "guest", of, level = level.as_str(), logger = shown, "{}", data.as_str());
             }
-            MayLog::NoMore => tracing::warn!(
+            LogDecision::NoMore => tracing::warn!(
                 target: "guest", of,
                 "this run logs more than {} bytes (`limits.log`); the rest is left out", bounds.log_bytes
             ),
-            MayLog::No => {}
+            LogDecision::No => {}
         }
         match theirs {
-            MayLog::Yes => self.notify(Notice::Log { level, logger, data }),
-            MayLog::NoMore => self.notify(Notice::Log {
+            LogDecision::Yes => self.notify(Notice::Log { level, logger, data }),
+            LogDecision::NoMore => self.notify(Notice::Log {
                 level: LogLevel::Warning,
                 logger: Some("toolyard".to_owned()),
                 data: RawJson::of(&format!(
@@ -380,21 +395,21 @@ impl Run {
                     bounds.logs_per_second
                 )),
             }),
-            MayLog::No => {}
+            LogDecision::No => {}
         }
     }
 
     /// Tells the client something, tied to the task if there is one.
     fn notify(&self, notice: Notice) {
-        self.client.outlet.notify(self.task().map(|(id, _)| id), notice);
+        self.client.channel.notify(self.task().map(|(id, _)| id), notice);
     }
 
-    /// What was asked so far.
-    pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
+    /// The questions so far.
+    pub(crate) fn question_history(&self) -> MutexGuard<'_, QuestionHistory> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Reports> {
+    fn lock(&self) -> MutexGuard<'_, ReportThrottle> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -406,12 +421,12 @@ impl RunContext for Run {
     }
 
     fn may_act(&self) -> bool {
-        // By the clock, not by a sign: whoever was paused acts before anybody tells it.
+        // By the clock, not by a flag: a paused process may go on before the flag is set.
         self.task().is_none_or(|(_, fence)| self.deps.node.current() == Some(fence.incarnation))
     }
 
     fn report(&self, report: Report) {
-        self.client.outlet.reported(&report);
+        self.client.channel.reported(&report);
         if let Some(observation) = self.observation() {
             observation.tell(CallEvent::Reported(&report));
         }
@@ -425,7 +440,7 @@ impl RunContext for Run {
                 }
             }
             Report::Status(message) => {
-                if self.task().is_none() && self.prospect.is_none() {
+                if self.task().is_none() && self.promotion.is_none() {
                     return;
                 }
                 self.lock().status(message);
@@ -433,12 +448,12 @@ impl RunContext for Run {
             Report::Log { level, logger, data } => return self.log(level, logger, data),
             Report::Changed(change) => {
                 if change == Change::Resources {
-                    self.deps.catalog.resources.changed(Some(self.work.plugin()));
+                    self.deps.catalog.resources.mark_changed(Some(self.work.plugin()));
                 }
                 return self.deps.catalog.announce(change);
             }
             Report::ElicitationComplete { key } => {
-                let agreed = self.asked().agreed_to(&key);
+                let agreed = self.question_history().agreed_to(&key);
                 if let Some(elicitation_id) = agreed {
                     self.notify(Notice::ElicitationComplete { elicitation_id });
                 }
@@ -449,7 +464,7 @@ impl RunContext for Run {
                 // A task has no connection of its own to spare.
                 if self.task().is_none() {
                     self.send_progress(true);
-                    self.client.outlet.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
+                    self.client.channel.release(Duration::from_millis(retry_ms).min(LONGEST_RELEASE));
                 }
                 return;
             }
@@ -467,13 +482,13 @@ impl RunContext for Run {
             attempt: self.task().map_or(1, |(_, fence)| fence.attempt),
             deadline: self.as_task().map(|task| task.expires_at),
             client_capabilities: self.client.capabilities.clone(),
-            trace: self.onlookers.trace.clone(),
+            trace: self.observers.trace.clone(),
         }
     }
 
     fn tells_missing_capabilities(&self) -> bool {
         // A task that was taken over has no rounds any more.
-        self.rounds.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
+        self.round_trip.is_some() || self.as_task().is_some_and(|task| task.era == Era::Stateless)
     }
 
     async fn ask(&self, questions: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
@@ -486,11 +501,11 @@ impl RunContext for Run {
 
     async fn begin_task(&self) -> Result<(), String> {
         // With sessions only the caller makes a call a task.
-        if self.rounds.is_none() {
+        if self.round_trip.is_none() {
             return Ok(());
         }
         match self.become_task().await {
-            // What cannot be a task goes on as it is; `call-info` tells the guest.
+            // A call that cannot become a task goes on as it is; `call-info` tells the guest.
             Ok(()) | Err(NotPromoted::MayNot) => Ok(()),
             Err(why) => Err(why.to_string()),
         }
@@ -500,14 +515,14 @@ impl RunContext for Run {
         // Between here and there it must not become a task that knows nothing of it.
         let _turn = self.turn().await;
         let Some((id, fence)) = self.task() else {
-            if let Some(rounds) = &self.rounds {
-                rounds.use_up(&*self.deps.clients.keys).await?;
+            if let Some(round_trip) = &self.round_trip {
+                round_trip.use_up(&*self.deps.clients.keys).await?;
             }
             self.affected.store(true, Ordering::Release);
             return Ok(());
         };
         match self.deps.tasks.change(id, &Event::Effects { fence }, &By::host()).await {
-            Ok(Changed::Done(_)) => Ok(()),
+            Ok(CommitOutcome::Done(_)) => Ok(()),
             Ok(_) => Err(AskError::Cancelled),
             Err(error) => Err(AskError::Refused(Fault::Store(error).rpc())),
         }

@@ -1,11 +1,11 @@
 //! The run of a task, from its turn to what it came to.
 
-use crate::observe::metrics::Measured;
+use crate::observe::metrics::MeasuredTool;
 use crate::run::deps::RunDeps;
-use crate::run::run::{AsTask, Run};
-use crate::slots::admission::{Claim, Slot, Ticket};
+use crate::run::run::{Run, RunTask};
+use crate::slots::admission::{PendingSlot, Slot, SlotRequest};
 use crate::slots::registry::RunGuard;
-use crate::task::commit::Changed;
+use crate::task::commit::CommitOutcome;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_protocol::Timestamp;
@@ -13,12 +13,12 @@ use toolyard_task::audit::By;
 use toolyard_task::store::StoreError;
 use toolyard_task::{Event, Outcome, Refusal, RunEnd, Task, TaskId};
 
-/// How a task comes by its slot.
-pub(crate) enum Turn {
+/// How a task gets its slot.
+pub(crate) enum SlotTurn {
     Now(Slot),
-    InLine(Ticket),
-    /// After a pause it stands in line.
-    After(Duration, Claim),
+    Queued(PendingSlot),
+    /// The task enters the queue after a pause.
+    After(Duration, SlotRequest),
 }
 
 impl RunDeps {
@@ -26,9 +26,9 @@ impl RunDeps {
     pub fn spawn_task(
         self: &Arc<Self>,
         task: Task,
-        tool: Arc<Measured>,
+        tool: Arc<MeasuredTool>,
         run: Arc<Run>,
-        turn: Turn,
+        turn: SlotTurn,
         guard: RunGuard,
     ) {
         let this = self.clone();
@@ -43,17 +43,17 @@ impl RunDeps {
     async fn run_task(
         self: &Arc<Self>,
         task: Task,
-        tool: Arc<Measured>,
+        tool: Arc<MeasuredTool>,
         run: Arc<Run>,
-        turn: Turn,
+        turn: SlotTurn,
         guard: &RunGuard,
     ) {
         let as_task = run.as_task().expect("it was made one before it was spawned");
-        let AsTask { id, fence, expires_at, .. } = as_task;
+        let RunTask { id, fence, expires_at, .. } = as_task;
         let (arguments, mut slot) = match turn {
-            Turn::Now(slot) => (task.arguments.detached(), slot),
-            Turn::InLine(_) | Turn::After(..) => {
-                // What it was given may be large, and is in the store until its turn.
+            SlotTurn::Now(slot) => (task.arguments.detached(), slot),
+            SlotTurn::Queued(_) | SlotTurn::After(..) => {
+                // The arguments may be large. The store keeps them until the task has a slot.
                 drop(task);
                 let slot = tokio::select! {
                     biased;
@@ -61,50 +61,50 @@ impl RunDeps {
                     slot = Box::pin(self.slot_in_turn(turn)) => slot,
                 };
                 let Some(slot) = slot else { return };
-                if !guard.started() {
+                if !guard.mark_started() {
                     return run.stop.wait().await;
                 }
                 // Durable before the guest begins: a later reader must know that
                 // it may have had effects.
                 // Detached: while the run waits, the rest of the task is not kept for its arguments.
                 match Box::pin(self.change_at_last(id, Event::Started { fence }, expires_at)).await {
-                    Some(Changed::Done(task)) => (task.arguments.detached(), slot),
+                    Some(CommitOutcome::Done(task)) => (task.arguments.detached(), slot),
                     // By this run itself: the store had failed, and had written all the same.
-                    Some(Changed::Refused(task, Refusal::AlreadyStarted)) if task.fence == fence => {
+                    Some(CommitOutcome::Refused(task, Refusal::AlreadyStarted)) if task.fence == fence => {
                         (task.arguments.detached(), slot)
                     }
                     _ => return,
                 }
             }
         };
-        // Apart, so that those who wait in line are small.
+        // Boxed, so that the future of a queued task is small.
         let end = Box::pin(run.drive_tool(tool, arguments, slot.room())).await;
         Box::pin(self.finish_task(as_task, end)).await;
         drop(slot);
     }
 
     /// Waits for a slot.
-    async fn slot_in_turn(&self, turn: Turn) -> Option<Slot> {
-        let claim = match turn {
-            Turn::Now(slot) => return Some(slot),
-            Turn::InLine(ticket) => return ticket.slot().await,
-            Turn::After(pause, claim) => {
+    async fn slot_in_turn(&self, turn: SlotTurn) -> Option<Slot> {
+        let request = match turn {
+            SlotTurn::Now(slot) => return Some(slot),
+            SlotTurn::Queued(pending) => return pending.slot().await,
+            SlotTurn::After(pause, request) => {
                 tokio::time::sleep(pause).await;
-                claim
+                request
             }
         };
         loop {
-            match self.slots.admission.line_up(claim.clone()) {
-                Ok(ticket) => return ticket.slot().await,
-                // The line of its plugin is full: it was accepted, so it waits before it.
+            match self.slots.admission.enqueue(request.clone()) {
+                Ok(pending) => return pending.slot().await,
+                // The queue of its plugin is full: the task was accepted, so it tries again.
                 Err(_) => tokio::time::sleep(Duration::from_millis(self.settings.retry_after_ms)).await,
             }
         }
     }
 
     /// Writes down what a task came to.
-    pub async fn finish_task(&self, task: AsTask, end: RunEnd) {
-        let AsTask { id, fence, expires_at, .. } = task;
+    pub async fn finish_task(&self, task: RunTask, end: RunEnd) {
+        let RunTask { id, fence, expires_at, .. } = task;
         let (outcome, message) = match end {
             RunEnd::Result { is_error, result, message } => (Outcome::Result { is_error, result }, message),
             RunEnd::Error(error) => {
@@ -112,26 +112,26 @@ impl RunDeps {
                 (Outcome::Error(error), Some(message))
             }
             RunEnd::Stopped => {
-                // Whoever stopped it has decided what the task came to.
+                // The event that stopped it has set the outcome of the task.
                 tracing::info!(task = %id, "run stopped; its guest is gone");
                 return;
             }
         };
         let finished = Event::Finished { fence, outcome, message };
         match self.change_at_last(id, finished, expires_at).await {
-            Some(Changed::Done(task)) => {
+            Some(CommitOutcome::Done(task)) => {
                 tracing::info!(task = %id, tool = task.tool, status = task.status().as_str(), "task ended");
             }
-            Some(Changed::Refused(task, refusal)) => {
+            Some(CommitOutcome::Refused(task, refusal)) => {
                 tracing::debug!(task = %id, status = task.status().as_str(), %refusal, "a late result was dropped");
             }
-            Some(Changed::Gone) | None => {}
+            Some(CommitOutcome::Gone) | None => {}
         }
     }
 
     /// Applies an event of a run, and goes on trying while the store is out of
     /// reach, until the task's time is up.
-    async fn change_at_last(&self, id: TaskId, event: Event, until: Timestamp) -> Option<Changed> {
+    async fn change_at_last(&self, id: TaskId, event: Event, until: Timestamp) -> Option<CommitOutcome> {
         let mut pause = Duration::from_millis(20);
         loop {
             match self.tasks.change(id, &event, &By::host()).await {

@@ -1,4 +1,4 @@
-//! What a guest reports and how fast it may leave: progress, status, logs.
+//! Throttles the reports of a guest: progress, status, logs.
 
 use std::time::Duration;
 use tokio::time::Instant;
@@ -8,8 +8,8 @@ use toolyard_task::wire::Progress;
 /// At most four status messages a second are stored (`host.status`).
 const STATUS_EVERY: Duration = Duration::from_millis(250);
 
-/// What the guest reported and what is still held back.
-pub(crate) struct Reports {
+/// The reports of a guest, and those that are held back.
+pub(crate) struct ReportThrottle {
     bounds: ReportBounds,
     /// The last progress that was accepted; the next must be greater (P-1).
     reached: Option<f64>,
@@ -25,7 +25,7 @@ pub(crate) struct Reports {
 
 /// Whether a log message still fits what may be logged (G-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MayLog {
+pub(crate) enum LogDecision {
     /// It does.
     Yes,
     /// It is the first that does not.
@@ -34,7 +34,7 @@ pub(crate) enum MayLog {
     No,
 }
 
-impl Reports {
+impl ReportThrottle {
     pub const fn new(bounds: ReportBounds) -> Self {
         Self {
             bounds,
@@ -76,7 +76,7 @@ impl Reports {
     }
 
     /// The status message that may be stored now.
-    pub fn take_status(&mut self) -> Option<String> {
+    pub fn take_due_status(&mut self) -> Option<String> {
         let now = Instant::now();
         let due = self.status_stored.is_none_or(|stored| stored + STATUS_EVERY <= now);
         let status = if due { self.status.take() } else { None };
@@ -88,7 +88,7 @@ impl Reports {
 
     /// The status message that is held, whatever the time: it is about to be stored
     /// with a new task.
-    pub fn take_said(&mut self) -> Option<String> {
+    pub fn take_held_status(&mut self) -> Option<String> {
         let status = self.status.take();
         if status.is_some() {
             self.status_stored = Some(Instant::now());
@@ -107,28 +107,28 @@ impl Reports {
 
     /// Counts so many bytes for our own log, and says whether they may be written
     /// there.
-    pub fn count_log(&mut self, bytes: usize) -> MayLog {
+    pub fn count_log(&mut self, bytes: usize) -> LogDecision {
         let most = self.bounds.log_bytes;
         let fitted = self.logged <= most;
         self.logged = self.logged.saturating_add(bytes as u64);
         match (fitted, self.logged <= most) {
-            (true, true) => MayLog::Yes,
-            (true, false) => MayLog::NoMore,
-            (false, _) => MayLog::No,
+            (true, true) => LogDecision::Yes,
+            (true, false) => LogDecision::NoMore,
+            (false, _) => LogDecision::No,
         }
     }
 
     /// Whether a log message may go to the client.
-    pub fn may_log(&mut self, now: Instant) -> MayLog {
+    pub fn admit_log(&mut self, now: Instant) -> LogDecision {
         let (began, count) = match self.log_second {
             Some((began, count)) if now.duration_since(began) < Duration::from_secs(1) => (began, count + 1),
             _ => (now, 1),
         };
         self.log_second = Some((began, count));
         match count {
-            count if count <= self.bounds.logs_per_second => MayLog::Yes,
-            count if count == self.bounds.logs_per_second.saturating_add(1) => MayLog::NoMore,
-            _ => MayLog::No,
+            count if count <= self.bounds.logs_per_second => LogDecision::Yes,
+            count if count == self.bounds.logs_per_second.saturating_add(1) => LogDecision::NoMore,
+            _ => LogDecision::No,
         }
     }
 
@@ -152,24 +152,24 @@ mod tests {
 
     #[test]
     fn p_1_what_does_not_rise_is_dropped_and_the_latest_wins() {
-        let mut reports = Reports::new(ReportBounds::default());
+        let mut reports = ReportThrottle::new(ReportBounds::default());
         assert!(reports.progress(told(0.0)), "zero counts, too");
         assert!(!reports.progress(told(0.0)) && !reports.progress(told(-1.0)));
         assert!(reports.progress(told(1.0)) && reports.progress(told(1.5)));
         assert_eq!(reports.take_progress(true), Some(told(1.5)));
         assert_eq!(reports.take_progress(true), None);
-        assert!(!reports.progress(told(1.5)), "what was told is not told again");
+        assert!(!reports.progress(told(1.5)), "progress is sent once");
     }
 
     #[test]
     fn g_2_a_second_holds_so_many_log_messages_and_the_next_begins_anew() {
-        let mut reports = Reports::new(ReportBounds::default());
+        let mut reports = ReportThrottle::new(ReportBounds::default());
         let now = Instant::now();
         for _ in 0..ReportBounds::default().logs_per_second {
-            assert_eq!(reports.may_log(now), MayLog::Yes);
+            assert_eq!(reports.admit_log(now), LogDecision::Yes);
         }
-        assert_eq!(reports.may_log(now), MayLog::NoMore);
-        assert_eq!(reports.may_log(now + Duration::from_millis(999)), MayLog::No);
-        assert_eq!(reports.may_log(now + Duration::from_secs(1)), MayLog::Yes);
+        assert_eq!(reports.admit_log(now), LogDecision::NoMore);
+        assert_eq!(reports.admit_log(now + Duration::from_millis(999)), LogDecision::No);
+        assert_eq!(reports.admit_log(now + Duration::from_secs(1)), LogDecision::Yes);
     }
 }

@@ -1,12 +1,11 @@
-//! How much runs at once. A run holds a [`Slot`]; who finds none is told so at
-//! once (a plain call) or stands in line (a task). A slot is given only together with
-//! the room that the machine must have for the run, so that none fails for want of
-//! it later. The lines are bounded by the quota of the store, which counts what
-//! waits, and by the plugins' own bounds.
+//! Admission: how many runs there are at once. A run holds a [`Slot`]. Without a free slot, a plain
+//! call is refused at once, and a task is queued. A slot comes with a reservation of the machine's
+//! resources, so that no run fails for lack of them later. The queues are bounded by the quota of
+//! the store, which counts waiting tasks, and by the plugins' own bounds.
 
 use crate::Bounds;
 use crate::access::permit::{AskPermit, CallPermit};
-use crate::slots::work::Work;
+use crate::slots::work::RunTarget;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,38 +13,38 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use toolyard_task::{Provider, Room, SessionId, Shortage};
 
-/// What a host told counts for so long, if nothing else is heard of it.
+/// The counts of another host are valid for so long without news from it.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Who wants a slot, and for what. There is none without a permit.
+/// A request for a slot: the owner, and what to run. Only a permit makes one.
 #[derive(Clone)]
-pub(crate) struct Claim {
+pub(crate) struct SlotRequest {
     /// The key of the owner.
     owner: Arc<str>,
-    /// What shall run.
-    work: Work,
+    /// The target of the run.
+    work: RunTarget,
 }
 
-impl Claim {
+impl SlotRequest {
     /// For the call that this permits.
     pub fn of_call(permit: &CallPermit) -> Self {
-        Self { owner: permit.share().account.clone(), work: Work::Tool(permit.tool().clone()) }
+        Self { owner: permit.share().account.clone(), work: RunTarget::Tool(permit.tool().clone()) }
     }
 
     /// For a plugin that is asked for what this permits.
     pub fn of_asking(permit: &AskPermit, provider: &Arc<dyn Provider>) -> Self {
-        Self { owner: permit.share().account.clone(), work: Work::Provider(provider.clone()) }
+        Self { owner: permit.share().account.clone(), work: RunTarget::Provider(provider.clone()) }
     }
 
-    /// What shall run.
-    pub const fn work(&self) -> &Work {
+    /// The target of the run.
+    pub const fn work(&self) -> &RunTarget {
         &self.work
     }
 }
 
 /// Which bound was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum LimitReached {
     Host,
     Principal,
     Plugin,
@@ -58,21 +57,21 @@ pub(crate) enum Full {
 /// Counts the runs.
 pub(crate) struct Admission {
     bounds: Bounds,
-    state: Mutex<State>,
+    state: Mutex<AdmissionState>,
 }
 
 #[derive(Default)]
-struct State {
+struct AdmissionState {
     running: u32,
-    owners: HashMap<Arc<str>, Counts>,
-    plugins: HashMap<String, OfPlugin>,
-    /// Owners that have somebody in line, in turn.
+    owners: HashMap<Arc<str>, OwnerCounts>,
+    plugins: HashMap<String, PluginCounts>,
+    /// Owners with queued requests, in turn.
     turns: VecDeque<Arc<str>>,
-    /// Numbers those who come into a line.
+    /// The number of the last queued request.
     arrivals: u64,
-    /// What principals run on other hosts, as those told last.
-    elsewhere: HashMap<u64, Elsewhere>,
-    /// Numbers what is told to other hosts.
+    /// The runs of principals on other hosts, as last received.
+    elsewhere: HashMap<u64, RemoteRuns>,
+    /// The number of the last report to other hosts.
     rounds: u64,
     /// Whether they were told last that nothing runs here.
     told_none: bool,
@@ -80,28 +79,28 @@ struct State {
 
 /// The name under which other hosts know a principal. The key of an anonymous client contains its
 /// session id, and anyone who has that id can speak as that client.
-pub(crate) fn told_as(key: &Arc<str>) -> Arc<str> {
+pub(crate) fn shared_name(key: &Arc<str>) -> Arc<str> {
     match key.strip_prefix("session:") {
         None => key.clone(),
         Some(id) => format!("session-digest:{}", SessionId(id.to_owned()).digest()).into(),
     }
 }
 
-/// How much principals run, by the names of [`told_as`].
-pub(crate) type Running = Vec<(Arc<str>, u32)>;
+/// How much principals run, by the names of [`shared_name`].
+pub(crate) type RunCounts = Vec<(Arc<str>, u32)>;
 
-/// What principals run on another host.
-struct Elsewhere {
+/// The runs of principals on another host.
+struct RemoteRuns {
     round: u64,
     heard: Instant,
     running: HashMap<Arc<str>, u32>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct OwnerCounts {
     running: u32,
-    /// Who waits, by what is waited for: so that a hundred thousand who wait for one
-    /// tool cost nothing when another has room.
+    /// Queued requests, by target: a hundred thousand requests for one tool cost nothing when
+    /// another tool has room.
     lanes: Vec<Lane>,
     /// Whether the owner is among the turns.
     has_turn: bool,
@@ -109,43 +108,46 @@ struct Counts {
 
 /// Those of one owner who wait for the same, in the order of their arrival.
 struct Lane {
-    work: Work,
-    waiting: BTreeMap<u64, Waiting>,
+    work: RunTarget,
+    waiting: BTreeMap<u64, QueuedRequest>,
 }
 
 #[derive(Default)]
-struct OfPlugin {
+struct PluginCounts {
     running: u32,
     waiting: u32,
 }
 
-struct Waiting {
-    claim: Claim,
+struct QueuedRequest {
+    request: SlotRequest,
     grant: oneshot::Sender<Slot>,
 }
 
-/// The right to run. Given back when it is dropped; the next in line gets it.
+/// The right to run. Dropping it returns it; the next request in the queue gets it.
 pub(crate) struct Slot {
     admission: Arc<Admission>,
-    claim: Claim,
+    request: SlotRequest,
     room: Option<Room>,
 }
 
-/// A place in line. Dropping it leaves the line.
-pub(crate) struct Ticket {
+/// A place in the queue. Dropping it leaves the queue.
+pub(crate) struct PendingSlot {
     admission: Arc<Admission>,
-    claim: Claim,
+    request: SlotRequest,
     number: u64,
     granted: oneshot::Receiver<Slot>,
 }
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slot").field("owner", &self.claim.owner).field("of", &self.claim.work.name()).finish()
+        f.debug_struct("Slot")
+            .field("owner", &self.request.owner)
+            .field("of", &self.request.work.name())
+            .finish()
     }
 }
 
-impl std::fmt::Debug for Ticket {
+impl std::fmt::Debug for PendingSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Ticket")
     }
@@ -158,17 +160,17 @@ impl Slot {
     }
 }
 
-impl Ticket {
-    /// Waits for the slot. `None` if the line was closed.
+impl PendingSlot {
+    /// Waits for the slot. `None` if the queue was closed.
     pub async fn slot(mut self) -> Option<Slot> {
         (&mut self.granted).await.ok()
     }
 }
 
-impl Drop for Ticket {
+impl Drop for PendingSlot {
     fn drop(&mut self) {
-        let left = self.admission.lock().leave(&self.claim, self.number);
-        // After the lock is released, as everything that belongs to somebody else.
+        let left = self.admission.lock().leave(&self.request, self.number);
+        // Outside the lock: dropping another component's value may do anything.
         drop(left);
     }
 }
@@ -178,30 +180,29 @@ impl Admission {
         Arc::new(Self { bounds, state: Mutex::default() })
     }
 
-    /// A slot now, or which bound stands against it. Whoever waits in line goes
-    /// first.
-    pub fn admit(self: &Arc<Self>, claim: Claim) -> Result<Slot, Full> {
+    /// A slot now, or the limit that forbids it. Queued requests go first.
+    pub fn admit(self: &Arc<Self>, request: SlotRequest) -> Result<Slot, LimitReached> {
         let mut state = self.lock();
-        let room = state.room(&self.bounds, &claim)?;
-        state.take(&claim);
+        let room = state.room(&self.bounds, &request)?;
+        state.take(&request);
         drop(state);
-        Ok(Slot { admission: self.clone(), claim, room: Some(room) })
+        Ok(Slot { admission: self.clone(), request, room: Some(room) })
     }
 
-    /// A place in line, or which bound stands against it.
-    pub fn line_up(self: &Arc<Self>, claim: Claim) -> Result<Ticket, Full> {
+    /// A place in the queue, or the limit that forbids it.
+    pub fn enqueue(self: &Arc<Self>, request: SlotRequest) -> Result<PendingSlot, LimitReached> {
         let (grant, granted) = oneshot::channel();
         let mut state = self.lock();
-        if let Some(most) = claim.work.queue()
-            && state.plugins.get(claim.work.plugin()).is_some_and(|of_plugin| of_plugin.waiting >= most)
+        if let Some(most) = request.work.queue()
+            && state.plugins.get(request.work.plugin()).is_some_and(|of_plugin| of_plugin.waiting >= most)
         {
-            return Err(Full::Queue(most));
+            return Err(LimitReached::Queue(most));
         }
-        let number = state.arrive(Waiting { claim: claim.clone(), grant });
+        let number = state.arrive(QueuedRequest { request: request.clone(), grant });
         let ready = self.grant(&mut state);
         drop(state);
         deliver(ready);
-        Ok(Ticket { admission: self.clone(), claim, number, granted })
+        Ok(PendingSlot { admission: self.clone(), request, number, granted })
     }
 
     /// How many run.
@@ -209,18 +210,19 @@ impl Admission {
         self.lock().running
     }
 
-    /// How many more could run, if nobody waits.
+    /// The number of free slots; zero while requests are queued.
     pub fn spare(&self) -> u32 {
         let state = self.lock();
         if state.turns.is_empty() { self.bounds.running.saturating_sub(state.running) } else { 0 }
     }
 
-    /// What principals run here, for the other hosts, and the number of this round of
-    /// telling; nothing if they know already that nothing runs.
-    pub fn round(&self) -> Option<(u64, Running)> {
+    /// The runs of principals here, for the other hosts, and the number of this report; `None` if
+    /// they know already that nothing runs.
+    pub fn round(&self) -> Option<(u64, RunCounts)> {
         let mut state = self.lock();
         let running = state.owners.iter().filter(|(_, counts)| counts.running > 0);
-        let running: Running = running.map(|(owner, counts)| (told_as(owner), counts.running)).collect();
+        let running: RunCounts =
+            running.map(|(owner, counts)| (shared_name(owner), counts.running)).collect();
         if std::mem::replace(&mut state.told_none, running.is_empty()) && running.is_empty() {
             return None;
         }
@@ -228,12 +230,12 @@ impl Admission {
         Some((state.rounds, running))
     }
 
-    /// What principals run on another host, by what it told in this round. It counts until
-    /// the next round, or until nothing was heard for a while.
-    pub fn runs_elsewhere(self: &Arc<Self>, host: u64, round: u64, of: Running) {
+    /// Sets the runs of principals on another host, from a part of its report of this number. They
+    /// count until the next report, or until the host is silent for a while.
+    pub fn set_remote_runs(self: &Arc<Self>, host: u64, round: u64, of: RunCounts) {
         let mut state = self.lock();
         let now = Instant::now();
-        let known = state.elsewhere.entry(host).or_insert_with(|| Elsewhere {
+        let known = state.elsewhere.entry(host).or_insert_with(|| RemoteRuns {
             round,
             heard: now,
             running: HashMap::new(),
@@ -257,29 +259,28 @@ impl Admission {
         }
     }
 
-    fn grant_and_deliver(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn grant_and_deliver(self: &Arc<Self>, mut state: MutexGuard<'_, AdmissionState>) {
         let granted = self.grant(&mut state);
         drop(state);
         deliver(granted);
     }
 
-    /// Hands free slots to those in line, one owner after the other. What is
-    /// granted is delivered after the lock is released, because a slot that
-    /// nobody takes comes straight back.
-    fn grant(self: &Arc<Self>, state: &mut State) -> Vec<(oneshot::Sender<Slot>, Slot)> {
+    /// Grants free slots to queued requests, one owner after the other. The slots are delivered
+    /// after the lock is released, because a slot that nothing takes comes back at once.
+    fn grant(self: &Arc<Self>, state: &mut AdmissionState) -> Vec<(oneshot::Sender<Slot>, Slot)> {
         let mut granted = Vec::new();
         let mut passed = 0;
         while passed < state.turns.len() && state.running < self.bounds.running {
             let Some(owner) = state.turns.pop_front() else { break };
             match state.next_of(&self.bounds, &owner) {
-                Some((Waiting { claim, grant }, room)) => {
-                    state.take(&claim);
-                    granted.push((grant, Slot { admission: self.clone(), claim, room: Some(room) }));
+                Some((QueuedRequest { request, grant }, room)) => {
+                    state.take(&request);
+                    granted.push((grant, Slot { admission: self.clone(), request, room: Some(room) }));
                     passed = 0;
                 }
                 None => passed += 1,
             }
-            if state.goes_on(&owner) {
+            if state.update_turn(&owner) {
                 state.turns.push_back(owner);
             } else {
                 state.forget(&owner);
@@ -289,7 +290,7 @@ impl Admission {
         granted
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AdmissionState> {
         // The counts are right after every statement that can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -297,74 +298,74 @@ impl Admission {
 
 fn deliver(granted: Vec<(oneshot::Sender<Slot>, Slot)>) {
     for (grant, slot) in granted {
-        // One who left the line gives the slot back by dropping it here.
+        // A request that has left the queue returns the slot by dropping it here.
         drop(grant.send(slot));
     }
 }
 
 impl Lane {
-    fn is_for(&self, work: &Work) -> bool {
+    fn is_for(&self, work: &RunTarget) -> bool {
         (self.work.plugin(), self.work.name()) == (work.plugin(), work.name())
     }
 }
 
-impl State {
-    /// Room for a run of this claim, if all bounds allow it.
-    fn room(&self, bounds: &Bounds, claim: &Claim) -> Result<Room, Full> {
+impl AdmissionState {
+    /// The reservation for a run of this request, if all limits allow it.
+    fn room(&self, bounds: &Bounds, request: &SlotRequest) -> Result<Room, LimitReached> {
         if self.running >= bounds.running {
-            return Err(Full::Host);
+            return Err(LimitReached::Host);
         }
-        if self.running_of(&claim.owner) >= bounds.running_per_principal {
-            return Err(Full::Principal);
+        if self.running_of(&request.owner) >= bounds.running_per_principal {
+            return Err(LimitReached::Principal);
         }
-        if let Some(limit) = claim.work.concurrency()
-            && self.plugins.get(claim.work.plugin()).is_some_and(|of_plugin| of_plugin.running >= limit)
+        if let Some(limit) = request.work.concurrency()
+            && self.plugins.get(request.work.plugin()).is_some_and(|of_plugin| of_plugin.running >= limit)
         {
-            return Err(Full::Plugin);
+            return Err(LimitReached::Plugin);
         }
-        claim.work.room().map_err(Full::Room)
+        request.work.room().map_err(LimitReached::Room)
     }
 
-    /// What an owner runs, here and elsewhere.
+    /// The number of an owner's runs, here and elsewhere.
     fn running_of(&self, owner: &Arc<str>) -> u32 {
         let here = self.owners.get(owner).map_or(0, |counts| counts.running);
         if self.elsewhere.is_empty() {
             return here;
         }
-        let owner = told_as(owner);
+        let owner = shared_name(owner);
         let elsewhere = self.elsewhere.values().filter_map(|host| host.running.get(&owner));
         elsewhere.fold(here, |sum, more| sum.saturating_add(*more))
     }
 
-    fn take(&mut self, claim: &Claim) {
+    fn take(&mut self, request: &SlotRequest) {
         self.running += 1;
-        self.owners.entry(claim.owner.clone()).or_default().running += 1;
+        self.owners.entry(request.owner.clone()).or_default().running += 1;
         // Most plugins are there already; those need no copy of their name.
-        match self.plugins.get_mut(claim.work.plugin()) {
+        match self.plugins.get_mut(request.work.plugin()) {
             Some(of_plugin) => of_plugin.running += 1,
             None => {
-                let of_plugin = OfPlugin { running: 1, waiting: 0 };
-                self.plugins.insert(claim.work.plugin().to_owned(), of_plugin);
+                let of_plugin = PluginCounts { running: 1, waiting: 0 };
+                self.plugins.insert(request.work.plugin().to_owned(), of_plugin);
             }
         }
     }
 
-    fn give_back(&mut self, claim: &Claim) {
+    fn give_back(&mut self, request: &SlotRequest) {
         self.running -= 1;
-        if let Some(counts) = self.owners.get_mut(&claim.owner) {
+        if let Some(counts) = self.owners.get_mut(&request.owner) {
             counts.running -= 1;
         }
-        if let Some(of_plugin) = self.plugins.get_mut(claim.work.plugin()) {
+        if let Some(of_plugin) = self.plugins.get_mut(request.work.plugin()) {
             of_plugin.running -= 1;
         }
-        self.tidy(claim);
+        self.tidy(request);
     }
 
-    /// Puts somebody at the end of the line; gives the number of the place.
-    fn arrive(&mut self, waiting: Waiting) -> u64 {
+    /// Appends a request to its queue; returns the number of its place.
+    fn arrive(&mut self, waiting: QueuedRequest) -> u64 {
         self.arrivals += 1;
         let number = self.arrivals;
-        let Claim { owner, work } = waiting.claim.clone();
+        let SlotRequest { owner, work } = waiting.request.clone();
         self.plugins.entry(work.plugin().to_owned()).or_default().waiting += 1;
         let counts = self.owners.entry(owner.clone()).or_default();
         if !std::mem::replace(&mut counts.has_turn, true) {
@@ -377,54 +378,54 @@ impl State {
         number
     }
 
-    /// Takes somebody out of the line, if it is still in it.
-    fn leave(&mut self, claim: &Claim, number: u64) -> Option<Waiting> {
-        let counts = self.owners.get_mut(&claim.owner)?;
-        let index = counts.lanes.iter().position(|lane| lane.is_for(&claim.work))?;
+    /// Removes a request from its queue, if it is still there.
+    fn leave(&mut self, request: &SlotRequest, number: u64) -> Option<QueuedRequest> {
+        let counts = self.owners.get_mut(&request.owner)?;
+        let index = counts.lanes.iter().position(|lane| lane.is_for(&request.work))?;
         let left = counts.lanes[index].waiting.remove(&number)?;
         if counts.lanes[index].waiting.is_empty() {
             counts.lanes.swap_remove(index);
         }
-        if let Some(of_plugin) = self.plugins.get_mut(claim.work.plugin()) {
+        if let Some(of_plugin) = self.plugins.get_mut(request.work.plugin()) {
             of_plugin.waiting -= 1;
         }
-        self.tidy(claim);
+        self.tidy(request);
         Some(left)
     }
 
-    /// The first in this owner's line whose bounds allow it to run, and its room.
-    /// Whoever waits for the same as one who has no room has none either.
-    fn next_of(&mut self, bounds: &Bounds, owner: &str) -> Option<(Waiting, Room)> {
+    /// The first request of this owner whose limits allow it to run, and its reservation. If the
+    /// first request for a target has no room, the others for it have none either.
+    fn next_of(&mut self, bounds: &Bounds, owner: &str) -> Option<(QueuedRequest, Room)> {
         let counts = self.owners.get(owner)?;
         let first = |lane: &Lane| lane.waiting.first_key_value().map(|(number, _)| *number);
         let mut firsts: Vec<(u64, &Lane)> =
             counts.lanes.iter().filter_map(|lane| Some((first(lane)?, lane))).collect();
         firsts.sort_unstable_by_key(|(number, _)| *number);
-        let (number, claim, room) = firsts.into_iter().find_map(|(number, lane)| {
-            let claim = &lane.waiting.get(&number)?.claim;
-            Some((number, claim.clone(), self.room(bounds, claim).ok()?))
+        let (number, request, room) = firsts.into_iter().find_map(|(number, lane)| {
+            let request = &lane.waiting.get(&number)?.request;
+            Some((number, request.clone(), self.room(bounds, request).ok()?))
         })?;
-        Some((self.leave(&claim, number)?, room))
+        Some((self.leave(&request, number)?, room))
     }
 
     /// Whether an owner whose turn it was has another.
-    fn goes_on(&mut self, owner: &str) -> bool {
+    fn update_turn(&mut self, owner: &str) -> bool {
         let Some(counts) = self.owners.get_mut(owner) else { return false };
         counts.has_turn = !counts.lanes.is_empty();
         counts.has_turn
     }
 
-    fn tidy(&mut self, claim: &Claim) {
-        let plugin = claim.work.plugin();
+    fn tidy(&mut self, request: &SlotRequest) {
+        let plugin = request.work.plugin();
         if self.plugins.get(plugin).is_some_and(|of_plugin| of_plugin.running == 0 && of_plugin.waiting == 0)
         {
             self.plugins.remove(plugin);
         }
-        self.forget(&claim.owner);
+        self.forget(&request.owner);
     }
 
     fn forget(&mut self, owner: &str) {
-        // Who has a turn is forgotten when it comes round, and never has two.
+        // An owner with a turn is forgotten when its turn comes, so it never has two.
         if self
             .owners
             .get(owner)
@@ -437,10 +438,10 @@ impl State {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // What the next in line needs may be in it.
+        // The next request may need this reservation.
         self.room = None;
         let mut state = self.admission.lock();
-        state.give_back(&self.claim);
+        state.give_back(&self.request);
         let granted = self.admission.grant(&mut state);
         drop(state);
         deliver(granted);

@@ -1,17 +1,17 @@
 //! The runs that are under way in this process, so that they can be stopped and
 //! their clients told.
 
-use crate::client::client_channel::{Notice, Outlet};
+use crate::client::client_channel::{ClientChannel, Notice};
 use crate::slots::Slots;
 use crate::slots::stop::Stop;
-use crate::slots::work::Work;
+use crate::slots::work::RunTarget;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Task, TaskId};
 
-/// What a run is registered under.
+/// The key of a registered run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RunKey {
     /// The run of a task.
@@ -20,16 +20,16 @@ pub(crate) enum RunKey {
     Plain(u64),
 }
 
-/// What is to be known of a run that is under way.
+/// The parts of a run that the registry needs.
 #[derive(Clone)]
 pub(crate) struct Registration {
     pub stop: Arc<Stop>,
-    pub work: Work,
-    pub outlet: Arc<dyn Outlet>,
+    pub work: RunTarget,
+    pub channel: Arc<dyn ClientChannel>,
 }
 
 #[derive(Clone)]
-struct Registered {
+struct RunEntry {
     run: Registration,
     /// Whether the task's record is in the store; before that, its absence there
     /// says nothing.
@@ -42,7 +42,7 @@ struct Registered {
 
 /// How many tasks of this process do what.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Census {
+pub(crate) struct TaskCounts {
     /// They wait for a slot.
     pub waiting: usize,
     /// They run.
@@ -53,15 +53,15 @@ pub(crate) struct Census {
 
 /// The runs that are under way in this process.
 #[derive(Default)]
-pub(crate) struct Runs {
+pub(crate) struct RunRegistry {
     count: AtomicU64,
     /// Ordered, as is all that is gone through here, so that a simulation can be repeated.
     /// By number as well: a host that lost its hold on a task and takes it over again has
     /// two runs of it, until the first has let go.
-    by_key: Mutex<BTreeMap<(RunKey, u64), Registered>>,
+    by_key: Mutex<BTreeMap<(RunKey, u64), RunEntry>>,
 }
 
-impl Runs {
+impl RunRegistry {
     /// Stops the run of this task, if it is here.
     pub fn stop(&self, id: TaskId) {
         self.stop_key(RunKey::Task(id));
@@ -84,12 +84,12 @@ impl Runs {
     /// Tells the client of this task's run how the task stands (T-37).
     pub fn tell_status(&self, task: &Task) {
         let key = RunKey::Task(task.id);
-        let outlet = self.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
+        let channel = self.lock().range_mut((key, 0)..=(key, u64::MAX)).next_back().map(|(_, registered)| {
             registered.asking = task.status() == TaskStatus::InputRequired;
-            registered.run.outlet.clone()
+            registered.run.channel.clone()
         });
-        if let Some(outlet) = outlet {
-            outlet.notify(Some(task.id), Notice::Status(task.view()));
+        if let Some(channel) = channel {
+            channel.notify(Some(task.id), Notice::Status(task.view()));
         }
     }
 
@@ -117,17 +117,17 @@ impl Runs {
     }
 
     /// How many tasks of this process do what.
-    pub fn census(&self) -> Census {
-        let mut census = Census::default();
+    pub fn task_counts(&self) -> TaskCounts {
+        let mut task_counts = TaskCounts::default();
         for ((key, _), registered) in self.lock().iter() {
             match key {
                 RunKey::Plain(_) => {}
-                RunKey::Task(_) if registered.waiting => census.waiting += 1,
-                RunKey::Task(_) if registered.asking => census.asking += 1,
-                RunKey::Task(_) => census.working += 1,
+                RunKey::Task(_) if registered.waiting => task_counts.waiting += 1,
+                RunKey::Task(_) if registered.asking => task_counts.asking += 1,
+                RunKey::Task(_) => task_counts.working += 1,
             }
         }
-        census
+        task_counts
     }
 
     /// Every run, and whether it waits for a slot.
@@ -144,7 +144,7 @@ impl Runs {
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunKey, u64), Registered>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(RunKey, u64), RunEntry>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -154,7 +154,7 @@ impl Slots {
     pub fn register(self: &Arc<Self>, task: Option<TaskId>, run: Registration, waiting: bool) -> RunGuard {
         let number = self.runs.count.fetch_add(1, Ordering::Relaxed);
         let key = (task.map_or(RunKey::Plain(number), RunKey::Task), number);
-        let registered = Registered { run, stored: task.is_none(), waiting, asking: false };
+        let registered = RunEntry { run, stored: task.is_none(), waiting, asking: false };
         self.runs.lock().insert(key, registered);
         RunGuard { slots: self.clone(), key }
     }
@@ -169,7 +169,7 @@ pub(crate) struct RunGuard {
 impl RunGuard {
     /// Notes that the task's record is in the store, by a host that `holds` its incarnation
     /// or has lost it.
-    pub fn stored(&self, holds: impl FnOnce() -> bool) {
+    pub fn mark_stored(&self, holds: impl FnOnce() -> bool) {
         if let Some(registered) = self.slots.runs.lock().get_mut(&self.key) {
             registered.stored = true;
         }
@@ -180,11 +180,11 @@ impl RunGuard {
         }
     }
 
-    /// Notes that the run has its slot. False if the host has begun to close: then it
-    /// waits as before, and whoever closes sees to its task as to one that has not begun.
-    pub fn started(&self) -> bool {
+    /// Marks the run as started, with a slot. Returns false if the host has begun to close: then
+    /// the run still counts as waiting, and the drain treats its task as one that has not begun.
+    pub fn mark_started(&self) -> bool {
         let mut runs = self.slots.runs.lock();
-        // Whoever closes says so first, and then looks who waits.
+        // The drain sets this first, and then looks for waiting runs.
         if self.slots.closing.is_set() {
             return false;
         }

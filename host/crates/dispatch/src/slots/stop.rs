@@ -1,5 +1,4 @@
-//! The sign that something must end: set once, seen by whoever looks and by
-//! whoever waits.
+//! A stop signal: set once, for those that poll it and those that wait for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;

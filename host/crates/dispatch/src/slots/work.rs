@@ -1,20 +1,20 @@
-//! What a run runs: a tool, or a provider of resources and prompts.
+//! The target of a run: a tool, or a provider of resources and prompts.
 
-use crate::observe::metrics::Measured;
+use crate::observe::metrics::MeasuredTool;
 use std::sync::Arc;
 use toolyard_task::tool::ReportBounds;
 use toolyard_task::{Digest, Provider, Room, Shortage};
 
-/// What a run runs.
+/// The target of a run.
 #[derive(Clone)]
-pub(crate) enum Work {
+pub(crate) enum RunTarget {
     /// A tool.
-    Tool(Arc<Measured>),
+    Tool(Arc<MeasuredTool>),
     /// A resource, a prompt or a completion.
     Provider(Arc<dyn Provider>),
 }
 
-impl Work {
+impl RunTarget {
     /// For logs: the tool, or the plugin.
     pub fn name(&self) -> &str {
         match self {

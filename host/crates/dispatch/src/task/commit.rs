@@ -2,12 +2,12 @@
 
 use crate::task::Tasks;
 use toolyard_task::audit::{By, Entry};
-use toolyard_task::store::{Committed, StoreError};
+use toolyard_task::store::{CommitStatus, StoreError};
 use toolyard_task::{Effect, Event, Refusal, Task, TaskId, Transition, apply};
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Debug)]
-pub(crate) enum Changed {
+pub(crate) enum CommitOutcome {
     /// It is durable; this is the task now.
     Done(Task),
     /// It does not apply; this is the task as it is.
@@ -17,31 +17,36 @@ pub(crate) enum Changed {
 }
 
 impl Tasks {
-    /// Applies `event` to the task. A lost compare is judged anew by what is
-    /// there then. What the audit log says of it is in the same commit (T-43).
-    pub(crate) async fn change(&self, id: TaskId, event: &Event, by: &By) -> Result<Changed, StoreError> {
+    /// Applies `event` to the task. After a lost compare, it applies the event to the newer record.
+    /// The audit entry is in the same commit (T-43).
+    pub(crate) async fn change(
+        &self,
+        id: TaskId,
+        event: &Event,
+        by: &By,
+    ) -> Result<CommitOutcome, StoreError> {
         loop {
             let Some(read) = self.store.read(id, None).await? else {
-                return Ok(Changed::Gone);
+                return Ok(CommitOutcome::Gone);
             };
             if read.task.is_gone(read.now) {
-                return Ok(Changed::Gone);
+                return Ok(CommitOutcome::Gone);
             }
             let transition = match apply(&read.task, event.clone(), read.now) {
                 Ok(transition) => transition,
                 Err(refusal) => {
                     if refusal == Refusal::Terminal {
-                        // Whoever ended it may have been told that the store failed.
+                        // The client that ended it may have got an error of the store.
                         self.slots.runs.stop(id);
                     }
-                    return Ok(Changed::Refused(read.task, refusal));
+                    return Ok(CommitOutcome::Refused(read.task, refusal));
                 }
             };
             let entries = Entry::changed(event, &transition.task, by);
             match self.store.commit(&transition.task, entries).await? {
-                // Durable before visible: who is told is told after the commit.
-                Committed::Done => return Ok(Changed::Done(self.carry_out(transition))),
-                Committed::Stale => {}
+                // Durable before visible: effects come after the commit.
+                CommitStatus::Done => return Ok(CommitOutcome::Done(self.carry_out(transition))),
+                CommitStatus::Stale => {}
             }
         }
     }
@@ -52,11 +57,11 @@ impl Tasks {
             match effect {
                 Effect::RecordEnd => {
                     if let Some(outcome) = &task.outcome {
-                        self.observers.metrics.task_ended(outcome);
+                        self.observers.metrics.count_ended(outcome);
                     }
-                    self.keeps(&task);
+                    self.count_outcome(&task);
                 }
-                Effect::WithdrawQuestions => self.desk.settle(&task),
+                Effect::WithdrawQuestions => self.inflight.settle(&task),
                 Effect::NotifyStatus => self.slots.runs.tell_status(&task),
                 Effect::WakeWaiters => self.waiters.wake(task.id),
                 Effect::StopRun => self.slots.runs.stop(task.id),
@@ -66,9 +71,9 @@ impl Tasks {
     }
 
     /// Ends a task whose ttl has passed.
-    pub(crate) async fn expire(&self, id: TaskId) -> Result<Changed, StoreError> {
+    pub(crate) async fn expire(&self, id: TaskId) -> Result<CommitOutcome, StoreError> {
         let changed = self.change(id, &Event::Expired, &By::host()).await?;
-        if let Changed::Done(task) = &changed {
+        if let CommitOutcome::Done(task) = &changed {
             tracing::info!(task = %id, tool = task.tool, "task ended by its ttl");
         }
         Ok(changed)

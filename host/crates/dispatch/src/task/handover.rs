@@ -1,13 +1,13 @@
 //! The duty to tell a client of its task.
 
 use crate::task::Tasks;
-use crate::task::commit::Changed;
+use crate::task::commit::CommitOutcome;
 use std::sync::Arc;
 use toolyard_task::audit::By;
 use toolyard_task::{Event, TaskId};
 
-/// The duty to tell a client of its task. Dropped before that was done, the task is
-/// cancelled: nobody else would ever learn of it.
+/// The duty to tell a client of its task. Dropped before that, it cancels the task, since no client
+/// would ever learn of it.
 #[must_use]
 pub struct Handover {
     tasks: Arc<Tasks>,
@@ -21,7 +21,7 @@ impl Handover {
     }
 
     /// The reply has left.
-    pub fn delivered(mut self) {
+    pub fn mark_delivered(mut self) {
         self.delivered = true;
     }
 }
@@ -42,11 +42,11 @@ impl Drop for Handover {
             let message = "The client went away before it could be told of this task.".to_owned();
             let by = By::host().because("not_delivered");
             match tasks.change(id, &Event::Cancelled { message }, &by).await {
-                Ok(Changed::Done(_)) => {
+                Ok(CommitOutcome::Done(_)) => {
                     tracing::info!(task = %id, "task cancelled: its client was not told of it")
                 }
-                Ok(Changed::Gone) => tasks.slots.runs.stop(id),
-                Ok(Changed::Refused(..)) => {}
+                Ok(CommitOutcome::Gone) => tasks.slots.runs.stop(id),
+                Ok(CommitOutcome::Refused(..)) => {}
                 Err(error) => {
                     tracing::error!(task = %id, error = &error as &dyn std::error::Error, "a task whose client was not told of it was not cancelled");
                     tasks.slots.runs.stop(id);

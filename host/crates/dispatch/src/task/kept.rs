@@ -36,14 +36,14 @@ const RECORD: u64 = 1024;
 
 /// The sums that this host remembers.
 #[derive(Default)]
-pub(crate) struct Kept {
-    state: Mutex<State>,
+pub(crate) struct RetentionSums {
+    state: Mutex<RetentionState>,
     /// Held while a call makes room; the call before may have made enough.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct RetentionState {
     owners: HashMap<Owner, Sum>,
     all: Option<Sum>,
     /// Principals whose ended tasks may exceed the bound.
@@ -58,7 +58,7 @@ struct Sum {
     full_until: Option<Instant>,
 }
 
-impl State {
+impl RetentionState {
     fn sum(&mut self, of: Option<&Owner>) -> Option<&mut Sum> {
         match of {
             Some(owner) => self.owners.get_mut(owner),
@@ -67,8 +67,8 @@ impl State {
     }
 }
 
-impl Kept {
-    fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+impl RetentionSums {
+    fn with<T>(&self, look: impl FnOnce(&mut RetentionState) -> T) -> T {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -82,7 +82,7 @@ impl Kept {
         self.with(|state| state.sum(of).is_some_and(|sum| sum.full_until.is_some_and(|until| now < until)))
     }
 
-    fn is_full_now(&self, of: Option<&Owner>) {
+    fn mark_full(&self, of: Option<&Owner>) {
         self.with(|state| {
             if let Some(sum) = state.sum(of) {
                 sum.full_until = Some(Instant::now() + FULL_FOR);
@@ -170,7 +170,7 @@ impl Tasks {
     }
 
     /// A task has ended, and its outcome is kept.
-    pub(crate) fn keeps(&self, task: &Task) {
+    pub(crate) fn count_outcome(&self, task: &Task) {
         let bytes = match &task.outcome {
             Some(Outcome::Result { result, .. }) => result.as_bytes().len(),
             Some(Outcome::Error(error)) => error.data.as_ref().map_or(0, |data| data.as_bytes().len()),
@@ -244,7 +244,7 @@ impl Tasks {
         if kept.saturating_add(bytes) <= bound.bytes {
             return Ok(());
         }
-        self.kept.is_full_now(of);
+        self.kept.mark_full(of);
         Err(self.full(of, bound))
     }
 
@@ -280,7 +280,7 @@ impl Tasks {
                 break;
             }
             let count = self.store.discard(discarded).await?;
-            self.observers.metrics.tasks_discarded(count);
+            self.observers.metrics.count_discarded(count);
             tracing::warn!(
                 owner = toolyard_task::audit::name_of(owner),
                 count,

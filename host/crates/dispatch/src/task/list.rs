@@ -10,18 +10,13 @@ use std::fmt::Write as _;
 use toolyard_protocol::page::{cursor, page};
 use toolyard_protocol::task_filter::{self, TaskFilter};
 use toolyard_protocol::{RawJson, RpcError, Timestamp};
-use toolyard_task::search::{Direction, Filter, Order, OrderBy, Page, Position, Search, Window};
+use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder, Window};
 use toolyard_task::store::After;
 use toolyard_task::task::Summary;
 use toolyard_task::wire::TaskStatus;
 use toolyard_task::{Owner, TaskId};
 
 impl Tasks {
-    /// A page of the caller's tasks: those that `params` asks for.
-    ///
-    /// # Errors
-    /// [`Fault::InvalidParams`], [`Fault::InvalidCursor`], [`Fault::TasksOff`],
-    /// [`Fault::Store`].
     pub async fn list_tasks(&self, caller: &Caller, params: Option<&RawJson>) -> Result<RawJson, Fault> {
         let invalid = |error: RpcError| Fault::InvalidParams(error.message);
         let filter = TaskFilter::decode(params).map_err(invalid)?;
@@ -93,8 +88,8 @@ fn rendered(tasks: &[Summary], next: Option<&str>) -> RawJson {
     page("tasks", shown.iter(), next)
 }
 
-/// What the store is asked for. What does not look like an id of ours is the id of
-/// no task, and says so to nobody (F-5).
+/// The criteria for the store. A text that does not look like an id of this host is the id of no
+/// task; the answer does not reveal the difference (F-5).
 fn criteria(filter: &TaskFilter) -> Filter {
     let ids = |ids: &Vec<String>| ids.iter().filter_map(|id| TaskId::parse(id)).collect::<BTreeSet<_>>();
     Filter {
@@ -105,8 +100,8 @@ fn criteria(filter: &TaskFilter) -> Filter {
     }
 }
 
-const fn order(filter: &TaskFilter) -> Order {
-    Order {
+const fn order(filter: &TaskFilter) -> SortOrder {
+    SortOrder {
         by: match filter.order_by {
             task_filter::OrderBy::CreatedAt => OrderBy::Created,
             task_filter::OrderBy::LastUpdatedAt => OrderBy::Updated,
@@ -119,7 +114,7 @@ const fn order(filter: &TaskFilter) -> Order {
 }
 
 /// The list that a cursor is good for. Filters that mean the same have the same.
-fn scope(owner: &Owner, filter: &Filter, order: Order) -> String {
+fn scope(owner: &Owner, filter: &Filter, order: SortOrder) -> String {
     let mut scope = "found".to_owned();
     let mut add = |name: char, value: Option<&dyn std::fmt::Display>| {
         // Writing to a string does not fail.

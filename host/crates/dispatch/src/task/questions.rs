@@ -1,16 +1,16 @@
-//! Which question of a task is out on which line. What was asked stands in the
-//! store; where it went is known to this process only.
+//! The routes that questions of tasks are out on. The questions are in the store; only this process
+//! knows their routes.
 
 use crate::Fault;
 use crate::access::caller::Caller;
-use crate::client::client_channel::{Line, Outlet, Place, Presence};
+use crate::client::client_channel::{ClientChannel, ClientPresence, ClientRoute, RouteScope};
 use crate::task::Tasks;
-use crate::task::commit::Changed;
+use crate::task::commit::CommitOutcome;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use toolyard_protocol::question::{self, Checked, Given};
+use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::{ClientCapabilities, RawJson, RpcError};
 use toolyard_task::audit::By;
@@ -22,63 +22,68 @@ use toolyard_task::{Event, SessionId, Task, TaskId};
 
 /// The questions that are out.
 #[derive(Default)]
-pub(crate) struct Desk {
-    by_task: Mutex<BTreeMap<TaskId, BTreeMap<String, Out>>>,
+pub(crate) struct InflightQuestions {
+    by_task: Mutex<BTreeMap<TaskId, BTreeMap<String, InflightQuestion>>>,
 }
 
 /// One question.
 #[derive(Default)]
-struct Out {
-    /// Somebody is about to send it.
+struct InflightQuestion {
+    /// A sender has claimed it.
     claimed: bool,
     /// It goes out without naming its task (IR-9).
     bare: bool,
-    /// The lines it went out on and under which id, the latest last.
-    lines: Vec<(String, Arc<dyn Line>)>,
+    /// The ids that it was sent under, and their routes, the latest last.
+    routes: Vec<(String, Arc<dyn ClientRoute>)>,
     /// The request that the client has answered: not to be withdrawn.
     answered: Option<String>,
 }
 
-/// The right to send a question: nobody else sends it meanwhile (H-20).
-pub(crate) struct Claim<'a> {
-    desk: &'a Desk,
+/// The right to send a question: no other sender has it meanwhile (H-20).
+pub(crate) struct SendClaim<'a> {
+    inflight: &'a InflightQuestions,
     task: TaskId,
     key: String,
     /// Whether the question must not name its task.
     pub bare: bool,
 }
 
-impl Desk {
-    /// The right to send this question on `line`, unless it is out on one where it may
-    /// still be answered: with somebody at the other end, or whose other end went away
-    /// less than `patience` ago (IR-7).
+impl InflightQuestions {
+    /// Claims the right to send this question on `route`, unless it is out on one that may still
+    /// answer: its client is there, or left less than `patience` ago (IR-7).
     ///
-    /// What went out before goes out again only to somebody who is there: the waits
-    /// of clients that have left would else ask it anew in turn, until the requests that
-    /// those clients did see are forgotten.
-    pub fn claim(&self, task: TaskId, key: &str, patience: Duration, line: &dyn Line) -> Option<Claim<'_>> {
+    /// A question that was out before goes out again only on a route whose client is there. Else
+    /// the waits of departed clients would ask it again in turn, until the requests that those
+    /// clients did see are forgotten.
+    pub fn claim(
+        &self,
+        task: TaskId,
+        key: &str,
+        patience: Duration,
+        route: &dyn ClientRoute,
+    ) -> Option<SendClaim<'_>> {
         let mut by_task = self.lock();
         let out = by_task.entry(task).or_default().entry(key.to_owned()).or_default();
-        let is_out = out.lines.last().is_some_and(|(_, line)| match line.presence() {
-            Presence::There => true,
-            Presence::AwayFor(time) => time < patience,
-            Presence::Gone => false,
+        let is_out = out.routes.last().is_some_and(|(_, route)| match route.presence() {
+            ClientPresence::There => true,
+            ClientPresence::AwayFor(time) => time < patience,
+            ClientPresence::Gone => false,
         });
-        let to_nobody = !out.lines.is_empty() && line.presence() != Presence::There;
+        let to_nobody = !out.routes.is_empty() && route.presence() != ClientPresence::There;
         if out.claimed || is_out || to_nobody || out.answered.is_some() {
             return None;
         }
         out.claimed = true;
-        Some(Claim { desk: self, task, key: key.to_owned(), bare: out.bare })
+        Some(SendClaim { inflight: self, task, key: key.to_owned(), bare: out.bare })
     }
 
     /// How many questions are out, or about to go out.
-    pub fn open(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.lock().values().map(BTreeMap::len).sum()
     }
 
     /// The client has answered this request.
-    pub fn answered(&self, task: TaskId, key: &str, request_id: &str) {
+    pub fn mark_answered(&self, task: TaskId, key: &str, request_id: &str) {
         if let Some(out) = self.lock().get_mut(&task).and_then(|keys| keys.get_mut(key)) {
             out.answered = Some(request_id.to_owned());
         }
@@ -86,12 +91,12 @@ impl Desk {
 
     /// The client mistook our task for one of its own: next time the question goes
     /// out without it. False if that was tried already.
-    pub fn without_task(&self, task: TaskId, key: &str) -> bool {
+    pub fn retry_without_task(&self, task: TaskId, key: &str) -> bool {
         let mut by_task = self.lock();
         let Some(out) = by_task.get_mut(&task).and_then(|keys| keys.get_mut(key)) else { return false };
         let first = !out.bare;
         out.bare = true;
-        out.lines.clear();
+        out.routes.clear();
         first
     }
 
@@ -113,40 +118,40 @@ impl Desk {
             }
         }
         for out in settled {
-            for (id, line) in out.lines.iter().filter(|(id, _)| out.answered.as_ref() != Some(id)) {
-                line.withdraw(id, "The question is no longer open.", Some(task.id));
+            for (id, route) in out.routes.iter().filter(|(id, _)| out.answered.as_ref() != Some(id)) {
+                route.withdraw(id, "The question is no longer open.", Some(task.id));
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, BTreeMap<String, Out>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, BTreeMap<String, InflightQuestion>>> {
         self.by_task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Claim<'_> {
+impl SendClaim<'_> {
     /// The question is out. If it was settled while it was being sent, it is taken
     /// back at once.
-    pub fn delivered(self, request_id: String, line: Arc<dyn Line>) {
+    pub fn mark_sent(self, request_id: String, route: Arc<dyn ClientRoute>) {
         {
-            let mut by_task = self.desk.lock();
+            let mut by_task = self.inflight.lock();
             if let Some(out) = by_task.get_mut(&self.task).and_then(|keys| keys.get_mut(&self.key)) {
-                out.lines.push((request_id, line));
+                out.routes.push((request_id, route));
                 return;
             }
         }
-        line.withdraw(&request_id, "The question is no longer open.", Some(self.task));
+        route.withdraw(&request_id, "The question is no longer open.", Some(self.task));
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for SendClaim<'_> {
     fn drop(&mut self) {
-        let mut by_task = self.desk.lock();
+        let mut by_task = self.inflight.lock();
         let Some(keys) = by_task.get_mut(&self.task) else { return };
         if let Some(out) = keys.get_mut(&self.key) {
             out.claimed = false;
             // Nothing is kept of a question that never left.
-            if out.lines.is_empty() && !out.bare {
+            if out.routes.is_empty() && !out.bare {
                 keys.remove(&self.key);
             }
         }
@@ -156,34 +161,39 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// To whom the questions of a task are put.
-pub(crate) struct Addressee<'a> {
+/// The client that the questions of a task are sent to.
+pub(crate) struct QuestionRecipient<'a> {
     pub session: Option<&'a SessionId>,
     pub capabilities: &'a RawJson,
-    pub outlet: &'a Arc<dyn Outlet>,
-    pub place: Place,
-    /// How long a line with nobody at its other end is waited for.
+    pub channel: &'a Arc<dyn ClientChannel>,
+    pub scope: RouteScope,
+    /// How long to wait for the client of a route to come back.
     pub patience: Duration,
 }
 
 impl Tasks {
     /// Sends those open questions of a task that are out nowhere and that this
     /// client can be asked.
-    pub(crate) async fn offer_questions(&self, task: &Task, to: Addressee<'_>) -> Result<(), StoreError> {
+    pub(crate) async fn offer_questions(
+        &self,
+        task: &Task,
+        to: QuestionRecipient<'_>,
+    ) -> Result<(), StoreError> {
         let client = ClientCapabilities::of(to.capabilities);
         for asked in task.open_questions().filter(|question| question.client_task.is_none()) {
-            let question = Checked { kind: asked.kind, params: asked.params.clone() };
+            let question = CheckedQuestion { kind: asked.kind, params: asked.params.clone() };
             if question.check_client(&client).is_err() {
                 continue;
             }
-            let Some(line) = to.outlet.line(Some(task.id), to.place) else { return Ok(()) };
-            let Some(claim) = self.desk.claim(task.id, &asked.key, to.patience, &*line) else { continue };
+            let Some(route) = to.channel.route(Some(task.id), to.scope) else { return Ok(()) };
+            let Some(claim) = self.inflight.claim(task.id, &asked.key, to.patience, &*route) else {
+                continue;
+            };
             let request_id = format!("{}.{}", task.id, self.ids.uuid().simple());
             let sent = Sent { id: request_id.clone(), session: to.session.cloned() };
             let sent = Event::Sent { key: asked.key.clone(), sent };
-            // Durable before it leaves, or its answer would come for a request
-            // that nobody knows.
-            if !matches!(self.change(task.id, &sent, &By::host()).await?, Changed::Done(_)) {
+            // Durable before it leaves: an answer must always find its request.
+            if !matches!(self.change(task.id, &sent, &By::host()).await?, CommitOutcome::Done(_)) {
                 continue;
             }
             let left = asked.deadline.since(self.clock.now()).max(1);
@@ -191,20 +201,15 @@ impl Tasks {
             if self.settings.related_task && !claim.bare {
                 params = with_related_task(&params, &task.id.to_string());
             }
-            if line.question(&asked.key, &request_id, asked.kind.method(), &params) {
+            if route.question(&asked.key, &request_id, asked.kind.method(), &params) {
                 tracing::debug!(task = %task.id, key = asked.key, "question sent");
-                claim.delivered(request_id, line);
+                claim.mark_sent(request_id, route);
             }
         }
         Ok(())
     }
 
-    /// Takes in a client's response to a request of ours. What answers nothing, or
-    /// comes from a session that was not asked, is ignored.
-    ///
-    /// # Errors
-    /// [`Fault::Store`]: the answer is not written and should be given again.
-    pub async fn answered(
+    pub async fn take_response(
         &self,
         caller: &Caller,
         request_id: &str,
@@ -216,7 +221,7 @@ impl Tasks {
         };
         let task = request_id.split_once('.').and_then(|(task, _)| TaskId::parse(task));
         let Some(id) = task.filter(|_| self.settings.tasks) else {
-            tracing::debug!(request_id, "a response to no request of ours");
+            tracing::debug!(request_id, "a response to an unknown request");
             return Ok(());
         };
         let task = match self.visible(caller, id).await {
@@ -232,10 +237,10 @@ impl Tasks {
         let client = ClientCapabilities::of(&caller.capabilities);
         let answer = match response {
             Ok(result) => match question::given(question.kind, question.kind.as_task(&client), &result) {
-                Ok(Given::Answer(answer)) => Ok(answer),
-                Ok(Given::Task(task)) => {
+                Ok(ClientAnswer::Answer(answer)) => Ok(answer),
+                Ok(ClientAnswer::Task(task)) => {
                     tracing::info!(task = %id, key = question.key, client_task = task.id, "the client runs a question as a task");
-                    self.desk.answered(id, &question.key, request_id);
+                    self.inflight.mark_answered(id, &question.key, request_id);
                     let key = question.key.clone();
                     let entrusted = Event::Entrusted { key, client_task: task.id };
                     self.change(id, &entrusted, &caller.by()).await?;
@@ -243,13 +248,15 @@ impl Tasks {
                 }
                 Err(error) => Err(AskError::Refused(error)),
             },
-            Err(error) if is_mistaken(&error, id) && self.desk.without_task(id, &question.key) => {
+            Err(error)
+                if mistakes_our_task(&error, id) && self.inflight.retry_without_task(id, &question.key) =>
+            {
                 self.waiters.wake(id);
                 return Ok(());
             }
             Err(error) => Err(AskError::Refused(error)),
         };
-        self.desk.answered(id, &question.key, request_id);
+        self.inflight.mark_answered(id, &question.key, request_id);
         let answered = Event::Answered { key: question.key.clone(), answer };
         self.change(id, &answered, &caller.by()).await?;
         Ok(())
@@ -258,6 +265,6 @@ impl Tasks {
 
 /// IR-9: a client that runs tasks itself may take the task that a question names
 /// for one of its own, and say that it does not know it.
-fn is_mistaken(error: &RpcError, task: TaskId) -> bool {
+fn mistakes_our_task(error: &RpcError, task: TaskId) -> bool {
     error.code == INVALID_PARAMS && error.message.contains(&task.to_string())
 }

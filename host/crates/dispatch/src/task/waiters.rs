@@ -1,4 +1,4 @@
-//! Who waits for a change of a task. A wake-up is a hint: on waking, read again.
+//! Waiters for changes of tasks. A wake-up is a hint: on waking, read again.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,20 +12,20 @@ pub(crate) struct Waiters {
 }
 
 /// One who waits. To miss nothing: watch, then read, then wait.
-pub(crate) struct Watch<'a> {
+pub(crate) struct TaskWatch<'a> {
     waiters: &'a Waiters,
     id: TaskId,
     notify: Arc<Notify>,
 }
 
 impl Waiters {
-    pub fn watch(&self, id: TaskId) -> Watch<'_> {
+    pub fn watch(&self, id: TaskId) -> TaskWatch<'_> {
         let mut by_task = self.lock();
         let (count, notify) = by_task.entry(id).or_insert_with(|| (0, Arc::new(Notify::new())));
         *count += 1;
         let notify = notify.clone();
         drop(by_task);
-        Watch { waiters: self, id, notify }
+        TaskWatch { waiters: self, id, notify }
     }
 
     pub fn wake(&self, id: TaskId) {
@@ -35,7 +35,7 @@ impl Waiters {
         }
     }
 
-    /// The tasks that somebody waits for.
+    /// The tasks with waiters.
     pub fn ids(&self) -> Vec<TaskId> {
         self.lock().keys().copied().collect()
     }
@@ -52,14 +52,14 @@ impl Waiters {
     }
 }
 
-impl Watch<'_> {
-    /// What to wait on. Enable it before reading the task.
+impl TaskWatch<'_> {
+    /// The wake-up to wait for. Enable it before reading the task.
     pub fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.notify.notified()
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for TaskWatch<'_> {
     fn drop(&mut self) {
         let mut by_task = self.waiters.lock();
         if let Some((count, _)) = by_task.get_mut(&self.id) {

@@ -1,4 +1,5 @@
-//! A host whose store meets one fault, and a client that asks until it is told.
+//! A host whose store meets one fault, and a client that repeats its request until it gets an
+//! answer.
 
 use crate::calls::call;
 use crate::client::Client;
@@ -12,9 +13,9 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use toolyard_dispatch::{
-    Bounds, CallParams, CallReply, Caller, Catalog, Clock, Dispatch, Fault, InputRequired, Outcome, Outlet,
-    Parting, RawJson, Reach, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId, Terms, Timestamp,
-    ToolCall,
+    Bounds, CallParams, CallReply, Caller, Catalog, ClientChannel, ClientLookup, Clock, Dispatch, DrainMode,
+    Fault, InputRequired, Outcome, RawJson, RequestedTtl, SessionId, Settings, Stop, Stores, Task, TaskId,
+    Terms, Timestamp, ToolCall,
 };
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_store::MemoryStore;
@@ -82,8 +83,8 @@ impl Clock for StageClock {
     }
 }
 
-impl Reach for Client {
-    fn outlet(&self, _: Option<&SessionId>) -> Arc<dyn Outlet> {
+impl ClientLookup for Client {
+    fn channel(&self, _: Option<&SessionId>) -> Arc<dyn ClientChannel> {
         Arc::new(self.clone())
     }
 }
@@ -123,7 +124,7 @@ impl Stage {
             sessions: handle.clone(),
             keys: swept.clone(),
             grants: handle.clone(),
-            gossip: handle.clone(),
+            broadcast: handle.clone(),
             audit: handle.clone(),
         };
         let host = Mutex::new(start(stores, &clock, tools(), &client));
@@ -143,14 +144,13 @@ impl Stage {
             sessions: handle.clone(),
             keys: handle.clone(),
             grants: handle.clone(),
-            gossip: handle.clone(),
+            broadcast: handle.clone(),
             audit: handle.clone(),
         };
         (handle, start(stores, &self.clock, (self.tools)(), &self.client))
     }
 
-    /// What the client is told; nothing if it had to go away, after which the fault is
-    /// gone.
+    /// The answer to the client; `None` if it had to go away, after which the fault is gone.
     async fn patiently<T>(&self, asks: impl Future<Output = T>) -> Option<T> {
         let told = tokio::time::timeout(PATIENCE, asks).await;
         if told.is_err() {
@@ -159,7 +159,7 @@ impl Stage {
         told.ok()
     }
 
-    /// Asks until it is told: an error of the store is all that comes before that.
+    /// Repeats a request until it is answered: only errors of the store may come before that.
     async fn until_told<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         mut asks: impl FnMut() -> F,
@@ -175,7 +175,7 @@ impl Stage {
         }
     }
 
-    /// Calls a tool as a task. None if the client was told an error, or nothing.
+    /// Calls a tool as a task. `None` if the client got an error, or no answer.
     pub async fn create(&self, tool: &str) -> Option<String> {
         self.create_for(tool, 3_600_000).await
     }
@@ -196,7 +196,7 @@ impl Stage {
         match self.call_statelessly(tool).await {
             Some(Ok(CallReply::Created(created))) => {
                 let id = created.view.id.clone();
-                created.handover.expect("a stateless client's").delivered();
+                created.handover.expect("a stateless client's").mark_delivered();
                 Some(id)
             }
             Some(Err(Fault::Store(_))) | None => None,
@@ -216,7 +216,7 @@ impl Stage {
     }
 
     async fn stateless(&self, tool: &str, retry: Retry) -> Option<Result<CallReply, Fault>> {
-        let outlet: Arc<dyn Outlet> = Arc::new(self.client.clone());
+        let channel: Arc<dyn ClientChannel> = Arc::new(self.client.clone());
         let call = ToolCall {
             params: CallParams {
                 name: tool.to_owned(),
@@ -227,8 +227,8 @@ impl Stage {
             },
             terms: Terms::Stateless { tasks: true, retry },
             stop: Arc::new(Stop::default()),
-            outlet: outlet.clone(),
-            task_outlet: outlet,
+            channel: channel.clone(),
+            task_channel: channel,
         };
         self.patiently(self.dispatch().call(&caller(), call)).await
     }
@@ -256,10 +256,10 @@ impl Stage {
         }
     }
 
-    /// What a task came to.
+    /// The outcome of a task.
     pub async fn outcome(&self, id: &str) -> Outcome {
         self.status_in_the_end(id).await;
-        self.task(id).await.outcome.expect("it is over")
+        self.task(id).await.outcome.expect("it has ended")
     }
 
     /// Waits for the result of a task, which must be one.
@@ -279,7 +279,7 @@ impl Stage {
         assert!(listed.iter().any(|summary| summary.id.to_string() == id), "{}: not listed", self.name);
     }
 
-    /// Cancels a task: in the end it is told that it is cancelled.
+    /// Cancels a task: in the end the client learns that it is cancelled.
     pub async fn cancel(&self, id: &str) {
         let dispatch = self.dispatch();
         match self.until_told(|| dispatch.cancel_task(&self.me, id)).await {
@@ -328,7 +328,7 @@ impl Stage {
                 answered += 1;
                 let dispatch = stage.dispatch();
                 let yes = || Ok(RawJson::trusted(YES));
-                let told = stage.until_told(|| dispatch.answered(&stage.me, &request, yes())).await;
+                let told = stage.until_told(|| dispatch.take_response(&stage.me, &request, yes())).await;
                 assert!(told.is_ok(), "{}: {told:?}", stage.name);
             }
         });
@@ -367,7 +367,7 @@ impl Stage {
         left
     }
 
-    /// The ttl of a task is over, and so is the time for which that is shown.
+    /// The ttl of a task passes, and the time for which its end is shown.
     pub async fn until_removed(&self, id: &str) {
         self.clock.0.fetch_add(3_700_000, Ordering::SeqCst);
         let (id, start) = (TaskId::parse(id).expect("an id"), Instant::now());
@@ -378,7 +378,7 @@ impl Stage {
     }
 
     /// Shuts the host down.
-    pub async fn drain(&self, parting: Parting) {
+    pub async fn drain(&self, parting: DrainMode) {
         let dispatch = self.dispatch();
         let swept = self.swept.clone();
         let goes = async move {
@@ -386,7 +386,7 @@ impl Stage {
             swept.recover();
         };
         tokio::join!(goes, dispatch.drain(Duration::ZERO, parting));
-        // What is left of the process.
+        // The rest of the process.
         self.handle.kill();
     }
 
@@ -426,14 +426,14 @@ fn start(stores: Stores, clock: &Arc<StageClock>, tools: Vec<Arc<dyn Tool>>, cli
     let ids = Arc::new(crate::native::TestIds);
     let dispatch = Dispatch::new(settings, stores, clock.clone(), ids, Handle::current());
     dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
-    dispatch.reach_by(Arc::new(client.clone()));
+    dispatch.set_client_lookup(Arc::new(client.clone()));
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(dispatch.clone().keep_time(stopped.clone()));
     tokio::spawn(dispatch.clone().keep_lease(stopped));
     Host { dispatch, _stop: Arc::new(stop) }
 }
 
-/// Who calls.
+/// The caller.
 pub fn caller() -> Caller {
     Caller::local(RawJson::trusted(r#"{"elicitation":{}}"#))
 }

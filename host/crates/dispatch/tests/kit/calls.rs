@@ -1,10 +1,12 @@
 //! Calls as clients with sessions make them.
 
 use std::sync::Arc;
-use toolyard_dispatch::{CallParams, CallReply, Caller, Dispatch, Outlet, RawJson, Stop, Terms, ToolCall};
+use toolyard_dispatch::{
+    CallParams, CallReply, Caller, ClientChannel, Dispatch, RawJson, Stop, Terms, ToolCall,
+};
 use toolyard_task::wire::RequestedTtl;
 
-pub fn call(name: &str, task: bool, outlet: Arc<dyn Outlet>) -> ToolCall {
+pub fn call(name: &str, task: bool, channel: Arc<dyn ClientChannel>) -> ToolCall {
     ToolCall {
         params: CallParams {
             name: name.to_owned(),
@@ -15,8 +17,8 @@ pub fn call(name: &str, task: bool, outlet: Arc<dyn Outlet>) -> ToolCall {
         },
         terms: Terms::Sessions { has_tasks: true },
         stop: Arc::new(Stop::default()),
-        outlet: outlet.clone(),
-        task_outlet: outlet,
+        channel: channel.clone(),
+        task_channel: channel,
     }
 }
 
@@ -25,9 +27,9 @@ pub async fn create(
     dispatch: &Arc<Dispatch>,
     caller: &Caller,
     name: &str,
-    outlet: Arc<dyn Outlet>,
+    channel: Arc<dyn ClientChannel>,
 ) -> String {
-    let reply = dispatch.call(caller, call(name, true, outlet)).await.expect("created");
+    let reply = dispatch.call(caller, call(name, true, channel)).await.expect("created");
     let CallReply::Created(created) = reply else { panic!("{reply:?}") };
     created.view.id
 }

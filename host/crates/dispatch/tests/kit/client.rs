@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use toolyard_dispatch::{Line, Notice, Outlet, Place, Presence, RawJson, TaskId};
+use toolyard_dispatch::{ClientChannel, ClientPresence, ClientRoute, Notice, RawJson, RouteScope, TaskId};
 
 /// A client with a connection, which remembers under which ids it was asked.
 #[derive(Default, Clone)]
@@ -24,17 +24,17 @@ impl Client {
     }
 }
 
-impl Outlet for Client {
+impl ClientChannel for Client {
     fn notify(&self, _: Option<TaskId>, _: Notice) {}
 
-    fn line(&self, _: Option<TaskId>, _: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, _: Option<TaskId>, _: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         Some(Arc::new(self.clone()))
     }
 
     fn release(&self, _: Duration) {}
 }
 
-impl Line for Client {
+impl ClientRoute for Client {
     fn request(&self, id: &str, _: &str, _: &RawJson) -> bool {
         self.asked.lock().expect("no panic").push(id.to_owned());
         true
@@ -42,10 +42,10 @@ impl Line for Client {
 
     fn withdraw(&self, _: &str, _: &str, _: Option<TaskId>) {}
 
-    fn presence(&self) -> Presence {
+    fn presence(&self) -> ClientPresence {
         match self.away.load(Ordering::Relaxed) {
-            true => Presence::AwayFor(Duration::from_secs(1)),
-            false => Presence::There,
+            true => ClientPresence::AwayFor(Duration::from_secs(1)),
+            false => ClientPresence::There,
         }
     }
 }

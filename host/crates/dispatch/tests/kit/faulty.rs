@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use toolyard_store::MemoryStore;
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
-use toolyard_task::store::{Committed, CreateError, Hints, ListQuery, Quota, Read, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Hints, ListQuery, Quota, ReadTask, StoreError};
 use toolyard_task::task::Summary;
 use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
 
@@ -48,12 +48,12 @@ impl TaskStore for Faulty {
         self.inner.create(task, quota, entries).await
     }
 
-    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError> {
         self.operate()?;
         self.inner.read(id, owner).await
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
         self.operate()?;
         let committed = self.inner.commit(task, entries).await?;
         if take(&self.unheard) { Err(StoreError::Unavailable("a fault".into())) } else { Ok(committed) }

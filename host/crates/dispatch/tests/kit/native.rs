@@ -131,7 +131,7 @@ pub fn dispatch_by(
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
-        gossip: store.clone(),
+        broadcast: store.clone(),
         audit: store,
     };
     let (clock, ids) = (Arc::new(TestClock(AtomicI64::new(1))), Arc::new(TestIds));

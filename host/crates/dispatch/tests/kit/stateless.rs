@@ -4,8 +4,8 @@ use futures_util::StreamExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use toolyard_dispatch::{
-    CallParams, CallReply, Caller, Created, Dispatch, Fault, NoOutlet, Outcome, Principal, RawJson, Stop,
-    Subject, TaskId, Terms, ToolCall,
+    CallParams, CallReply, Caller, CreatedTask, Dispatch, Fault, NoClientChannel, Outcome, Principal,
+    RawJson, Stop, Subject, TaskId, Terms, ToolCall,
 };
 use toolyard_protocol::stateless::input::Retry;
 use toolyard_task::tool::{AskedQuestion, RunEnd};
@@ -43,8 +43,8 @@ pub fn call(name: &str, retry: Retry, stop: &Arc<Stop>) -> ToolCall {
         },
         terms: Terms::Stateless { tasks: true, retry },
         stop: stop.clone(),
-        outlet: Arc::new(NoOutlet),
-        task_outlet: Arc::new(NoOutlet),
+        channel: Arc::new(NoClientChannel),
+        task_channel: Arc::new(NoClientChannel),
     }
 }
 
@@ -65,7 +65,7 @@ pub fn question(key: &str) -> AskedQuestion {
     }
 }
 
-pub fn created(reply: Result<CallReply, Fault>) -> Created {
+pub fn created(reply: Result<CallReply, Fault>) -> CreatedTask {
     match reply {
         Ok(CallReply::Created(created)) => created,
         other => panic!("{other:?}"),

@@ -1,6 +1,6 @@
-//! A store in memory whose k-th call, of whatever operation, meets a fault. Which
-//! operations a task's life needs, and in which order, is the dispatcher's affair: whoever
-//! sweeps k from one on, until there is no k-th call any more, has met them all.
+//! A store in memory whose k-th call, of whatever operation, meets a fault. The dispatcher decides
+//! which operations a task's life needs, and in which order: a sweep of k from one until there is
+//! no k-th call meets them all.
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use toolyard_task::audit::Entry;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
 use toolyard_task::node::{NodeStore, Registration};
 use toolyard_task::search::{Page, Search};
-use toolyard_task::store::{Committed, CreateError, Hint, Hints, ListQuery, Quota, Read, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Hint, Hints, ListQuery, Quota, ReadTask, StoreError};
 use toolyard_task::task::Summary;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Incarnation, Owner, Task, TaskId, TaskStore};
 use uuid::Uuid;
 
-/// What happens to a call.
+/// The fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// It fails, and nothing was done.
@@ -32,7 +32,7 @@ pub enum Kind {
     HangsAfter,
     /// It takes its time.
     Slow,
-    /// Hints come of changes that nobody made.
+    /// Hints without a change.
     StaleHint,
 }
 
@@ -117,7 +117,7 @@ impl Swept {
                     .into_iter()
                     .map(Hint::Task)
                     .chain([Hint::Task(TaskId(Uuid::nil())), Hint::Anything]);
-                // Nobody need listen.
+                // There may be no receiver.
                 hints.for_each(|hint| drop(self.hints.send(hint)));
                 done.await
             }
@@ -128,7 +128,7 @@ impl Swept {
         let mut gone = self.gone.subscribe();
         // The sender is here, so it is not closed.
         let goes = gone.wait_for(|gone| *gone);
-        // Nobody need lose patience: what hangs may be in the background.
+        // A hanging call may be in the background.
         drop(tokio::time::timeout(LONGEST, goes).await);
     }
 }
@@ -142,11 +142,11 @@ impl TaskStore for Swept {
         created
     }
 
-    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError> {
         self.call("read", self.inner.read(id, owner)).await
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
         self.call("commit", self.inner.commit(task, entries)).await
     }
 

@@ -105,7 +105,7 @@ fn j_6_each_member_of_a_batch_is_judged_by_itself() {
 }
 
 proptest::proptest! {
-    /// Whatever arrives is a message or an error with one of the two codes.
+    /// Any bytes are a message, or an error with one of the two codes.
     #[test]
     fn decoding_never_panics(bytes: Vec<u8>) {
         if let Err(fault) = decode(&Bytes::from(bytes)) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// The most fields of one form.
-const MOST_FIELDS: usize = 100;
+const MAX_FIELDS: usize = 100;
 
 /// Checks the params of `elicitation/create` in form mode.
 pub(super) fn check(params: &Map<String, Value>) -> Result<(), String> {
@@ -21,8 +21,8 @@ pub(super) fn check(params: &Map<String, Value>) -> Result<(), String> {
     }
     let fields = schema.get("properties").and_then(Value::as_object);
     let fields = fields.ok_or("`requestedSchema.properties` must be an object")?;
-    if fields.len() > MOST_FIELDS {
-        return Err(format!("a form has at most {MOST_FIELDS} fields"));
+    if fields.len() > MAX_FIELDS {
+        return Err(format!("a form has at most {MAX_FIELDS} fields"));
     }
     for (name, field) in fields {
         check_field(field).map_err(|what| format!("the field `{name}` {what}"))?;
@@ -112,8 +112,8 @@ fn titled(choices: &Value) -> Result<(), ()> {
     if choices.iter().all(fits) { Ok(()) } else { Err(()) }
 }
 
-/// Checks the form of an `ElicitResult` (E-3). Whether its content fits the
-/// schema of the question is for whoever has a JSON Schema library.
+/// Checks the form of an `ElicitResult` (E-3). A caller with a JSON Schema library checks its
+/// content against the schema of the question.
 pub(super) fn check_answer(answer: &Value) -> Result<(), String> {
     if !matches!(answer["action"].as_str(), Some("accept" | "decline" | "cancel")) {
         return Err("`action` must be accept, decline or cancel".to_owned());

@@ -4,13 +4,13 @@ use crate::RawJson;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// What a request needs beyond plain sampling (M-1).
+/// The needs of a request beyond plain sampling (M-1).
 pub(super) struct Needs {
     pub tools: bool,
     pub context: bool,
 }
 
-/// What these params, which were checked, need.
+/// The needs of these params, which were checked.
 pub(super) fn needs(params: &RawJson) -> Needs {
     let value: Value = params.decode().unwrap_or_default();
     let is_tool_block = |block: &&Value| matches!(block["type"].as_str(), Some("tool_use" | "tool_result"));

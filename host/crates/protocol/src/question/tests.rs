@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::json;
 
-fn ask(method: &str, params: Value) -> Result<Checked, String> {
+fn ask(method: &str, params: Value) -> Result<CheckedQuestion, String> {
     check(method, &RawJson::of(&params), "the-host's-id")
 }
 
@@ -74,7 +74,7 @@ fn e_4_a_form_does_not_ask_for_secrets() {
 fn e_9_e_3_a_page_brings_back_agreement_and_nothing_else() {
     let with_content = json!({"action": "accept", "content": {"token": "t"}});
     let answer = |kind, value: &Value| match given(kind, false, &RawJson::of(value)) {
-        Ok(Given::Answer(answer)) => answer.decode::<Value>().expect("JSON"),
+        Ok(ClientAnswer::Answer(answer)) => answer.decode::<Value>().expect("JSON"),
         other => panic!("{other:?}"),
     };
     assert_eq!(answer(Kind::Url, &with_content), json!({"action": "accept"}));
@@ -218,12 +218,12 @@ fn q_2_an_answer_is_told_from_a_task_by_its_shape() {
         status: crate::tasks::TaskStatus::Working,
         poll_interval_ms: Some(2000),
     };
-    assert_eq!(given(Kind::Form, true, &created), Ok(Given::Task(task)));
+    assert_eq!(given(Kind::Form, true, &created), Ok(ClientAnswer::Task(task)));
     given(Kind::Form, false, &created).expect_err("none was asked for");
     let plain = RawJson::trusted(r#"{"action":"decline"}"#);
     assert_eq!(
         given(Kind::Form, true, &plain),
-        Ok(Given::Answer(plain.clone())),
+        Ok(ClientAnswer::Answer(plain.clone())),
         "it ignored the augmentation"
     );
     for odd in [r#"{"task":{"taskId":"Y","status":"paused"}}"#, r#"{"task":{"status":"working"}}"#] {

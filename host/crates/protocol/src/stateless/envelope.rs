@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 /// Whether a message claims a version, which makes it one of this generation
 /// whatever the version is (the table of 26B).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claim {
+pub enum VersionClaim {
     /// It does not.
     None,
     /// This one.
@@ -24,27 +24,26 @@ pub enum Claim {
     Malformed,
 }
 
-/// What params claim, and what else they say if they say it plainly.
+/// The version that params claim, and the rest of them if they are written plainly.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub struct ClaimedParams {
     /// The claim.
-    pub claim: Claim,
+    pub claim: VersionClaim,
     read: Option<Box<Plain>>,
 }
 
-impl Claimed {
+impl ClaimedParams {
     /// No claim.
-    pub const NONE: Self = Self { claim: Claim::None, read: None };
+    pub const NONE: Self = Self { claim: VersionClaim::None, read: None };
 
-    /// What the params of a request of this method claim. Params that cannot claim
-    /// anything, which are those of the other generation, are searched for the key and
-    /// not read.
+    /// The claim in the params of a request of this method. Params without a claim, which are those
+    /// of the other generation, are searched for the key and not read.
     #[must_use]
     pub fn by(method: &Method, params: Option<&RawJson>) -> Self {
         match params {
             Some(params) if may_name_version(params.as_bytes()) => match Plain::read(method, params) {
                 Some((version, plain)) => {
-                    Self { claim: Claim::Version(version), read: Some(Box::new(plain)) }
+                    Self { claim: VersionClaim::Version(version), read: Some(Box::new(plain)) }
                 }
                 None => Self { claim: claimed(params), read: None },
             },
@@ -74,10 +73,10 @@ impl Claimed {
 
 /// The claim alone.
 #[must_use]
-pub fn claim(params: Option<&RawJson>) -> Claim {
+pub fn claim(params: Option<&RawJson>) -> VersionClaim {
     match params {
         Some(params) if may_name_version(params.as_bytes()) => claimed(params),
-        _ => Claim::None,
+        _ => VersionClaim::None,
     }
 }
 
@@ -98,17 +97,17 @@ const KEY_TO_V: &[u8] = META_VERSION.as_bytes().split_at(META_VERSION.len() - AF
 const KEY_AFTER_V: &[u8] = META_VERSION.as_bytes().split_at(META_VERSION.len() - AFTER).1;
 const AFTER: usize = "ersion".len();
 
-fn claimed(params: &RawJson) -> Claim {
-    let mut claim = Claim::None;
-    // What cannot be read to its end is refused by whoever reads it; what it claimed
-    // before decides by which rules.
+fn claimed(params: &RawJson) -> VersionClaim {
+    let mut claim = VersionClaim::None;
+    // A later reader refuses text that is broken further on; the claim before that decides by which
+    // rules.
     drop(each(params.as_str(), |member| {
         let Some(meta) = member.object().filter(|_| member.is("_meta")) else { return };
         drop(each(meta, |member| {
             if member.is(META_VERSION) {
                 claim = match (&claim, serde_json::from_str::<String>(member.value.get())) {
-                    (Claim::None, Ok(version)) => Claim::Version(version),
-                    _ => Claim::Malformed,
+                    (VersionClaim::None, Ok(version)) => VersionClaim::Version(version),
+                    _ => VersionClaim::Malformed,
                 };
             }
         }));
@@ -116,19 +115,19 @@ fn claimed(params: &RawJson) -> Claim {
     claim
 }
 
-/// What a `_meta` says of its request besides the version, unread.
-pub(super) struct Said {
+/// The members of a `_meta` besides the version, unread.
+pub(super) struct RawMeta {
     pub capabilities: RawJson,
     pub client: Option<RawJson>,
     pub log_level: Option<RawJson>,
 }
 
-/// What a request says of its client. It holds for this request only (26R-6).
+/// The `_meta` of a request about its client. It holds for this request only (26R-6).
 #[derive(Debug, Clone)]
 pub struct Envelope {
     /// Name and version, for logs and displays only (26R-5), unread.
     client: Option<RawJson>,
-    /// What the client can do: an object, kept as it is.
+    /// The capabilities of the client: an object, kept as it is.
     pub capabilities: RawJson,
     /// The least serious log message that the request wants; none without it
     /// (26C-4).
@@ -162,15 +161,15 @@ impl Envelope {
             return Err(wrong(META_VERSION, "a string"));
         }
         let within = |value| RawJson::kept(&owner, value);
-        Self::of(Said {
+        Self::of(RawMeta {
             capabilities: within(capabilities.ok_or_else(|| missing(META_CAPABILITIES))?),
             client: client.map(within),
             log_level: log_level.map(within),
         })
     }
 
-    pub(super) fn of(said: Said) -> Result<Self, RpcError> {
-        let Said { capabilities, client, log_level } = said;
+    pub(super) fn of(said: RawMeta) -> Result<Self, RpcError> {
+        let RawMeta { capabilities, client, log_level } = said;
         if !capabilities.is_object() {
             return Err(wrong(META_CAPABILITIES, "an object"));
         }
@@ -200,8 +199,8 @@ impl Envelope {
         })
     }
 
-    /// What the client calls itself, for logs and displays only (26R-5). It steers
-    /// nothing, so a client that says it badly is served all the same.
+    /// The name and version of the client, for logs and displays only (26R-5). They steer nothing,
+    /// so a client with malformed ones is served all the same.
     #[must_use]
     pub fn client(&self) -> Option<Implementation> {
         // From an array the members would be read by their places.

@@ -1,5 +1,4 @@
-//! What HTTP headers repeat of a body, as values; the transport compares them
-//! (26H-3 to 26H-5).
+//! The HTTP headers that repeat a body, as values; the transport compares them (26H-3 to 26H-5).
 
 use super::error::header_mismatch;
 use super::members::last;
@@ -8,13 +7,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::borrow::Cow;
 
-/// What a header value says: without the spaces and tabs around it, and decoded if
-/// it has the form `=?base64?…?=` (26H-4, 26H-5). Anything else is meant literally,
-/// also what only begins so.
+/// The value of a header: without the spaces and tabs around it, and decoded if it has the form
+/// `=?base64?…?=` (26H-4, 26H-5). Any other text is literal, even if it only begins like that form.
 ///
 /// # Errors
-/// `-32020` if it has that form, and what is inside is not the base64, with
-/// padding, of UTF-8.
+/// `-32020` if it has that form, and the inside is not the base64, with padding, of UTF-8.
 pub fn value(raw: &str) -> Result<Cow<'_, str>, RpcError> {
     let raw = raw.trim_matches([' ', '\t']);
     let Some(inside) = raw.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
@@ -28,8 +25,8 @@ pub fn value(raw: &str) -> Result<Cow<'_, str>, RpcError> {
         .map_err(|_| header_mismatch("A header value is marked as base64, but is not the base64 of UTF-8"))
 }
 
-/// What `Mcp-Name` has to say for this request; `None` where the body does not say
-/// it either, so that the params are what is wrong (26H-7).
+/// The required value of `Mcp-Name` for this request; `None` where the body lacks the name, so that
+/// the params are at fault (26H-7).
 #[must_use]
 pub fn name_of(method: &Method, params: Option<&RawJson>) -> Option<String> {
     let member = method.name_member()?;

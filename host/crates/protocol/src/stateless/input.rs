@@ -11,14 +11,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
-/// What a request brings from the round before (26M-4). Nothing is known of it yet:
-/// the state is checked by whoever gave it, an answer by whoever asked (26M-5,
-/// 26M-6).
+/// The state and answers that a request brings from an earlier round (26M-4), unverified: the host
+/// that gave the state checks it, and the asker checks an answer (26M-5, 26M-6).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retry {
     /// The answers by the keys of the questions, any JSON.
     pub responses: HashMap<String, RawJson>,
-    /// What we gave the client to bring back.
+    /// The state, as the server gave it to the client.
     pub state: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 
-/// What a client asks to be told, or what of it is granted. Nothing else is sent
+/// The notifications that a client asks for, or those that are granted. Nothing else is sent
 /// (26SUB-2).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -37,8 +37,8 @@ const fn is_false(value: &bool) -> bool {
 }
 
 impl Filter {
-    /// Decodes the `notifications` of the params, each URI and id once. What else is
-    /// wanted there is none of ours and is not granted (26X-11).
+    /// Decodes the `notifications` of the params, each URI and id once. Unknown members are not
+    /// granted (26X-11).
     ///
     /// # Errors
     /// `-32602` if it is missing or a member has the wrong type (26SUB-1).
@@ -82,7 +82,11 @@ fn once(names: &mut Vec<String>) {
 /// The first message of a subscription (26SUB-2).
 #[must_use]
 pub fn acknowledged(id: &Id, granted: &Filter) -> Bytes {
-    told(id, &Method::SubscriptionAcknowledged, &RawJson::of(&json!({"notifications": granted})))
+    tagged_notification(
+        id,
+        &Method::SubscriptionAcknowledged,
+        &RawJson::of(&json!({"notifications": granted})),
+    )
 }
 
 /// The response that ends it (26SUB-5).
@@ -94,36 +98,36 @@ pub fn ended(id: &Id) -> Bytes {
 /// `notifications/tools/list_changed`.
 #[must_use]
 pub fn tools_list_changed(id: &Id) -> Bytes {
-    told(id, &Method::ToolsListChanged, &RawJson::empty_object())
+    tagged_notification(id, &Method::ToolsListChanged, &RawJson::empty_object())
 }
 
 /// `notifications/prompts/list_changed`.
 #[must_use]
 pub fn prompts_list_changed(id: &Id) -> Bytes {
-    told(id, &Method::PromptsListChanged, &RawJson::empty_object())
+    tagged_notification(id, &Method::PromptsListChanged, &RawJson::empty_object())
 }
 
 /// `notifications/resources/list_changed`.
 #[must_use]
 pub fn resources_list_changed(id: &Id) -> Bytes {
-    told(id, &Method::ResourcesListChanged, &RawJson::empty_object())
+    tagged_notification(id, &Method::ResourcesListChanged, &RawJson::empty_object())
 }
 
 /// `notifications/resources/updated`.
 #[must_use]
 pub fn resource_updated(id: &Id, uri: &str) -> Bytes {
-    told(id, &Method::ResourcesUpdated, &RawJson::of(&json!({"uri": uri})))
+    tagged_notification(id, &Method::ResourcesUpdated, &RawJson::of(&json!({"uri": uri})))
 }
 
 /// `notifications/tasks` with all that `tasks/get` would say (26T-23).
 #[must_use]
 pub fn task(id: &Id, detailed: &RawJson) -> Bytes {
-    told(id, &Method::TaskChanged, detailed)
+    tagged_notification(id, &Method::TaskChanged, detailed)
 }
 
 /// Every message names its subscription, by the id of the request and in its JSON
 /// type (26SUB-3).
-fn told(id: &Id, method: &Method, params: &RawJson) -> Bytes {
+fn tagged_notification(id: &Id, method: &Method, params: &RawJson) -> Bytes {
     let meta = format!("{{\"{META_SUBSCRIPTION}\":{}}}", RawJson::of(id).as_str());
     notification(method.as_str(), Some(&with_member(params, "_meta", &meta)))
 }

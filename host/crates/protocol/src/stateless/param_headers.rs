@@ -37,7 +37,7 @@ const SCHEMAS: [&str; 16] = [
 const NAMED_SCHEMAS: [&str; 5] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
 
-/// What an argument that is repeated may be.
+/// The types of an argument that a header repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {
     /// Text.
@@ -51,11 +51,11 @@ pub enum ParamKind {
 /// One argument that is repeated in a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParamHeader {
-    /// What the name of the header ends with, after `Mcp-Param-`.
+    /// The end of the header's name, after `Mcp-Param-`.
     pub name: String,
     /// The names that lead to the argument, from the outside in.
     pub path: Vec<String>,
-    /// What its schema says it is.
+    /// The type in its schema.
     pub kind: ParamKind,
 }
 
@@ -145,9 +145,8 @@ fn is_token(text: &str) -> bool {
 }
 
 impl ParamHeader {
-    /// Whether the header says what the argument says (26XH-2). A header without an
-    /// argument says something that the body does not. An argument of another type
-    /// than it should be is left to whoever checks the arguments.
+    /// Checks that the header agrees with the argument (26XH-2). A header without an argument
+    /// contradicts the body. The check of the arguments handles an argument of the wrong type.
     ///
     /// # Errors
     /// `-32020`.
@@ -176,8 +175,8 @@ impl ParamHeader {
         if same { Ok(()) } else { Err(wrong("differs from the argument")) }
     }
 
-    /// The text of the argument; `None` if it is absent or null. `Err` if a name on
-    /// the way is there twice: nobody can say which one the tool will see.
+    /// The text of the argument; `None` if it is absent or null. `Err` if a name on the way is
+    /// there twice: then it is unknown which one the tool will see.
     fn find<'a>(&self, arguments: &'a str) -> Result<Option<&'a str>, ()> {
         let mut value = arguments;
         for name in &self.path {

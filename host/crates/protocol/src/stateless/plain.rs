@@ -1,11 +1,11 @@
 //! Params as nearly every client writes them, read in one go: the version that they claim, the
-//! envelope, and what a `tools/call` needs.
+//! envelope, and the parts of a `tools/call`.
 //!
-//! What may not live here: a rule of its own. Params that have a name twice, an escape in a
-//! value that is compared, or anything missing or of the wrong type, are not read here at all;
-//! they are left to those who read one part each, and who say what is wrong.
+//! Not here: any rule of its own. This reader rejects params that have a name twice, an escape in a
+//! compared value, or anything missing or of the wrong type. The readers of one part each handle
+//! those, and report the fault.
 
-use super::envelope::{Envelope, Said};
+use super::envelope::{Envelope, RawMeta};
 use super::input::Retry;
 use crate::progress::Meta;
 use crate::tools::CallParams;
@@ -14,7 +14,7 @@ use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::value::RawValue;
 
-/// What was read besides the version.
+/// The members besides the version.
 #[derive(Debug, Clone)]
 pub(super) struct Plain {
     pub envelope: Envelope,
@@ -78,7 +78,7 @@ impl Plain {
             meta;
         let owner = params.bytes();
         let within = |value: &RawValue| RawJson::kept(&owner, value);
-        let envelope = Envelope::of(Said {
+        let envelope = Envelope::of(RawMeta {
             capabilities: within(capabilities),
             client: client.map(within),
             log_level: log_level.map(within),

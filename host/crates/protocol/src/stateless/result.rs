@@ -17,9 +17,8 @@ pub struct Cache {
     pub public: bool,
 }
 
-/// `result`, an object, to the letter, as a complete one of `server`, which is the
-/// encoded `Implementation` of ours. What it says of these two things itself is
-/// replaced.
+/// `result`, an object, unchanged, as a complete one of `server`, the encoded `Implementation` of
+/// this host. Its own members of these two names are replaced.
 #[must_use]
 pub fn complete(result: &RawJson, server: &RawJson) -> RawJson {
     Edit { cache: None, server: Some(server), not: &[META_SERVER_INFO] }.apply(result)
@@ -46,7 +45,7 @@ static OURS: LazyLock<[Finder<'static>; 3]> =
 static OURS_CACHED: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| ["\"ttlMs\"", "\"cacheScope\""].map(Finder::new));
 
-/// What is put into a result.
+/// The members to put into a result.
 struct Edit<'a> {
     cache: Option<&'a Cache>,
     server: Option<&'a RawJson>,

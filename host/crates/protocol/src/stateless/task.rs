@@ -9,12 +9,12 @@ use crate::tasks::{IMMEDIATE_RESPONSE, TaskStatus, TaskView};
 use crate::{RawJson, RpcError};
 use serde::Serialize;
 
-/// What a task shows besides its own members.
+/// The payload of a task besides its own members.
 #[derive(Debug, Clone, Copy)]
 pub enum Payload<'a> {
     /// Nothing: it is under way, or was cancelled.
     None,
-    /// What the call would have returned.
+    /// The result that the call would have returned.
     Result(&'a RawJson),
     /// The JSON-RPC error that it ended with.
     Error(&'a RpcError),
@@ -52,9 +52,8 @@ impl<'a> TaskWire<'a> {
     }
 }
 
-/// The state that a task with this payload has here. What ended with a result is
-/// `completed`, whether or not the result says `isError` (26T-13); a cancelled task
-/// is that and nothing else.
+/// The status here of a task with this payload. A task that ended with a result is `completed`,
+/// whether or not the result says `isError` (26T-13); a cancelled task is `cancelled`.
 #[must_use]
 pub const fn status(status: TaskStatus, payload: &Payload<'_>) -> TaskStatus {
     match (status, payload) {
@@ -92,7 +91,7 @@ pub fn detailed(view: &TaskView, payload: &Payload<'_>) -> RawJson {
         }
         Payload::Error(error) => {
             let error = shown((*error).clone());
-            // SHOULD be there for whoever shows only the task.
+            // SHOULD be there for clients that show only the task.
             wire.status_message = wire.status_message.or(Some(&error.message));
             with_member(&RawJson::of(&wire), "error", RawJson::of(&error).as_str())
         }

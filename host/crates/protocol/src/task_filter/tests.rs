@@ -9,7 +9,7 @@ fn decoded(params: &Value) -> TaskFilter {
     decode(params).expect("is a filter").expect("is there")
 }
 
-/// What is refused, with `-32602`, by name, in both places.
+/// Refused with `-32602`, by name, in both places.
 fn assert_refused(name: &str, value: &Value) {
     for params in [json!({"filter": {name: value}}), json!({name: value})] {
         let error = decode(&params).expect_err("is refused");
@@ -148,11 +148,11 @@ fn f_5_times_are_compared_as_moments_to_the_last_digit() {
 fn f_5_lists_are_bounded_whatever_follows() {
     let ids = |count: usize| vec!["x"; count];
     for name in ["methods", "taskIds"] {
-        let params = json!({name: ids(MOST_MEMBERS)});
+        let params = json!({name: ids(MAX_MEMBERS)});
         assert!(decode(&params).is_ok(), "{name}");
-        assert_refused(name, &json!(ids(MOST_MEMBERS + 1)));
+        assert_refused(name, &json!(ids(MAX_MEMBERS + 1)));
     }
-    assert_refused("status", &json!(vec!["failed"; MOST_MEMBERS + 1]));
+    assert_refused("status", &json!(vec!["failed"; MAX_MEMBERS + 1]));
 }
 
 #[test]

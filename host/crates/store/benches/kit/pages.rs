@@ -1,11 +1,10 @@
-//! What is measured of the pages of listings and searches, whatever the tasks are kept in:
-//! one owner with a fifth of a million tasks, a thousand owners with the rest, spread over
-//! 30 days.
+//! Measurements of the pages of listings and searches, over any store: one owner with a fifth of a
+//! million tasks, a thousand owners with the rest, spread over 30 days.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 use toolyard_store::contract::{START, owner, task};
-use toolyard_task::search::{Direction, Filter, Order, OrderBy, Page, Position, Search, Window};
+use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder, Window};
 use toolyard_task::store::{After, ListQuery};
 use toolyard_task::wire::{RawJson, TaskStatus, Timestamp};
 use toolyard_task::{Owner, Task, TaskId, TaskStore};
@@ -19,10 +18,10 @@ const PAGE: u32 = 50;
 const EACH: Duration = Duration::from_secs(6);
 const MOST: usize = 2_000;
 
-const OLDEST: Order = Order { by: OrderBy::Created, direction: Direction::Ascending };
-const NEWEST: Order = Order { by: OrderBy::Created, direction: Direction::Descending };
-const STALEST: Order = Order { by: OrderBy::Updated, direction: Direction::Ascending };
-const LATEST: Order = Order { by: OrderBy::Updated, direction: Direction::Descending };
+const OLDEST: SortOrder = SortOrder { by: OrderBy::Created, direction: Direction::Ascending };
+const NEWEST: SortOrder = SortOrder { by: OrderBy::Created, direction: Direction::Descending };
+const STALEST: SortOrder = SortOrder { by: OrderBy::Updated, direction: Direction::Ascending };
+const LATEST: SortOrder = SortOrder { by: OrderBy::Updated, direction: Direction::Descending };
 
 /// How many tasks there are to be, unless the harness only asks for a list of tests, or for
 /// one round of each.
@@ -45,7 +44,7 @@ pub fn print(of: &str, rows: &[Measured]) {
 /// One of the tasks.
 pub struct Record {
     pub task: Task,
-    /// As it stands in the column.
+    /// The value of the column.
     pub status: i16,
     pub created: i64,
     pub updated: i64,
@@ -53,12 +52,12 @@ pub struct Record {
     pub record: String,
 }
 
-/// What each task has as arguments.
+/// The arguments of each task.
 pub fn arguments() -> String {
     format!("\"{}\"", "a".repeat(298))
 }
 
-/// What each task that has ended came to, as it stands in the column.
+/// The outcome of each ended task, as the column holds it.
 pub fn outcome() -> String {
     format!("r\"{}\"", "o".repeat(1021))
 }
@@ -121,7 +120,7 @@ fn small(number: u64) -> Owner {
     owner(&format!("small {number}"))
 }
 
-/// What was measured of one kind of query.
+/// The measurements of one kind of query.
 pub struct Measured {
     what: &'static str,
     taken: Vec<Duration>,
@@ -178,7 +177,7 @@ async fn listed(
     measured
 }
 
-fn first(filter: Filter, order: Order) -> Search {
+fn first(filter: Filter, order: SortOrder) -> Search {
     Search { owner: big(), filter, order, after: None, limit: PAGE }
 }
 
@@ -307,7 +306,7 @@ pub async fn measure(store: &dyn TaskStore) -> Vec<Measured> {
 /// The crossed cases again, with nothing implied.
 pub async fn measure_without_span(store: &dyn TaskStore) -> Vec<Measured> {
     let oldest = START - DAYS * DAY;
-    let within = |filter: Filter, order: Order| move |_: &mut Chance| first(filter.clone(), order);
+    let within = |filter: Filter, order: SortOrder| move |_: &mut Chance| first(filter.clone(), order);
     let created = |from: i64| Filter { created: since(from, DAY), ..Filter::default() };
     let updated = |from: i64| Filter { updated: since(from, DAY), ..Filter::default() };
     let failed = Filter { updated: since(oldest, 20 * DAY), ..of(&[TaskStatus::Failed]) };

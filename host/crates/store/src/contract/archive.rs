@@ -27,7 +27,7 @@ fn read(lines: &[String]) -> Vec<Task> {
 /// Takes out what there is, so that the same store stands for an empty one.
 async fn emptied(fixture: &Fixture, store: &dyn Store) {
     for summary in store.list(&everything()).await.expect("lists") {
-        // Whatever was live is ended first.
+        // Live tasks are ended first.
         let cancelled = Event::Cancelled { message: "cancelled".into() };
         let _ = change(store, summary.id, &cancelled).await.expect("is there");
     }
@@ -116,7 +116,7 @@ pub async fn all_tasks_leave_and_come_back_to_the_letter(fixture: Fixture) {
     assert!(read(&before).iter().all(|task| task.created_at <= newer.created_at));
 }
 
-/// What happens while an export goes on does not show in it.
+/// Changes during an export do not show in it.
 pub async fn what_is_exported_is_of_one_moment(fixture: Fixture) {
     let store = fixture.store();
     let mut made = Vec::new();
@@ -157,8 +157,8 @@ pub async fn what_is_there_stands(fixture: Fixture) {
     assert_eq!((found.created_at, found.version), (other.created_at, other.version));
 }
 
-/// Nobody runs an imported task: it is found as one whose host died, even if no
-/// host of its number was ever known here, and no later host gets that number.
+/// No host runs an imported task: it is found as one whose host died, even if no host of its number
+/// was ever known here, and no later host gets that number.
 pub async fn live_tasks_come_in_as_those_of_a_dead_host(fixture: Fixture) {
     let store = fixture.store();
     let fence = Fence { incarnation: Incarnation(70), attempt: 2 };
@@ -215,7 +215,7 @@ pub async fn no_living_host_gets_tasks_that_are_not_its_own(fixture: Fixture) {
     let mut expected = brought.map(|task| task.id).to_vec();
     expected.sort_unstable();
     assert_eq!(orphans, expected);
-    // What a dead host left behind is joined by what comes in under its number.
+    // Imported tasks join those that a dead host of the same number left behind.
     let Host { kill, .. } = there;
     kill().await;
     let more = of(theirs);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use toolyard_task::audit::{Action, By, Entry};
-use toolyard_task::store::{Committed, Quota};
+use toolyard_task::store::{CommitStatus, Quota};
 use toolyard_task::{Event, Outcome, Task, TaskId};
 
 /// All lines that wait, as pairs of id and the rest of what each says.
@@ -49,9 +49,9 @@ pub async fn t_43_an_entry_is_there_if_and_only_if_its_change_is(fixture: Fixtur
         Entry::changed(&event, &ended, &By::host())
     };
     let stale = Task { version: made.version + 1, ..ended.clone() };
-    assert_eq!(here.commit(&stale, ending()).await.expect("answers"), Committed::Stale);
+    assert_eq!(here.commit(&stale, ending()).await.expect("answers"), CommitStatus::Stale);
     let unknown = Task { id: task(&owner("a")).id, ..ended.clone() };
-    assert_eq!(here.commit(&unknown, ending()).await.expect("answers"), Committed::Stale);
+    assert_eq!(here.commit(&unknown, ending()).await.expect("answers"), CommitStatus::Stale);
     // Nor does a change that is not worth one leave an empty row.
     let lines = waiting(&*there).await;
     let said: Vec<_> = lines.iter().map(|(_, line)| (&line["action"], &line["at"], &line["task"])).collect();
@@ -61,8 +61,8 @@ pub async fn t_43_an_entry_is_there_if_and_only_if_its_change_is(fixture: Fixtur
     assert_eq!(made.created_at.0, START);
 }
 
-/// What belongs to no change is written all the same; what was exported is
-/// forgotten, and its id is not given again.
+/// An entry that belongs to no change is written all the same; an exported entry is forgotten, and
+/// its id is not given again.
 pub async fn t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let mut ids = BTreeSet::new();
@@ -70,7 +70,7 @@ pub async fn t_43_what_is_noted_is_written_in_order_and_forgotten_when_exported(
         for number in 0..10 {
             here.note(noted(&format!("{round}.{number}")));
         }
-        tokio::time::timeout(BOUND, here.written()).await.expect("is told");
+        tokio::time::timeout(BOUND, here.written()).await.expect("is notified");
         here.flush().await.expect("writes");
         let lines = waiting(&*there).await;
         let reasons: Vec<_> = lines.iter().map(|(_, line)| line["reason"].as_str().expect("one")).collect();
@@ -120,8 +120,8 @@ pub async fn t_43_of_changes_that_race_each_is_written_once(fixture: Fixture) {
     assert_eq!(ids.len(), 64, "an id came twice");
 }
 
-/// Nobody exports: the oldest are dropped, and what is left says how many, however
-/// often that happens.
+/// Without an export, the oldest entries are dropped, and the rest says how many, however often
+/// that happens.
 pub async fn the_oldest_entries_give_way_and_are_counted(fixture: Fixture) {
     let store = fixture.store();
     for round in 0..4_u64 {

@@ -30,7 +30,7 @@ pub async fn times_and_places_hold_whatever_the_clock_does(fixture: Fixture) {
             assert!(read.now.0 >= latest);
             latest = read.now.0;
             made.push(new);
-            // Whoever lists is never further than what there is.
+            // A listing never gets ahead of the tasks that exist.
             let page = store.list(&query(after)).await.expect("lists");
             after = page.last().map(|last| After { created_at: last.created_at, id: last.id }).or(after);
             listed.extend(page.into_iter().map(|summary| (summary.created_at, summary.id)));

@@ -1,4 +1,4 @@
-//! What people said once and for all when they were asked for a permission.
+//! Permanent verdicts of users.
 
 use super::{Fixture, START, owner, random, session};
 use crate::Store;
@@ -31,7 +31,7 @@ fn grant(owner: &Owner, wanted: Wanted) -> Grant {
 
 fn entry(grant: &Grant) -> Vec<Entry> {
     let of = (grant.plugin.as_str(), &grant.digest);
-    vec![Entry::said(grant.verdict, of, &grant.wanted, "always", &By::principal(&grant.by, None))]
+    vec![Entry::verdict_given(grant.verdict, of, &grant.wanted, "always", &By::principal(&grant.by, None))]
 }
 
 async fn given(store: &dyn Store, grant: Grant) -> Grant {
@@ -54,8 +54,8 @@ async fn actions(store: &dyn Store) -> Vec<String> {
     lines.map(action).collect()
 }
 
-/// What one host keeps the others find, to the letter and with the store's time,
-/// until it is taken back; and it is found by all that it is bound to or not at all.
+/// The other hosts find a grant of one host, unchanged and with the store's time, until it is
+/// revoked. A look-up finds it by everything that it is bound to, or not at all.
 pub async fn a_grant_is_found_for_exactly_what_it_was_given(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let alice = owner("alice");
@@ -134,7 +134,7 @@ pub async fn grants_are_listed_by_time_and_id(fixture: Fixture) {
     assert_eq!(found, expected);
 }
 
-/// Over the most of one owner the oldest go, and nobody else's.
+/// Over the limit of one owner its oldest grants go, and no others.
 pub async fn the_oldest_grants_of_an_owner_give_way(fixture: Fixture) {
     let store = fixture.store();
     let others = given(&*store, grant(&owner("b"), folder("/data"))).await;
@@ -149,8 +149,8 @@ pub async fn the_oldest_grants_of_an_owner_give_way(fixture: Fixture) {
     assert_eq!(left, BTreeSet::from([others.id, mine[2].id, mine[3].id, mine[4].id]));
 }
 
-/// What an anonymous client said ends with its session, however that ends, and
-/// what others said does not.
+/// The grants of an anonymous client end with its session, however that ends; the grants of others
+/// stay.
 pub async fn a_session_takes_its_grants_along(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let open = async || here.open(session(), MANY).await.expect("opens");

@@ -33,7 +33,7 @@ pub async fn hosts_have_incarnations_of_their_own(fixture: Fixture) {
 pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     let here = (fixture.open)();
     let there = (fixture.open)();
-    assert_eq!(here.store.dead().await.expect("answers"), [], "nobody is registered");
+    assert_eq!(here.store.dead().await.expect("answers"), [], "no host is registered");
     let me = here.store.register().await.expect("registers").incarnation;
     let other = there.store.register().await.expect("registers").incarnation;
     let fence = Fence { incarnation: other, attempt: 1 };
@@ -65,17 +65,17 @@ pub async fn the_dead_are_found_and_forgotten(fixture: Fixture) {
     assert_eq!(here.store.dead().await.expect("answers"), []);
 }
 
-/// Who gives up its registration is dead at once, and takes a new one if it must.
+/// A host that resigns is dead at once, and takes a new registration if it must.
 pub async fn who_resigns_is_dead_to_the_others(fixture: Fixture) {
     let (here, there) = ((fixture.open)(), (fixture.open)());
     let me = here.store.register().await.expect("registers").incarnation;
     let fence = Fence { incarnation: me, attempt: 1 };
     let left = created(&*here.store, Task { fence, ..task(&owner("a")) }).await;
-    assert!(!there.store.renew(me).await.expect("answers"), "nobody renews for another");
+    assert!(!there.store.renew(me).await.expect("answers"), "a host renews only its own");
     here.store.resign(me).await.expect("resigns");
     here.store.resign(me).await.expect("does no harm twice");
     assert_eq!(there.store.dead().await.expect("answers"), [me]);
-    assert!(!here.store.renew(me).await.expect("answers"), "it is dead for good");
+    assert!(!here.store.renew(me).await.expect("answers"), "it stays dead");
     let other = there.store.register().await.expect("registers").incarnation;
     let claimed = Event::Claimed { from: me, by: other, digest: Digest(String::new()) };
     let claimed = change(&*there.store, left.id, &claimed).await.expect("is there").expect("applies");
@@ -112,8 +112,8 @@ pub async fn keys_stay_and_rotate(fixture: Fixture) {
     assert_eq!(here.keys(KeyUse::RequestState).await.expect("reads"), state);
 }
 
-/// What was signed for one use is used by one, whichever host is asked, and is
-/// forgotten when it is not valid any more.
+/// A state that was signed for one use is used once, whichever host is asked, and is forgotten when
+/// it is not valid any more.
 pub async fn what_is_used_up_stays_used(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let now = created(&*here, task(&owner("a"))).await.created_at;
@@ -132,7 +132,7 @@ pub async fn what_is_used_up_stays_used(fixture: Fixture) {
     assert!(!there.use_up(one, until).await.expect("answers"));
 }
 
-/// Whoever asks first makes the key; everybody gets the same.
+/// The first request makes the key; all hosts get the same.
 pub async fn keys_are_made_once_under_concurrency(fixture: Fixture) {
     let hosts = [fixture.store(), fixture.store()];
     let mut asked = JoinSet::new();
@@ -152,7 +152,7 @@ pub async fn a_change_is_hinted_at_to_other_hosts(fixture: Fixture) {
     let mut hinted = async |made: &Task| loop {
         let hint = tokio::time::timeout(BOUND, hints.next()).await.expect("in time").expect("lives");
         if matches!(hint, Hint::Anything) || hint == Hint::Task(made.id) {
-            // Whoever gets a hint reads what caused it.
+            // The receiver of a hint can read the change that caused it.
             let read = there.read(made.id, None).await.expect("reads").expect("is there");
             if read.task == *made {
                 return;

@@ -3,7 +3,7 @@
 
 use super::{BOUND, Fixture, Host, change, created, owner, task};
 use std::time::Duration;
-use toolyard_task::gossip::LONGEST;
+use toolyard_task::broadcast::MAX_MESSAGE_BYTES;
 use toolyard_task::node::Tenure;
 use toolyard_task::{Digest, Event, Fence, Incarnation, Task, TaskId};
 
@@ -20,11 +20,11 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Dur
     for _ in 0..3 {
         fixture.clock.advance(milliseconds - 1);
         assert_eq!(there.dead().await.expect("answers"), []);
-        assert!(!there.renew(me).await.expect("answers"), "nobody renews for another");
+        assert!(!there.renew(me).await.expect("answers"), "a host renews only its own");
         assert!(here.renew(me).await.expect("renews"));
         assert_eq!(here.register().await.expect("registers").incarnation, me, "it holds");
     }
-    // A killed host is found when its time is over, no earlier.
+    // A killed host is found when its lease has run out, no earlier.
     let Host { store: other, kill } = (fixture.open)();
     let killed = other.register().await.expect("registers").incarnation;
     kill().await;
@@ -44,8 +44,8 @@ pub async fn a_lease_holds_as_long_as_it_is_renewed(fixture: Fixture, lease: Dur
     assert_eq!(there.dead().await.expect("answers"), [me, again]);
 }
 
-/// A task that waits for its turn is told to another host that has its component, to one at
-/// a time, in turns of their owners; as long as it waits.
+/// A waiting task is named to another host that has its component, to one at a time, in turns of
+/// their owners; as long as it waits.
 pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _lease: Duration) {
     let hosts = [fixture.store(), fixture.store(), fixture.store()];
     let mut numbers = Vec::new();
@@ -75,9 +75,9 @@ pub async fn a_task_that_waits_is_told_to_one_other_host(fixture: Fixture, _leas
     assert_eq!(told(third, 10).await, [made[1], made[2]], "and not what another host looks at");
     assert_eq!(told(other, 10).await, []);
     fixture.clock.advance(60_000);
-    assert_eq!(told(other, 10).await, [made[0], made[3], made[1], made[2]], "nobody has taken them");
+    assert_eq!(told(other, 10).await, [made[0], made[3], made[1], made[2]], "no host has taken them");
 
-    // What is taken, or begins, is another one's or nobody's.
+    // A task that was taken, or began, is another host's, or waits no more.
     let taken = Event::Taken { from: me, by: other };
     change(&**there, made[0], &taken).await.expect("is there").expect("it waits");
     change(&**there, made[0], &taken).await.expect("is there").expect_err("it was taken");
@@ -97,12 +97,12 @@ pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture, lease: 
     assert_eq!(here.living().await.expect("answers"), []);
     let me = here.register().await.expect("registers").incarnation;
     let [one, other] = [Digest("ab".repeat(32)), Digest("cd".repeat(32))];
-    here.announce(me, &[one.clone(), other.clone()]).await.expect("is told");
+    here.announce(me, &[one.clone(), other.clone()]).await.expect("is announced");
     let found = there.living().await.expect("answers");
     let [host] = &found[..] else { panic!("one host: {found:?}") };
     assert_eq!((host.incarnation, &host.components[..]), (me, &[one.clone(), other][..]));
     assert_eq!(host.since.0, super::START);
-    here.announce(me, std::slice::from_ref(&one)).await.expect("is told");
+    here.announce(me, std::slice::from_ref(&one)).await.expect("is announced");
     there.renew(me).await.expect("answers");
     assert_eq!(there.living().await.expect("answers")[0].components, std::slice::from_ref(&one));
     assert!(here.renew(me).await.expect("renews"));
@@ -111,16 +111,17 @@ pub async fn hosts_tell_each_other_of_their_components(fixture: Fixture, lease: 
     assert_eq!(there.living().await.expect("answers"), [], "it is dead");
 }
 
-/// What a host tells, all the others hear, and itself it does not; what is too long is lost.
+/// All other hosts receive a broadcast, and its sender does not; a message that is too long is
+/// lost.
 pub async fn hosts_hear_what_others_tell(fixture: Fixture, _lease: Duration) {
     let hosts = [fixture.store(), fixture.store(), fixture.store()];
-    let mut heard: Vec<_> = hosts.iter().map(|host| host.hear()).collect();
-    // Whoever has just begun to listen may miss what is told in that moment.
+    let mut heard: Vec<_> = hosts.iter().map(|host| host.subscribe()).collect();
+    // A host that has just subscribed may miss a message of that moment.
     let told = async {
         loop {
-            hosts[0].tell("x".repeat(LONGEST + 1));
-            hosts[0].tell(format!("{{\"word\": \"it's a \\\\ {}\"}}", "é".repeat(2_000)));
-            hosts[1].tell("{}".to_owned());
+            hosts[0].send("x".repeat(MAX_MESSAGE_BYTES + 1));
+            hosts[0].send(format!("{{\"word\": \"it's a \\\\ {}\"}}", "é".repeat(2_000)));
+            hosts[1].send("{}".to_owned());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

@@ -38,8 +38,8 @@ pub async fn tasks_are_listed_by_creation_and_id(fixture: Fixture) {
     assert_eq!(page(&*store, None, Some(&expected[24]), 3).await, []);
 }
 
-/// Whatever is created, changed and removed between two pages: a task that is
-/// there all the while is listed exactly once.
+/// Tasks are created, changed and removed between two pages; a task that exists all the while is
+/// listed exactly once.
 pub async fn pages_are_stable_under_change(fixture: Fixture) {
     let store = fixture.store();
     let me = owner("a");
@@ -97,7 +97,7 @@ pub async fn tasks_of_others_are_not_listed(fixture: Fixture) {
     assert_eq!(ids(&page(&*store, None, None, 9).await), made);
 }
 
-/// What is over and past its time is not listed, removed or not; what lives is.
+/// An ended task whose time has passed is not listed, removed or not; a live one is.
 pub async fn gone_tasks_are_not_listed(fixture: Fixture) {
     let store = fixture.store();
     let me = owner("a");

@@ -11,8 +11,8 @@ use toolyard_task::{Event, Outcome, Task};
 /// Races that go on at a time.
 const LANES: u32 = 64;
 
-/// However they race: exactly one ends the task, whoever is told so is the one,
-/// and nothing changes it later.
+/// However they race: exactly one ends the task, only this one is acknowledged, and nothing changes
+/// the task later.
 pub async fn one_end_and_it_is_the_acknowledged_one(fixture: Fixture) {
     let hosts = [fixture.store(), fixture.store()];
     let mut lanes = JoinSet::new();
@@ -34,7 +34,7 @@ pub async fn one_end_and_it_is_the_acknowledged_one(fixture: Fixture) {
 
 /// Gives which of the two won.
 async fn race(hosts: &[Arc<dyn Store>; 2], salt: u32) -> usize {
-    // A task whose ttl is over at once, so that its expiry joins the race.
+    // A task whose ttl passes at once, so that its expiry joins the race.
     let ttl_ms = if salt.is_multiple_of(4) { 0 } else { TTL };
     let made = created(&*hosts[0], Task { ttl_ms, ..task(&owner("a")) }).await;
     let result = Outcome::Result { is_error: false, result: RawJson::trusted(format!("{{\"n\":{salt}}}")) };

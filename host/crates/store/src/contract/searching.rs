@@ -3,24 +3,24 @@
 use super::{Fixture, START, TTL, change, created, finish, owner, result, task};
 use crate::Store;
 use std::collections::{BTreeSet, HashSet};
-use toolyard_task::search::{Direction, Filter, Order, OrderBy, Page, Position, Search, Window};
+use toolyard_task::search::{Direction, Filter, OrderBy, Page, Position, Search, SortOrder, Window};
 use toolyard_task::task::{EXPIRED_KEPT_MS, Question, Summary};
 use toolyard_task::wire::{RawJson, TaskStatus, Timestamp};
 use toolyard_task::{Event, Outcome, Owner, Task, TaskId};
 
 /// Every order there is.
-pub const ORDERS: [Order; 4] = [
-    Order { by: OrderBy::Created, direction: Direction::Ascending },
-    Order { by: OrderBy::Created, direction: Direction::Descending },
-    Order { by: OrderBy::Updated, direction: Direction::Ascending },
-    Order { by: OrderBy::Updated, direction: Direction::Descending },
+pub const ORDERS: [SortOrder; 4] = [
+    SortOrder { by: OrderBy::Created, direction: Direction::Ascending },
+    SortOrder { by: OrderBy::Created, direction: Direction::Descending },
+    SortOrder { by: OrderBy::Updated, direction: Direction::Ascending },
+    SortOrder { by: OrderBy::Updated, direction: Direction::Descending },
 ];
 
-const BY_CREATION: Order = ORDERS[0];
-const BY_CHANGE: Order = ORDERS[2];
+const BY_CREATION: SortOrder = ORDERS[0];
+const BY_CHANGE: SortOrder = ORDERS[2];
 
 /// A first page of the tasks of `a`.
-fn first(filter: Filter, order: Order, limit: u32) -> Search {
+fn first(filter: Filter, order: SortOrder, limit: u32) -> Search {
     Search { owner: owner("a"), filter, order, after: None, limit }
 }
 
@@ -42,7 +42,7 @@ pub async fn found(store: &dyn Store, search: Search) -> Vec<Summary> {
     panic!("there is no end to {search:?}");
 }
 
-/// What is found, whatever the order and the size of the pages.
+/// All matches, whatever the order and the size of the pages.
 async fn all(store: &dyn Store, filter: Filter) -> BTreeSet<TaskId> {
     let mut ids = None;
     for (order, limit) in ORDERS.into_iter().zip([100, 1, 7, 3]) {
@@ -213,8 +213,8 @@ pub async fn f_6_in_every_order_pages_show_each_task_once(fixture: Fixture) {
     }
 }
 
-/// Whatever is created, changed and removed between two pages: what stays as it is
-/// is found once, and nothing is found twice.
+/// Tasks are created, changed and removed between two pages: an unchanged task is found once, and
+/// no task is found twice.
 pub async fn f_6_pages_are_stable_while_tasks_change(fixture: Fixture) {
     let store = fixture.store();
     for (round, order) in ORDERS.into_iter().enumerate() {

@@ -8,7 +8,7 @@ use toolyard_task::{SessionId, Task};
 
 const MANY: u32 = 1_000;
 
-/// What comes back is what was given, with the store's times, until it is closed.
+/// The store returns a session unchanged, with its own times, until the session is closed.
 pub async fn a_session_is_kept_and_closed(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let given = session();
@@ -28,8 +28,8 @@ pub async fn a_session_is_kept_and_closed(fixture: Fixture) {
     assert_eq!(here.session(&opened.id).await.expect("reads"), None);
 }
 
-/// The log level and the subscriptions of an open session outlive whoever set
-/// them; nothing else of what the caller holds is written.
+/// The log level and the subscriptions of an open session outlive their process; no other field of
+/// the caller's value is written.
 pub async fn what_a_client_set_is_remembered_and_nothing_else(fixture: Fixture) {
     let (here, there) = (fixture.store(), fixture.store());
     let opened = here.open(session(), MANY).await.expect("opens");
@@ -50,7 +50,7 @@ pub async fn what_a_client_set_is_remembered_and_nothing_else(fixture: Fixture) 
         ..opened.clone()
     };
     assert_eq!(there.session(&opened.id).await.expect("reads"), Some(expected.clone()));
-    // What was set can be unset.
+    // A setting can be unset.
     assert!(there.remember(&opened).await.expect("answers"));
     let unset = Session { log_level: None, subscriptions: Default::default(), ..expected };
     assert_eq!(here.session(&opened.id).await.expect("reads"), Some(unset));

@@ -3,12 +3,12 @@
 use super::{AMPLE, BOUND, Fixture, START, TTL, change, created, finish, owner, result, task};
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use toolyard_task::store::{Committed, CreateError, Quota, QuotaScope, StoreError};
+use toolyard_task::store::{CommitStatus, CreateError, Quota, QuotaScope, StoreError};
 use toolyard_task::task::EXPIRED_KEPT_MS;
 use toolyard_task::wire::{RawJson, RpcError, Timestamp};
 use toolyard_task::{Event, Fence, Incarnation, Outcome, Owner, SessionId, Task};
 
-/// What comes back is what was given, with the store's times.
+/// The store returns a task unchanged, with its own times.
 pub async fn a_created_task_is_kept_to_the_letter(fixture: Fixture) {
     let store = fixture.store();
     let long = format!("{{ \"long\" : \"{}\" }}", "\u{e4}\\u0000".repeat(100_000));
@@ -56,19 +56,19 @@ pub async fn a_commit_needs_the_version_before(fixture: Fixture) {
         };
         for version in [last.version, last.version + 2] {
             let wrong = Task { version, ..next.clone() };
-            assert_eq!(store.commit(&wrong, Vec::new()).await.expect("answers"), Committed::Stale);
+            assert_eq!(store.commit(&wrong, Vec::new()).await.expect("answers"), CommitStatus::Stale);
         }
-        assert_eq!(store.commit(&next, Vec::new()).await.expect("answers"), Committed::Done);
-        assert_eq!(store.commit(&next, Vec::new()).await.expect("answers"), Committed::Stale);
+        assert_eq!(store.commit(&next, Vec::new()).await.expect("answers"), CommitStatus::Done);
+        assert_eq!(store.commit(&next, Vec::new()).await.expect("answers"), CommitStatus::Stale);
         last = Task { arguments: first.arguments.clone(), ..next };
         assert_eq!(store.read(first.id, None).await.expect("reads").expect("is there").task, last);
     }
     let unknown = Task { version: 2, ..task(&owner("a")) };
-    assert_eq!(store.commit(&unknown, Vec::new()).await.expect("answers"), Committed::Stale);
+    assert_eq!(store.commit(&unknown, Vec::new()).await.expect("answers"), CommitStatus::Stale);
     assert_eq!(store.read(unknown.id, None).await.expect("reads"), None);
 }
 
-/// T-40, T-23: what somebody else owns reads as what was never there.
+/// T-40, T-23: a task of another owner reads like one that never existed.
 pub async fn t_40_a_read_finds_the_owners_task_and_nobody_elses(fixture: Fixture) {
     let store = fixture.store();
     let (own, foreign) = (owner("a"), owner("b"));
@@ -160,7 +160,7 @@ pub async fn a_quota_counts_live_tasks_of_all_hosts(fixture: Fixture) {
     finish(&*there, &first, Outcome::Cancelled).await;
     here.create(task(&owner("a")), quota, Vec::new()).await.expect("there is room again");
     assert_eq!(full(&there, "a").await, QuotaScope::Owner);
-    // What counts is asked first: the own quota.
+    // The narrower quota is checked first: the owner's.
     assert_eq!(full(&here, "a").await, QuotaScope::Owner);
     assert_eq!(full(&here, "b").await, QuotaScope::Store);
 }
@@ -231,7 +231,7 @@ pub async fn a_host_finds_the_live_tasks_it_holds(fixture: Fixture) {
     let read = store.read(other.id, None).await.expect("reads").expect("is there").task;
     let fence = Fence { incarnation: Incarnation(7), attempt: 2 };
     let taken = Task { fence, version: read.version + 1, ..read };
-    assert_eq!(store.commit(&taken, Vec::new()).await.expect("answers"), Committed::Done);
+    assert_eq!(store.commit(&taken, Vec::new()).await.expect("answers"), CommitStatus::Done);
     assert_eq!(of(8).await, []);
     assert_eq!(of(7).await.len(), 2);
 }

@@ -55,7 +55,7 @@ fn every_changed_bit_is_noticed() {
         let mut changed = value.clone();
         changed[at / 8] ^= 1 << (at % 8);
         let opened = keys.open(of, Column::Arguments, changed.clone());
-        // Without its first byte it is a plain value, which is no JSON.
+        // Without its first byte it is a plain value that does not parse.
         let plain = changed[0] != LAYOUT && opened.as_ref().is_ok_and(|plain| *plain == changed);
         assert!(plain || opened.is_err(), "bit {at}");
     }

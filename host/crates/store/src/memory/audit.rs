@@ -8,7 +8,7 @@ use toolyard_task::audit::{AuditStore, Batch, Entry};
 use toolyard_task::store::StoreError;
 use toolyard_task::wire::Timestamp;
 
-/// What was not exported yet.
+/// Entries that are not exported yet.
 #[derive(Default)]
 pub(super) struct AuditRows {
     /// Whether anybody exports; nothing is kept otherwise.
@@ -95,7 +95,7 @@ impl AuditStore for MemoryStore {
     }
 }
 
-/// A name for a store that nobody names: eight hexadecimal digits.
+/// A name for a store without one: eight hexadecimal digits.
 pub(super) fn name() -> String {
     let secret = crate::secret().unwrap_or_else(|error| {
         tracing::error!(error = &error as &dyn std::error::Error, "audit entries have no name of their own");

@@ -12,7 +12,7 @@ fn place(grant: &Grant) -> AfterGrant {
 }
 
 impl State {
-    /// What was said by an anonymous client ends with its session.
+    /// The grants of an anonymous client end with its session.
     pub(super) fn end_session(&mut self, id: &SessionId) -> bool {
         let of = Owner::Session(id.clone());
         self.grants.retain(|_, grant| grant.owner != of);

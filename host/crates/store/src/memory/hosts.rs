@@ -1,7 +1,7 @@
 //! Hosts, sessions and keys in memory.
 
 use super::{MemoryStore, State};
-use crate::Refused;
+use crate::StoreRefusal;
 use async_trait::async_trait;
 use std::collections::BTreeSet;
 use toolyard_task::keys::{Key, KeyStore, KeyUse};
@@ -12,10 +12,10 @@ use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Incarnation, SessionId};
 use uuid::Uuid;
 
-/// What is known of a host.
+/// The state of a host.
 #[derive(Debug, Clone)]
 pub(super) struct Life {
-    /// It was not killed and did not resign, and nobody has found its lease to be over.
+    /// It was not killed and did not resign, and no host has found its lease run out.
     pub(super) lives: bool,
     /// When its lease ends, where hosts have leases.
     until: Option<Timestamp>,
@@ -139,7 +139,7 @@ impl SessionStore for MemoryStore {
     async fn open(&self, mut session: Session, most: u32) -> Result<Session, StoreError> {
         let mut state = self.state()?;
         if state.sessions.contains_key(&session.id) {
-            return Err(StoreError::Corrupt(Refused::Exists(session.id.to_string()).into()));
+            return Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into()));
         }
         session.created_at = self.shared.clock.now();
         session.seen_at = session.created_at;

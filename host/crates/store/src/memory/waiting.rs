@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Digest, Incarnation, TaskId};
 
-/// For so long a task that one host was told of is told to no other one (milliseconds).
+/// For so long a task that was named to one host is not named to another one (milliseconds).
 const TOLD: u64 = 3_000;
 
 impl State {

@@ -2,9 +2,9 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, failed, unreadable};
-use super::tasks::{New, number, spanned, task};
-use super::writer::Writing;
-use crate::Refused;
+use super::tasks::{NewTask, number, spanned, task};
+use super::writer::PostgresTransaction;
+use crate::StoreRefusal;
 use crate::encryption::Sealing;
 use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
@@ -52,7 +52,7 @@ impl Archive for PostgresStore {
     }
 
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
-        let new = |task| New::of(task, &self.sealing).map_err(corrupt);
+        let new = |task| NewTask::of(task, &self.sealing).map_err(corrupt);
         let all = tasks.into_iter().map(new).collect::<Result<Vec<_>, _>>()?;
         let all = Arc::new((all, self.sealing.clone()));
         let taken = self.writer.write(move |writing| {
@@ -64,12 +64,12 @@ impl Archive for PostgresStore {
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
         let rows = self.readers.rows("SELECT store_time($1)", &[&self.state.floor.get()]).await?;
-        let row = rows.first().ok_or_else(|| StoreError::Unavailable(Refused::Closed.into()))?;
+        let row = rows.first().ok_or_else(|| StoreError::Unavailable(StoreRefusal::Closed.into()))?;
         Ok(self.state.floor.saw(row.try_get(0).map_err(unreadable)?))
     }
 }
 
-/// What was there when the export began, and how far it has got.
+/// The snapshot at the beginning of the export, and its progress.
 struct Moment {
     on: ClientWrapper,
     sealing: Sealing,
@@ -92,8 +92,8 @@ impl Export for Moment {
 }
 
 async fn import(
-    writing: &Writing<'_>,
-    all: &[New],
+    writing: &PostgresTransaction<'_>,
+    all: &[NewTask],
     sealing: &Sealing,
 ) -> Result<Result<u32, StoreError>, Error> {
     writing.on.batch_execute(TURN).await?;
@@ -125,7 +125,7 @@ async fn import(
 
 /// The number of a host that is dead here: this one, unless the host that has it lives or
 /// the numbers of later hosts, which follow it, would leave the bounds of a line.
-async fn dead_host(writing: &Writing<'_>, former: Incarnation) -> Result<Incarnation, Error> {
+async fn dead_host(writing: &PostgresTransaction<'_>, former: Incarnation) -> Result<Incarnation, Error> {
     let known = number(former.0);
     if (1..=MAX_COUNTER).contains(&former.0) && writing.rows(LIVES, &[&known]).await?.is_empty() {
         writing.execute(KNOWN_DEAD, &[&known]).await?;

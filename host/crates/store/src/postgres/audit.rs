@@ -9,7 +9,7 @@
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::tasks::number;
-use super::writer::{Operation, Writing, pending};
+use super::writer::{Operation, PostgresTransaction, pending};
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::audit_lines::{self, Lines};
 use crate::codec::CodecError;
@@ -81,7 +81,7 @@ pub(super) fn notes(buffer: &Arc<AuditBuffer<Instant>>, noted: AuditEntries<Inst
     )
 }
 
-async fn log_notes(writing: &Writing<'_>, noted: &AuditEntries<Instant>) -> Result<(), Error> {
+async fn log_notes(writing: &PostgresTransaction<'_>, noted: &AuditEntries<Instant>) -> Result<(), Error> {
     let now = time(writing).await?;
     writing.log(|lines| {
         for (at, body) in &noted.entries {
@@ -95,14 +95,14 @@ async fn log_notes(writing: &Writing<'_>, noted: &AuditEntries<Instant>) -> Resu
     Ok(())
 }
 
-async fn time(writing: &Writing<'_>) -> Result<Timestamp, Error> {
+async fn time(writing: &PostgresTransaction<'_>) -> Result<Timestamp, Error> {
     let rows = writing.rows("SELECT store_time($1)", &[&writing.state.floor.get()]).await?;
     let now = rows.first().map_or(Ok(writing.state.floor.get()), |row| row.try_get(0))?;
     Ok(writing.state.floor.saw(now))
 }
 
 /// Writes the row of a transaction, if it has any entries.
-pub(super) async fn insert(writing: &Writing<'_>, lines: &Lines) -> Result<(), Error> {
+pub(super) async fn insert(writing: &PostgresTransaction<'_>, lines: &Lines) -> Result<(), Error> {
     if lines.is_empty() {
         return Ok(());
     }
@@ -201,7 +201,7 @@ impl PostgresStore {
     }
 }
 
-async fn trim(writing: &Writing<'_>, bytes: i64) -> Result<u64, Error> {
+async fn trim(writing: &PostgresTransaction<'_>, bytes: i64) -> Result<u64, Error> {
     let gone = writing.rows(OVER, &[&bytes]).await?;
     let lost = gone.iter().map(|row| row.try_get::<_, i64>(0)).sum::<Result<i64, _>>()?.unsigned_abs();
     if lost > 0 {

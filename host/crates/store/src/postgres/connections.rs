@@ -1,7 +1,7 @@
 //! The way to the database: its address, connections that read, and those that have
 //! one task each.
 
-use super::error::{OpenError, failed, no_connection, silent};
+use super::error::{PostgresOpenError, failed, no_connection, silent};
 use crate::metrics::Metrics;
 use deadpool_postgres::{ClientWrapper, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use std::fmt;
@@ -38,26 +38,26 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// A database, and the schema in it.
 #[derive(Clone)]
-pub struct Place {
+pub struct PostgresLocation {
     config: Config,
     schema: String,
     tls: MakeRustlsConnect,
 }
 
-impl Place {
-    /// Reads an address, such as `postgres://user:password@host/database`. A server that
-    /// is not on this machine is spoken to encrypted, and its certificate checked,
-    /// unless the address says `sslmode=disable`. What `libpq` calls `verify-full` is what
-    /// `require` does here.
+impl PostgresLocation {
+    /// Reads an address, such as `postgres://user:password@host/database`. The connection to a
+    /// server on another machine is encrypted, and its certificate checked, unless the address says
+    /// `sslmode=disable`. `require` means here what `libpq` calls `verify-full`.
     ///
     /// # Errors
-    /// [`OpenError`].
-    pub fn parse(address: &str, schema: &str) -> Result<Self, OpenError> {
+    /// [`PostgresOpenError`].
+    pub fn parse(address: &str, schema: &str) -> Result<Self, PostgresOpenError> {
         let checked = address.replace("sslmode=verify-full", "sslmode=require");
-        let mut config: Config =
-            checked.parse().map_err(|error: tokio_postgres::Error| OpenError::Address(error.into()))?;
+        let mut config: Config = checked
+            .parse()
+            .map_err(|error: tokio_postgres::Error| PostgresOpenError::Address(error.into()))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(OpenError::Address("it names no host".into()));
+            return Err(PostgresOpenError::Address("it names no host".into()));
         }
         let letters = |schema: &str| {
             schema.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
@@ -68,7 +68,7 @@ impl Place {
             || schema.len() > 48
             || schema.starts_with("pg_")
         {
-            return Err(OpenError::Name(schema.to_owned()));
+            return Err(PostgresOpenError::Name(schema.to_owned()));
         }
         if !address.contains("sslmode") {
             config.ssl_mode(if is_local(&config) { SslMode::Disable } else { SslMode::Require });
@@ -102,8 +102,8 @@ impl Place {
         self.config.connect(self.tls.clone()).await
     }
 
-    /// The same, with a name by which whoever looks at the server's connections can tell it
-    /// from the others: it is idle most of the time, and not to be ended for that.
+    /// The same, with a name by which an administrator can tell it from the server's other
+    /// connections: it is idle most of the time, and must not be ended for that.
     pub(super) async fn connect_to_listen(&self) -> Result<(Client, Driver), tokio_postgres::Error> {
         let mut config = self.config.clone();
         let name = config.get_application_name().unwrap_or_default();
@@ -128,11 +128,11 @@ impl Place {
     }
 }
 
-/// What drives a connection.
+/// The future that drives a connection.
 pub(super) type Driver = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 /// Without the user and the password.
-impl fmt::Display for Place {
+impl fmt::Display for PostgresLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hosts = self.config.get_hosts().iter().map(|host| match host {
             Host::Tcp(name) => name.clone(),
@@ -144,7 +144,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for PostgresLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
@@ -167,14 +167,14 @@ fn nobody() -> rustls::ClientConfig {
 }
 
 /// The certificates that this machine trusts.
-fn roots() -> Result<rustls::ClientConfig, OpenError> {
+fn roots() -> Result<rustls::ClientConfig, PostgresOpenError> {
     let found = rustls_native_certs::load_native_certs();
     let mut store = rustls::RootCertStore::empty();
     let (taken, _) = store.add_parsable_certificates(found.certs);
     if taken == 0 {
         let why =
             found.errors.first().map_or_else(|| "this machine has none".to_owned(), ToString::to_string);
-        return Err(OpenError::Roots(why));
+        return Err(PostgresOpenError::Roots(why));
     }
     Ok(client(store))
 }
@@ -196,7 +196,12 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn new(place: &Place, most: usize, patience: Duration, metrics: Arc<Metrics>) -> Self {
+    pub(super) fn new(
+        place: &PostgresLocation,
+        most: usize,
+        patience: Duration,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(place.config.clone(), place.tls.clone(), manager);
         let pool = Pool::builder(manager)
@@ -209,8 +214,8 @@ impl Readers {
         Self { pool, patience, metrics }
     }
 
-    /// The rows of one statement. A connection that had ended before anything was asked,
-    /// since the server was started anew, say, is replaced once.
+    /// The rows of one statement. A connection that had ended before the statement was sent, such
+    /// as by a restart of the server, is replaced once.
     pub(super) async fn rows(
         &self,
         sql: &str,
@@ -244,7 +249,7 @@ impl Readers {
             Ok(Err(error)) if error.is_closed() || on.is_closed() => Err(Unread::Ended(error)),
             Ok(Err(error)) => Err(Unread::Failed(failed(error))),
             Err(_) => {
-                // It may still answer, to whoever came next.
+                // It may still send an answer, which the next user would get.
                 drop(Object::take(on));
                 Err(Unread::Failed(silent(self.patience)))
             }
@@ -286,7 +291,7 @@ mod tests {
     fn the_systems_own_names_come_first_on_every_connection() {
         for options in ["", "?options=-c%20search_path%3Dpublic,pg_catalog"] {
             let address = format!("postgres://toolyard@localhost/toolyard{options}");
-            let place = Place::parse(&address, "tasks").expect("an address");
+            let place = PostgresLocation::parse(&address, "tasks").expect("an address");
             let given = place.config.get_options().expect("options");
             let last = given.rfind("search_path=").map(|at| &given[at..]).expect("a path");
             assert!(last.starts_with("search_path=pg_catalog,tasks,pg_temp "), "{given}");

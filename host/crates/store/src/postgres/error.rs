@@ -1,8 +1,7 @@
-//! What goes wrong with a database, in words for the operator at the start and as
-//! kinds for the callers later.
+//! Errors of a database, in words for the operator at the start and as kinds for callers later.
 
-use super::connections::Place;
-use crate::Refused;
+use super::connections::PostgresLocation;
+use crate::StoreRefusal;
 use crate::codec::CodecError;
 use crate::encryption::KeyId;
 pub(super) use crate::group_commit::closed;
@@ -15,26 +14,24 @@ use toolyard_task::store::StoreError;
 /// Why a database cannot be used. Nothing in it was deleted or replaced. None of the
 /// messages has the password in it.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum PostgresOpenError {
     /// The address is none.
     #[error("this is no address of a PostgreSQL database; one looks like postgres://user@host/database")]
     Address(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The name of the schema is none.
-    #[error(
-        "`{0}` is no name of a schema: it has to be of letters, digits and underscores, and to begin with a letter"
-    )]
+    #[error("`{0}` is not a valid schema name: use letters, digits and underscores, beginning with a letter")]
     Name(String),
     /// A certificate is needed and cannot be checked.
-    #[error("the certificates that the database's own is checked with cannot be had: {0}")]
+    #[error("cannot read the root certificates that the database's certificate is checked with: {0}")]
     Roots(String),
     /// The server said no, or nothing.
     #[error("{place} cannot be reached; {advice}")]
     Unreachable {
         /// Which database.
         place: String,
-        /// What may help.
+        /// Advice for the operator.
         advice: &'static str,
-        /// What happened.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -46,7 +43,7 @@ pub enum OpenError {
     Forbidden {
         /// Which database.
         place: String,
-        /// What the server says.
+        /// The server's message.
         #[source]
         source: Error,
     },
@@ -123,15 +120,15 @@ pub enum OpenError {
     Unavailable {
         /// Which database.
         place: String,
-        /// What happened.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-impl OpenError {
-    /// What `source` means at the start.
-    pub(super) fn of(place: &Place, source: Error) -> Self {
+impl PostgresOpenError {
+    /// The error at the start that `source` means.
+    pub(super) fn of(place: &PostgresLocation, source: Error) -> Self {
         let place = place.to_string();
         match source.code() {
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::Forbidden { place, source },
@@ -156,7 +153,7 @@ impl OpenError {
     }
 }
 
-/// What a failure of the server, or of the way to it, means to a caller.
+/// The error for a caller that a failure of the server, or of the way to it, means.
 pub(super) fn failed(error: Error) -> StoreError {
     let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
     match error.code() {
@@ -170,7 +167,7 @@ pub(super) fn unreadable(error: Error) -> StoreError {
     StoreError::Corrupt(error.into())
 }
 
-/// What it means that no connection was to be had.
+/// The error for a caller without a connection.
 pub(super) fn no_connection(error: PoolError) -> StoreError {
     match error {
         PoolError::Closed => closed(),
@@ -180,10 +177,10 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
 
 /// Nothing was heard from the server for so long.
 pub(super) fn silent(time: Duration) -> StoreError {
-    StoreError::Unavailable(Refused::Silent(time).into())
+    StoreError::Unavailable(StoreRefusal::Silent(time).into())
 }
 
-/// What a record that cannot be decoded, or encoded, means to a caller.
+/// The error for a record that cannot be decoded or encoded.
 pub(super) fn corrupt(error: CodecError) -> StoreError {
     StoreError::Corrupt(error.into())
 }

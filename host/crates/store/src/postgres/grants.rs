@@ -2,7 +2,7 @@
 
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
-use super::writer::Writing;
+use super::writer::PostgresTransaction;
 use crate::audit_lines;
 use crate::codec::CodecError;
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use toolyard_task::store::StoreError;
 use toolyard_task::{Digest, Owner, Wanted};
 
 const TIME: &str = "SELECT store_time($1)";
-/// What is said later stands in its place.
+/// A later verdict replaces an earlier one.
 const FORMER: &str =
     "DELETE FROM permission WHERE owner = $1 AND plugin = $2 AND digest = $3 AND wanted = $4";
 /// The session stays until this is done.
@@ -89,7 +89,7 @@ impl GrantStore for PostgresStore {
 }
 
 async fn give(
-    writing: &Writing<'_>,
+    writing: &PostgresTransaction<'_>,
     grant: &Grant,
     most: u32,
     bodies: &[String],

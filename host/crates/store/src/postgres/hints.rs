@@ -1,13 +1,13 @@
-//! Hints to the other hosts, after each commit and apart from it: a `NOTIFY` within the
-//! transaction would hold a lock over the whole server while the disk is flushed.
+//! Hints to the other hosts, after each commit and apart from it: a `NOTIFY` within the transaction
+//! would hold a lock over the whole server while the disk is flushed.
 //!
-//! One connection listens, and tells. Whatever is lost while it is broken, everybody
-//! hears "anything" once it stands again; and whoever waits looks again by itself in
-//! any case. So a message that is dropped harms nothing, and whatever no host of this
-//! schema has sealed is dropped (`messages.rs`).
+//! One connection listens and sends. When it is restored after an interruption, all hosts get the
+//! hint "anything", since hints were lost meanwhile. Waiters look again now and then in any case.
+//! So a dropped message harms nothing, and a message that no host of this schema has sealed is
+//! dropped (`messages.rs`).
 
 use super::PostgresStore;
-use super::connections::Place;
+use super::connections::PostgresLocation;
 use super::error::{closed, corrupt, failed, silent};
 use super::messages::{ChannelKeys, MAX_IDS, Message, Receiver, Refusal, Sender, ServerClock};
 use crate::encryption::Sealing;
@@ -23,10 +23,10 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error, Statement};
 use toolyard_task::TaskId;
-use toolyard_task::gossip::{Gossip, Heard, LONGEST};
+use toolyard_task::broadcast::{Broadcast, BroadcastReceiver, MAX_MESSAGE_BYTES};
 use toolyard_task::store::{Hint, Hints, StoreError};
 
-/// Changes that may wait to be told; beyond it, "anything" is told in their place.
+/// Changes that may wait to be sent; beyond it, "anything" is sent in their place.
 const QUEUE: usize = 4096;
 /// So long changes are gathered.
 const GATHER: Duration = Duration::from_millis(2);
@@ -38,7 +38,7 @@ const QUIET: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Words that may wait to be told; beyond it they are lost.
 const WORDS: usize = 1024;
-/// Words that are told at once.
+/// Broadcasts to send at once.
 const WORDS_AT_ONCE: usize = 64;
 /// Messages that were refused are logged no more often than this.
 const LOG_EVERY: Duration = Duration::from_secs(60);
@@ -50,14 +50,14 @@ const BEGUN: &str = "
 
 /// The way to what tells the others.
 #[derive(Clone)]
-pub(super) struct Hinting {
+pub(super) struct HintSender {
     changed: mpsc::Sender<TaskId>,
     /// Some did not fit.
     missed: Arc<AtomicBool>,
     words: mpsc::Sender<String>,
 }
 
-impl Hinting {
+impl HintSender {
     /// Tells all other hosts, if there is room on the way.
     pub(super) fn say(&self, word: String) {
         drop(self.words.try_send(word));
@@ -73,16 +73,16 @@ impl Hinting {
     }
 }
 
-/// Who is told what is heard.
+/// The receivers of hints and broadcasts in this process.
 #[derive(Clone)]
-struct Feeds {
+struct HintFeeds {
     hints: broadcast::Sender<Hint>,
     words: broadcast::Sender<Arc<str>>,
 }
 
 /// Feeds, and what fills them.
 pub(super) struct Listener {
-    feeds: Mutex<Option<Feeds>>,
+    feeds: Mutex<Option<HintFeeds>>,
     stop: watch::Sender<bool>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -93,11 +93,11 @@ impl Listener {
     /// # Errors
     /// [`StoreError`], if the system gives no random bytes.
     pub(super) fn start(
-        place: Place,
+        place: PostgresLocation,
         secret: &[u8; 32],
         sealing: &Sealing,
         metrics: Arc<Metrics>,
-    ) -> Result<(Self, Hinting), StoreError> {
+    ) -> Result<(Self, HintSender), StoreError> {
         let channel = format!("toolyard_{}", place.schema());
         let keys = ChannelKeys::new(secret, sealing, &channel);
         let sender = Sender::new(&keys).map_err(corrupt)?;
@@ -105,19 +105,20 @@ impl Listener {
         let (changed, inbox) = mpsc::channel(QUEUE);
         let missed = Arc::<AtomicBool>::default();
         let (words, said) = mpsc::channel(WORDS);
-        let feeds = Feeds { hints: broadcast::Sender::new(BEHIND), words: broadcast::Sender::new(BEHIND) };
+        let feeds =
+            HintFeeds { hints: broadcast::Sender::new(BEHIND), words: broadcast::Sender::new(BEHIND) };
         let (stop, stopped) = watch::channel(false);
-        let ear = Ear {
+        let ear = HintReceiver {
             own: 0,
             is_ready: false,
             has_missed: false,
             feeds: feeds.clone(),
             receiver,
-            refusals: Refusals { metrics, logged: None, unlogged: 0 },
+            refusals: RefusedMessages { metrics, logged: None, unlogged: 0 },
         };
-        let work = Work { place, channel, inbox, said, missed: missed.clone(), sender, ear, stopped };
+        let work = HintTask { place, channel, inbox, said, missed: missed.clone(), sender, ear, stopped };
         let task = Mutex::new(Some(tokio::spawn(work.run())));
-        Ok((Self { feeds: Mutex::new(Some(feeds)), stop, task }, Hinting { changed, missed, words }))
+        Ok((Self { feeds: Mutex::new(Some(feeds)), stop, task }, HintSender { changed, missed, words }))
     }
 
     /// A feed of hints from now on.
@@ -126,7 +127,7 @@ impl Listener {
         Box::new(Feed(feeds.as_ref().map(|feeds| feeds.hints.subscribe())))
     }
 
-    /// A feed of words from now on.
+    /// A feed of broadcasts from now on.
     fn words(&self) -> Option<broadcast::Receiver<Arc<str>>> {
         let feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         feeds.as_ref().map(|feeds| feeds.words.subscribe())
@@ -153,14 +154,14 @@ impl Drop for Listener {
     }
 }
 
-struct Work {
-    place: Place,
+struct HintTask {
+    place: PostgresLocation,
     channel: String,
     inbox: mpsc::Receiver<TaskId>,
     said: mpsc::Receiver<String>,
     missed: Arc<AtomicBool>,
     sender: Sender,
-    ear: Ear,
+    ear: HintReceiver,
     stopped: watch::Receiver<bool>,
 }
 
@@ -172,9 +173,9 @@ struct Channel<M> {
     clock: ServerClock,
 }
 
-impl Work {
+impl HintTask {
     async fn run(mut self) {
-        // What was told before this host listened, it has not read either.
+        // This host has missed the hints of the time before it listened.
         let mut first = true;
         loop {
             match self.listen(&mut first).await {
@@ -186,7 +187,7 @@ impl Work {
                     );
                 }
             }
-            // Nobody can be told what happens until then.
+            // No hint can be sent until then.
             self.missed.store(true, Ordering::Relaxed);
             let mut stopped = self.stopped.clone();
             tokio::select! {
@@ -255,7 +256,7 @@ impl Work {
         let answer = channel.client.query_one(ServerClock::SQL, &[]);
         let now: i64 = self.ear.during(&mut channel.messages, answer).await?.get(0);
         channel.clock = ServerClock::new(asked, now);
-        self.ear.receiver.is_now(now);
+        self.ear.receiver.set_time(now);
         Ok(())
     }
 
@@ -300,20 +301,20 @@ async fn until(stopped: &mut watch::Receiver<bool>) {
     drop(stopped.wait_for(|stopped| *stopped).await);
 }
 
-/// What hears the others.
-struct Ear {
+/// Receives the hints of other hosts.
+struct HintReceiver {
     /// The number of the connection that is listened on; what it told itself is no news.
     own: i32,
     /// Whether it is known since when it listens. Before, nothing can be judged.
     is_ready: bool,
     /// Whether something came before it was ready.
     has_missed: bool,
-    feeds: Feeds,
+    feeds: HintFeeds,
     receiver: Receiver,
-    refusals: Refusals,
+    refusals: RefusedMessages,
 }
 
-impl Ear {
+impl HintReceiver {
     /// The connection of this number listens since this time of the server's.
     fn begins(&mut self, own: i32, now: i64) {
         self.own = own;
@@ -361,13 +362,13 @@ impl Ear {
 
 /// Counts refused messages and logs them now and then: a role that may connect to the database can
 /// send as many of them as it likes.
-struct Refusals {
+struct RefusedMessages {
     metrics: Arc<Metrics>,
     logged: Option<Instant>,
     unlogged: u64,
 }
 
-impl Refusals {
+impl RefusedMessages {
     fn count(&mut self, refusal: Refusal, backend: i32) {
         self.metrics.refused(refusal.as_str());
         self.unlogged += 1;
@@ -399,22 +400,22 @@ impl Hints for Feed {
     }
 }
 
-impl Gossip for PostgresStore {
-    fn tell(&self, word: String) {
-        if word.len() <= LONGEST {
-            self.state.hinting.say(word);
+impl Broadcast for PostgresStore {
+    fn send(&self, message: String) {
+        if message.len() <= MAX_MESSAGE_BYTES {
+            self.state.hint_sender.say(message);
         }
     }
 
-    fn hear(&self) -> Box<dyn Heard> {
-        Box::new(Words(self.listener.words()))
+    fn subscribe(&self) -> Box<dyn BroadcastReceiver> {
+        Box::new(BroadcastFeed(self.listener.words()))
     }
 }
 
-struct Words(Option<broadcast::Receiver<Arc<str>>>);
+struct BroadcastFeed(Option<broadcast::Receiver<Arc<str>>>);
 
 #[async_trait]
-impl Heard for Words {
+impl BroadcastReceiver for BroadcastFeed {
     async fn next(&mut self) -> Option<String> {
         let words = self.0.as_mut()?;
         loop {

@@ -2,7 +2,7 @@
 
 use super::PostgresStore;
 use super::error::{closed, corrupt, unreadable};
-use super::writer::Writing;
+use super::writer::PostgresTransaction;
 use crate::codec::CodecError;
 use crate::secret;
 use async_trait::async_trait;
@@ -26,7 +26,7 @@ const FORGET: &str = "
     DELETE FROM key WHERE use = $1
         AND id NOT IN (SELECT id FROM key WHERE use = $1 ORDER BY id DESC LIMIT $2)";
 const USE_UP: &str = "INSERT INTO used (id, until) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
-/// What can no longer be used anyway. Others may do so as well.
+/// States that have expired. Other hosts may do this as well.
 const FORGET_USED: &str = "
     DELETE FROM used WHERE id IN (
         SELECT id FROM used WHERE until <= (SELECT store_time($1)) ORDER BY until LIMIT 1000 FOR UPDATE SKIP LOCKED)";
@@ -69,7 +69,7 @@ impl KeyStore for PostgresStore {
     }
 }
 
-async fn use_up(writing: &Writing<'_>, id: Uuid, until: Timestamp) -> Result<bool, Error> {
+async fn use_up(writing: &PostgresTransaction<'_>, id: Uuid, until: Timestamp) -> Result<bool, Error> {
     writing.execute(FORGET_USED, &[&writing.state.floor.get()]).await?;
     Ok(writing.execute(USE_UP, &[&id, &until.0]).await? == 1)
 }

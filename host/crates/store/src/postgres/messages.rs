@@ -56,7 +56,7 @@ pub(super) enum Message {
     Changed(Vec<TaskId>),
     /// Any task may have changed.
     Anything,
-    /// A word for the port `Gossip`.
+    /// A message of the port `Broadcast`.
     Word(String),
 }
 
@@ -184,7 +184,7 @@ fn nonce(counter: u64) -> [u8; 12] {
 }
 
 /// A sender that was heard.
-struct Known {
+struct KnownSender {
     key: [u8; KEY_ID],
     cipher: Aes256Gcm,
     /// Of its messages so far.
@@ -200,7 +200,7 @@ struct Known {
 pub(super) struct Receiver {
     keys: ChannelKeys,
     own: SenderId,
-    known: HashMap<SenderId, Known>,
+    known: HashMap<SenderId, KnownSender>,
     /// Of a sender that is not known, nothing older is taken.
     floor: i64,
     connection: u64,
@@ -220,7 +220,7 @@ impl Receiver {
 
     /// It is so late for the server. If its clock was set back, senders that are new since
     /// would be taken for old ones until it has come as far again.
-    pub(super) fn is_now(&mut self, now: i64) {
+    pub(super) fn set_time(&mut self, now: i64) {
         self.floor = self.floor.min(now);
     }
 
@@ -265,8 +265,10 @@ impl Receiver {
         }
         let message = read(text).ok_or(Refusal::Forged)?;
         let cipher = cipher.clone();
-        self.known
-            .insert(sender, Known { key, cipher, highest: counter, sealed_at, connection: self.connection });
+        self.known.insert(
+            sender,
+            KnownSender { key, cipher, highest: counter, sealed_at, connection: self.connection },
+        );
         self.forget();
         Ok(message)
     }

@@ -1,5 +1,5 @@
-//! Which hosts live: those whose lease has not run out, by the clock of the server. One
-//! that let it pass is dead for good, whatever becomes of that clock.
+//! The live hosts: those whose lease has not run out, by the clock of the server. A host that let
+//! it run out stays dead, whatever that clock does later.
 
 use super::PostgresStore;
 use super::error::unreadable;
@@ -26,9 +26,9 @@ const RESIGN: &str = "UPDATE node SET dead = true WHERE incarnation = $1";
 
 const REAP: &str = "UPDATE node SET dead = true WHERE NOT dead AND until <= (SELECT engine_time())";
 
-/// Hosts that are dead, and holders of tasks that are no hosts: one that was forgotten
-/// before it knew that it was dead may have taken tasks since. One step of the index for
-/// each holder, however many tasks it has.
+/// Dead hosts, and holders of tasks that are not hosts: a host that was forgotten before it knew
+/// that it was dead may have taken tasks since. One step of the index for each holder, however many
+/// tasks it has.
 const DEAD: &str = "
     WITH RECURSIVE holder (incarnation) AS (
         (SELECT incarnation FROM task WHERE status <= 2 ORDER BY incarnation LIMIT 1)
@@ -49,7 +49,7 @@ const LIVING: &str = "
     SELECT incarnation, name, started, components FROM node
     WHERE NOT dead AND until > (SELECT engine_time()) ORDER BY incarnation";
 
-/// A host whose tasks nobody has seen to must be found again.
+/// A host whose tasks are not recovered must be found again.
 const FORGET: &str = "
     DELETE FROM node WHERE incarnation = $1 AND dead
         AND NOT EXISTS (SELECT 1 FROM task WHERE incarnation = $1 AND status <= 2)";
@@ -149,7 +149,7 @@ impl PostgresStore {
         i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// What the host does last: it is forgotten, unless it leaves tasks behind.
+    /// The host's last operation: it is forgotten, unless it leaves tasks behind.
     pub(super) async fn farewell(&self) {
         let Some(incarnation) = *self.node.lock().await else { return };
         let left = async {

@@ -1,22 +1,22 @@
-//! Encrypting all values of the schema again with the newest key, or decrypting them. Hosts
-//! that have the keys go on meanwhile.
+//! Encrypting all values of the schema again with the newest key, or decrypting them. Hosts that
+//! have the keys go on meanwhile.
 //!
-//! As over SQLite: a key that is to go is marked; then every task is looked at, and those
-//! that have to be are written, a few in one transaction; then the keys that are marked
-//! still are taken out. Whoever seals with one meanwhile takes the mark away in the same
-//! transaction (`SEALED`). Here several write at a time, so the mark waits for those that
-//! are at it: a transaction that found its key unmarked has ended before the walk begins.
+//! As over SQLite: first the key that is to go is marked. Then the walk looks at every task and
+//! writes those that need it, a few in one transaction. Then the keys that are still marked are
+//! removed. A host that seals with a marked key removes the mark in the same transaction
+//! (`SEALED`). Here several hosts write at a time, so marking waits for them: a transaction that
+//! found its key unmarked has ended before the walk begins.
 //!
-//! Versions stay, so that no host is told and none finds its own change stale. A host that
-//! changes a task just then waits for the lock of its row, and changes what it finds.
+//! Versions stay, so that no host gets a hint and no host's own change is stale. A host that
+//! changes a task just then waits for the lock of its row, and changes the row that it finds.
 
 use super::PostgresStore;
 use super::error::failed;
 use super::schema::sealed_with;
 use super::tasks::SEALED;
-use crate::Refused;
+use crate::StoreRefusal;
 use crate::encryption::{HEAD, KeyId, RECORD_HEAD, Sealing};
-use crate::reencryption::{ENOUGH, ROWS, Resealed, SealWith, Values};
+use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredValues};
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -66,13 +66,14 @@ impl PostgresStore {
         &self,
         with: SealWith,
         mut progress: impl FnMut(u64) + Send,
-    ) -> Result<Resealed, StoreError> {
+    ) -> Result<ReencryptionReport, StoreError> {
         // Connections of its own, one of which holds the turn and gives it back by its end.
         let on = self.place.client().await.map_err(failed)?;
         let turn = self.place.client().await.map_err(failed)?;
-        let mut walk = Walk { on, turn, from: self.sealing.clone(), to: with.sealing(&self.sealing) };
+        let mut walk =
+            ReencryptionWalk { on, turn, from: self.sealing.clone(), to: with.sealing(&self.sealing) };
         walk.begin().await?;
-        let (mut done, mut after) = (Resealed::default(), Uuid::nil());
+        let (mut done, mut after) = (ReencryptionReport::default(), Uuid::nil());
         loop {
             let heads = walk.heads(after).await.map_err(failed)?;
             let Some(last) = heads.last() else { break };
@@ -80,7 +81,7 @@ impl PostgresStore {
             done.seen += heads.len() as u64;
             for batch in walk.batches(&heads) {
                 if walk.turn.is_closed() {
-                    return Err(StoreError::Unavailable(Refused::LostTurn.into()));
+                    return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
                 }
                 done.add(walk.rewritten(&batch).await?);
             }
@@ -88,7 +89,7 @@ impl PostgresStore {
         }
         let all = done.unreadable.is_empty();
         if walk.turn.is_closed() {
-            return Err(StoreError::Unavailable(Refused::LostTurn.into()));
+            return Err(StoreError::Unavailable(StoreRefusal::LostTurn.into()));
         }
         done.needed = walk.end(all).await.map_err(failed)?;
         Ok(done)
@@ -98,26 +99,26 @@ impl PostgresStore {
 /// The part of a task that is read without a lock.
 struct Head {
     id: Uuid,
-    values: Values,
+    values: StoredValues,
     /// How long its values are, whole.
     length: usize,
 }
 
 /// A walk over all tasks.
-struct Walk {
+struct ReencryptionWalk {
     on: ClientWrapper,
     turn: ClientWrapper,
     from: Sealing,
     to: Sealing,
 }
 
-impl Walk {
+impl ReencryptionWalk {
     /// Takes the turn, and marks the keys that are to go.
     async fn begin(&mut self) -> Result<(), StoreError> {
         self.on.batch_execute(PATIENT).await.map_err(failed)?;
         self.turn.batch_execute(PATIENT).await.map_err(failed)?;
         self.turn.batch_execute(TURN).await.map_err(|error| match error.code() {
-            Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::Unavailable(Refused::Resealing.into()),
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::Unavailable(StoreRefusal::Resealing.into()),
             _ => failed(error),
         })?;
         self.mark().await.map_err(failed)
@@ -164,7 +165,7 @@ impl Walk {
     /// Writes these. A host that removes and changes tasks in one transaction may lock them
     /// in another order; if the server ends ours for it, nothing was written, and it is done
     /// again.
-    async fn rewritten(&mut self, ids: &[Uuid]) -> Result<Resealed, StoreError> {
+    async fn rewritten(&mut self, ids: &[Uuid]) -> Result<ReencryptionReport, StoreError> {
         loop {
             match self.rewrite(ids).await {
                 Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
@@ -173,8 +174,8 @@ impl Walk {
         }
     }
 
-    async fn rewrite(&mut self, ids: &[Uuid]) -> Result<Resealed, Error> {
-        let mut done = Resealed::default();
+    async fn rewrite(&mut self, ids: &[Uuid]) -> Result<ReencryptionReport, Error> {
+        let mut done = ReencryptionReport::default();
         let step = self.on.transaction().await?;
         if let Some(key) = self.to.key() {
             // Before a task is locked, as hosts do it.
@@ -206,6 +207,6 @@ impl Walk {
 }
 
 /// The values of a row, or their heads, behind the id.
-fn values(row: &Row) -> Result<Values, Error> {
-    Ok(Values { record: row.try_get(1)?, arguments: row.try_get(2)?, outcome: row.try_get(3)? })
+fn values(row: &Row) -> Result<StoredValues, Error> {
+    Ok(StoredValues { record: row.try_get(1)?, arguments: row.try_get(2)?, outcome: row.try_get(3)? })
 }

@@ -1,8 +1,8 @@
 //! The tables, in a PostgreSQL schema of their own, and how an older one is brought
 //! forward.
 
-use super::OpenError;
-use super::connections::Place;
+use super::PostgresOpenError;
+use super::connections::PostgresLocation;
 use super::keys::FIRST as FIRST_KEY;
 use super::ownership::{Foreign, SYSTEM_PATH, SYSTEM_PATH_OF_SESSION, foreign};
 use crate::encryption::{KeyId, Sealing};
@@ -12,22 +12,21 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, GenericClient, Transaction};
 use toolyard_task::keys::KeyUse;
 
-/// Each entry brings a schema from the version of its index to the next one. What has
-/// been released is never edited.
+/// Each entry brings a schema from the version of its index to the next one. A released entry is
+/// never edited.
 const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2];
 
-/// `engine_time` is the time of the server, in milliseconds since 1970, and `store_time`
-/// the same, except that it does not go back behind what its caller has seen; a time
-/// further ahead than a day came from a clock that was wrong, and is not followed.
+/// `engine_time` is the time of the server, in milliseconds since 1970, and `store_time` the same,
+/// except that it does not go back behind a time that its caller has seen; a time further ahead
+/// than a day came from a wrong clock, and is not followed.
 ///
-/// Owners are bytes, since their keys may hold anything, and text here no zero. Ids of
-/// sessions and grants are compared byte by byte, as everywhere else. What is long is
-/// kept apart from its row by the server itself (TOAST), and not written anew when
-/// another column changes.
+/// Owners are bytes, since their keys may hold anything, and text here no zero. Ids of sessions and
+/// grants are compared byte by byte, as everywhere else. The server keeps long values apart from
+/// their row (TOAST), and does not write them again when another column changes.
 ///
-/// `status <= 2` says that a task is live (`codec::status`); `told` is until when a task that
-/// waits is not told to another host with room for it. The indexes are those of
-/// the store in SQLite, which says what they are for.
+/// `status <= 2` means that a task is live (`codec::status`). `told` is the time until which a
+/// waiting task is not named to another host. The indexes are those of the store in SQLite, which
+/// explains them.
 const SCHEMA_1: &str = include_str!("schema/1.sql");
 
 /// The locks that hosts take are on tables. Any role that may connect can take and hold an advisory
@@ -50,19 +49,18 @@ const WHO: &str = "
     SELECT coalesce(string_agg(format('process %s of the role %s (%s)', pid, usename, application_name), ', '), '')
     FROM pg_stat_activity WHERE pid = ANY (pg_blocking_pids($1))";
 
-/// Makes the schema where it is missing, and brings it to that of this release. One
-/// host does at a time, whoever starts when. Returns the secret that all hosts of the
-/// schema share.
+/// Makes the schema where it is missing, and brings it to that of this release. One host at a time
+/// does this. Returns the secret that all hosts of the schema share.
 ///
 /// # Errors
-/// [`OpenError`], also if somebody else holds a lock for longer than `patience`.
+/// [`PostgresOpenError`], also if another connection holds a lock for longer than `patience`.
 pub(super) async fn prepare(
     on: &mut Client,
-    place: &Place,
+    place: &PostgresLocation,
     sealing: &Sealing,
     patience: Duration,
-) -> Result<[u8; 32], OpenError> {
-    let fault = |source| OpenError::of(place, source);
+) -> Result<[u8; 32], PostgresOpenError> {
+    let fault = |source| PostgresOpenError::of(place, source);
     let me: i32 = on.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await.map_err(fault)?.get(0);
     let mut attempt = 1;
     loop {
@@ -82,7 +80,7 @@ pub(super) async fn prepare(
             Err(Unprepared::Passing(error)) => return Err(fault(error)),
             Err(Unprepared::Locked(source)) => {
                 let by = if blocking.is_empty() { "another process".to_owned() } else { blocking };
-                return Err(OpenError::Locked { place: place.to_string(), by, patience, source });
+                return Err(PostgresOpenError::Locked { place: place.to_string(), by, patience, source });
             }
             Err(Unprepared::Refused(error)) => return Err(error),
             Ok(secret) => return Ok(secret),
@@ -91,7 +89,7 @@ pub(super) async fn prepare(
 }
 
 /// Logs which session this start waits for, if it waits and the log has not said so yet.
-async fn tell_who_blocks(place: &Place, me: i32, blocking: &mut String) {
+async fn tell_who_blocks(place: &PostgresLocation, me: i32, blocking: &mut String) {
     let asked = async {
         let on = place.client().await?;
         // It is not known yet whose the schema is.
@@ -107,7 +105,7 @@ async fn tell_who_blocks(place: &Place, me: i32, blocking: &mut String) {
 
 /// Why nothing was prepared.
 enum Unprepared {
-    Refused(OpenError),
+    Refused(PostgresOpenError),
     /// Another session made the same object just now.
     Passing(Error),
     /// Another session holds a lock for too long.
@@ -115,7 +113,7 @@ enum Unprepared {
 }
 
 impl Unprepared {
-    fn of(place: &Place, error: Error) -> Self {
+    fn of(place: &PostgresLocation, error: Error) -> Self {
         let passing = [
             SqlState::DUPLICATE_SCHEMA,
             SqlState::DUPLICATE_TABLE,
@@ -126,14 +124,14 @@ impl Unprepared {
         match error.code() {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => Self::Locked(error),
             Some(code) if passing.contains(code) => Self::Passing(error),
-            _ => Self::Refused(OpenError::of(place, error)),
+            _ => Self::Refused(PostgresOpenError::of(place, error)),
         }
     }
 }
 
 async fn prepare_once(
     on: &mut Client,
-    place: &Place,
+    place: &PostgresLocation,
     sealing: &Sealing,
     patience: Duration,
 ) -> Result<[u8; 32], Unprepared> {
@@ -152,7 +150,7 @@ async fn prepare_once(
         step.batch_execute(&format!("CREATE SCHEMA {schema}")).await.map_err(fault)?;
     }
     check_owner(&step, place).await?;
-    if !is_ours(&step, place).await? {
+    if !check_ownership(&step, place).await? {
         let make = "(one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL)";
         step.batch_execute(&format!("CREATE TABLE {schema}.{VERSION} {make}")).await.map_err(fault)?;
         // Another role may have begun to make the schema while it still had the right to.
@@ -168,13 +166,13 @@ async fn prepare_once(
     let found: i64 = step.query_one("SELECT version FROM toolyard_version", &[]).await.map_err(fault)?.get(0);
     let known = MIGRATIONS.len() as i64;
     if found > known || found < 0 {
-        return Err(Unprepared::Refused(OpenError::Newer { place: place.to_string(), found, known }));
+        return Err(Unprepared::Refused(PostgresOpenError::Newer { place: place.to_string(), found, known }));
     }
     if found > 0
         && let Some(key) =
             sealed_with(&step).await.map_err(fault)?.into_iter().find(|key| !sealing.opens(*key))
     {
-        return Err(Unprepared::Refused(OpenError::Sealed { place: place.to_string(), key }));
+        return Err(Unprepared::Refused(PostgresOpenError::Sealed { place: place.to_string(), key }));
     }
     for migration in &MIGRATIONS[usize::try_from(found).unwrap_or(0)..] {
         step.batch_execute(migration).await.map_err(fault)?;
@@ -194,7 +192,7 @@ pub(super) fn lock(table: &str) -> String {
 }
 
 /// A schema that is not this role's alone is left alone.
-async fn check_owner(step: &Transaction<'_>, place: &Place) -> Result<(), Unprepared> {
+async fn check_owner(step: &Transaction<'_>, place: &PostgresLocation) -> Result<(), Unprepared> {
     let found = foreign(step, place.schema()).await.map_err(|error| Unprepared::of(place, error))?;
     let Some(Foreign { object, wrong, mended, others }) = found else { return Ok(()) };
     let others = match others {
@@ -203,34 +201,34 @@ async fn check_owner(step: &Transaction<'_>, place: &Place) -> Result<(), Unprep
         more => format!(" (and {more} objects more)"),
     };
     let place = place.to_string();
-    Err(Unprepared::Refused(OpenError::NotAlone { place, object, wrong, mended, others }))
+    Err(Unprepared::Refused(PostgresOpenError::NotAlone { place, object, wrong, mended, others }))
 }
 
 /// Whether the schema is filled by us already. One that another program has filled is left
 /// alone.
-async fn is_ours(step: &Transaction<'_>, place: &Place) -> Result<bool, Unprepared> {
+async fn check_ownership(step: &Transaction<'_>, place: &PostgresLocation) -> Result<bool, Unprepared> {
     let sql = "
         SELECT count(*) > 0, coalesce(bool_or(relname = $2 AND relkind = 'r'), false)
         FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid WHERE nspname = $1";
     let found = step.query_one(sql, &[&place.schema(), &VERSION]).await;
     let found = found.map_err(|error| Unprepared::of(place, error))?;
     match (found.get(0), found.get(1)) {
-        (true, false) => Err(Unprepared::Refused(OpenError::Foreign { place: place.to_string() })),
+        (true, false) => Err(Unprepared::Refused(PostgresOpenError::Foreign { place: place.to_string() })),
         (_, ours) => Ok(ours),
     }
 }
 
 /// The secret with which hosts seal their messages; the first start makes it.
-async fn message_secret(step: &Transaction<'_>, place: &Place) -> Result<[u8; 32], Unprepared> {
+async fn message_secret(step: &Transaction<'_>, place: &PostgresLocation) -> Result<[u8; 32], Unprepared> {
     let (fault, used_for) = (|source| Unprepared::of(place, source), KeyUse::Message.as_str());
     let made = secret().map_err(|error| {
-        Unprepared::Refused(OpenError::Unavailable { place: place.to_string(), source: error.into() })
+        Unprepared::Refused(PostgresOpenError::Unavailable { place: place.to_string(), source: error.into() })
     })?;
     step.execute(FIRST_KEY, &[&used_for, &&made[..]]).await.map_err(fault)?;
     let newest = "SELECT secret FROM key WHERE use = $1 ORDER BY id DESC LIMIT 1";
     let rows = step.query(newest, &[&used_for]).await.map_err(fault)?;
     let secret = rows.first().and_then(|row| row.get::<_, &[u8]>(0).try_into().ok());
-    secret.ok_or_else(|| Unprepared::Refused(OpenError::Key { place: place.to_string() }))
+    secret.ok_or_else(|| Unprepared::Refused(PostgresOpenError::Key { place: place.to_string() }))
 }
 
 /// The keys that are needed to read what is there.

@@ -6,7 +6,7 @@ use super::error::{failed, silent, unreadable};
 use super::tasks::summary;
 use crate::codec;
 use crate::encryption::Sealing;
-use crate::search_plan::{Access, BUDGET, FEW, Found, MANY, SearchPlan, column};
+use crate::search_plan::{BUDGET, FEW, FoundTasks, MANY, RowAccess, SearchPlan, column};
 use deadpool_postgres::{Object, Transaction};
 use std::fmt::Write as _;
 use tokio_postgres::types::ToSql;
@@ -71,15 +71,15 @@ impl IndexReader<'_> {
         Ok(page)
     }
 
-    async fn found(&self) -> Result<Found, StoreError> {
+    async fn found(&self) -> Result<FoundTasks, StoreError> {
         match self.plan.access() {
-            Access::Nothing => Ok(Found::default()),
-            Access::Ids(ids) => self.named(ids.iter().map(|id| id.0).collect()).await,
-            Access::Walk => self.in_order().await,
-            Access::WindowOrWalk if self.has_no_more(FEW).await? => self.within_window().await,
-            Access::WindowOrWalk => {
+            RowAccess::Nothing => Ok(FoundTasks::default()),
+            RowAccess::Ids(ids) => self.named(ids.iter().map(|id| id.0).collect()).await,
+            RowAccess::Walk => self.in_order().await,
+            RowAccess::WindowOrWalk if self.window_fits(FEW).await? => self.within_window().await,
+            RowAccess::WindowOrWalk => {
                 let walked = self.in_order().await?;
-                if walked.short.is_some() && self.has_no_more(MANY).await? {
+                if walked.short.is_some() && self.window_fits(MANY).await? {
                     return self.within_window().await;
                 }
                 Ok(walked)
@@ -93,7 +93,7 @@ impl IndexReader<'_> {
     }
 
     /// Walks the index of the order, merged from those of several states.
-    async fn in_order(&self) -> Result<Found, StoreError> {
+    async fn in_order(&self) -> Result<FoundTasks, StoreError> {
         let (start, start_id) = self.plan.start();
         let (first, last) = self.plan.other.bounds();
         let sql = walked(&self.plan);
@@ -126,7 +126,7 @@ impl IndexReader<'_> {
     }
 
     /// Whether the window on the other time has no more tasks than `most`.
-    async fn has_no_more(&self, most: u32) -> Result<bool, StoreError> {
+    async fn window_fits(&self, most: u32) -> Result<bool, StoreError> {
         let (first, last) = self.plan.other.bounds();
         let sql = format!(
             "SELECT count(*) FROM (SELECT 1 FROM task WHERE owner = $1{} AND {} BETWEEN $2 AND $3 LIMIT $4) AS counted",
@@ -139,7 +139,7 @@ impl IndexReader<'_> {
     }
 
     /// All within the window on the other time, sorted.
-    async fn within_window(&self) -> Result<Found, StoreError> {
+    async fn within_window(&self) -> Result<FoundTasks, StoreError> {
         let (first, last) = self.plan.other.bounds();
         let all = format!(
             "SELECT id, status, created, updated, due FROM task
@@ -151,7 +151,7 @@ impl IndexReader<'_> {
     }
 
     /// Those of these ids that fit, sorted.
-    async fn named(&self, ids: Vec<Uuid>) -> Result<Found, StoreError> {
+    async fn named(&self, ids: Vec<Uuid>) -> Result<FoundTasks, StoreError> {
         let (first, last) = self.plan.other.bounds();
         // One by one, by the index of ids: by that of owners all of the owner's would be read.
         let all = format!(
@@ -167,7 +167,7 @@ impl IndexReader<'_> {
     }
 
     /// A page of what `all` gives, from $7 on.
-    async fn sorted(&self, all: &str, given: &[&(dyn ToSql + Sync)]) -> Result<Found, StoreError> {
+    async fn sorted(&self, all: &str, given: &[&(dyn ToSql + Sync)]) -> Result<FoundTasks, StoreError> {
         let (start, start_id) = self.plan.start();
         let by = column(self.plan.search.order.by);
         let (later, bound) = comparisons(self.plan.search);
@@ -185,7 +185,7 @@ impl IndexReader<'_> {
     }
 
     /// These tasks with their records: no more of them are fetched than are on the page.
-    async fn fetched(&self, chosen: &str, given: &[&(dyn ToSql + Sync)]) -> Result<Found, StoreError> {
+    async fn fetched(&self, chosen: &str, given: &[&(dyn ToSql + Sync)]) -> Result<FoundTasks, StoreError> {
         let sql = format!(
             "SELECT chosen.id, status, created, updated, record FROM ({chosen}) AS chosen, LATERAL (
                  SELECT record FROM task WHERE task.id = chosen.id OFFSET 0
@@ -194,7 +194,7 @@ impl IndexReader<'_> {
         );
         let rows = rows(self.on, &sql, given).await?;
         let tasks = rows.iter().map(|row| summary(row, self.sealing)).collect::<Result<_, _>>()?;
-        Ok(Found { tasks, short: None })
+        Ok(FoundTasks { tasks, short: None })
     }
 }
 

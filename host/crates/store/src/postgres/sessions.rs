@@ -3,8 +3,8 @@
 use super::PostgresStore;
 use super::error::{corrupt, unreadable};
 use super::tasks::number;
-use super::writer::{Operation, Writing, pending};
-use crate::Refused;
+use super::writer::{Operation, PostgresTransaction, pending};
+use crate::StoreRefusal;
 use crate::codec::CodecError;
 use crate::group_commit::log_failure;
 use async_trait::async_trait;
@@ -98,21 +98,24 @@ impl SessionStore for PostgresStore {
 }
 
 async fn open(
-    writing: &Writing<'_>,
+    writing: &PostgresTransaction<'_>,
     record: &str,
     session: &Session,
     most: u32,
 ) -> Result<Result<Session, StoreError>, Error> {
     let opened = writing.rows(OPEN, &[&writing.state.floor.get(), &session.id.0, &record]).await?;
     let Some(row) = opened.first() else {
-        return Ok(Err(StoreError::Corrupt(Refused::Exists(session.id.to_string()).into())));
+        return Ok(Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into())));
     };
     let now = writing.state.floor.saw(row.try_get(0)?);
     writing.execute(EVICT, &[&session.id.0, &i64::from(most)]).await?;
     Ok(Ok(Session { created_at: now, seen_at: now, ..session.clone() }))
 }
 
-async fn remember(writing: &Writing<'_>, set: &Session) -> Result<Result<bool, StoreError>, Error> {
+async fn remember(
+    writing: &PostgresTransaction<'_>,
+    set: &Session,
+) -> Result<Result<bool, StoreError>, Error> {
     let rows = writing.rows(RECORD, &[&set.id.0]).await?;
     let Some(row) = rows.first() else { return Ok(Ok(false)) };
     let changed = decode(row.try_get(0)?).and_then(|stored| {
@@ -134,7 +137,7 @@ fn decode(record: &str) -> Result<Session, StoreError> {
 }
 
 /// The write of when sessions were seen. No caller waits for it.
-pub(super) fn seen(touched: Vec<(SessionId, ())>) -> Box<dyn Operation> {
+pub(super) fn write_last_seen(touched: Vec<(SessionId, ())>) -> Box<dyn Operation> {
     let ids: Arc<Vec<String>> = Arc::new(touched.into_iter().map(|(id, ())| id.0).collect());
     pending(
         None,

@@ -1,11 +1,11 @@
 //! Tasks in PostgreSQL.
 
 use super::error::{corrupt, unreadable};
-use super::writer::Writing;
+use super::writer::PostgresTransaction;
 use super::{PostgresStore, kept, search, waiting};
 use crate::codec::{self, CodecError, Columns};
 use crate::encryption::{Column, KeyId, Sealing};
-use crate::{Refused, audit_lines};
+use crate::{StoreRefusal, audit_lines};
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ use tokio_postgres::{Error, Row};
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    Committed, CreateError, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
+    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::Timestamp;
@@ -25,7 +25,7 @@ use uuid::Uuid;
 const READ: &str = "
     SELECT record, arguments, outcome, created, updated, store_time($2) FROM task WHERE id = $1";
 
-/// Nothing of a task of somebody else is decoded, or even read to its end.
+/// A task of another owner is not decoded, nor even read to its end.
 const READ_OF: &str = "
     SELECT record, arguments, outcome, created, updated, store_time($2) FROM task WHERE id = $1 AND owner = $3";
 
@@ -46,7 +46,8 @@ const INSERT: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
     ON CONFLICT (id) DO NOTHING";
 
-/// Without the arguments: what is not named here and is kept apart is not written anew.
+/// Without the arguments: the server does not write long values again that the statement does not
+/// name.
 const UPDATE: &str = "
     UPDATE task SET status = $3, updated = $4, version = $2, record = $5, outcome = $6, due = $7, incarnation = $8,
         digest = $9, waits = $10, bytes = $11
@@ -92,7 +93,7 @@ const FIRST: Uuid = Uuid::nil();
 impl TaskStore for PostgresStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
         let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
-        let new = Arc::new((New::of(task, &self.sealing).map_err(corrupt)?, bodies));
+        let new = Arc::new((NewTask::of(task, &self.sealing).map_err(corrupt)?, bodies));
         let in_all = self.live_quota.to_check(&self.readers, quota.in_all).await?;
         let created = self.writer.write(move |writing| {
             let new = new.clone();
@@ -105,7 +106,7 @@ impl TaskStore for PostgresStore {
         created
     }
 
-    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError> {
         let (floor, owner) = (self.state.floor.get(), owner.map(|owner| owner.key().into_bytes()));
         let rows = match &owner {
             Some(owner) => self.readers.rows(READ_OF, &[&id.0, &floor, owner]).await?,
@@ -114,10 +115,10 @@ impl TaskStore for PostgresStore {
         let Some(row) = rows.first() else { return Ok(None) };
         let task = task(id, row, &self.sealing)?;
         let now = self.state.floor.saw(row.try_get(5).map_err(unreadable)?);
-        Ok(Some(Read { task, now }))
+        Ok(Some(ReadTask { task, now }))
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
         let change = Change::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let (id, at) = (task.id, task.updated_at);
@@ -126,7 +127,7 @@ impl TaskStore for PostgresStore {
             let change = change.clone();
             Box::pin(async move {
                 let committed = change.0.write(writing).await?;
-                if committed == Committed::Done {
+                if committed == CommitStatus::Done {
                     writing.log(|lines| change.1.iter().for_each(|body| lines.push(at, body)));
                 }
                 Ok(committed)
@@ -212,7 +213,7 @@ impl TaskStore for PostgresStore {
 }
 
 /// A task that is not stored yet, encoded by its caller.
-pub(super) struct New {
+pub(super) struct NewTask {
     pub(super) task: Task,
     owner: Vec<u8>,
     record: String,
@@ -221,7 +222,7 @@ pub(super) struct New {
     key: Option<KeyId>,
 }
 
-impl New {
+impl NewTask {
     pub(super) fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
         let arguments = match sealing.bytes(task.id, Column::Arguments, task.arguments.as_bytes())? {
             Cow::Borrowed(_) => task.arguments.bytes(),
@@ -235,7 +236,7 @@ impl New {
     /// Writes it with the times that it has. Says whether there was none of its id.
     pub(super) async fn insert(
         &self,
-        writing: &Writing<'_>,
+        writing: &PostgresTransaction<'_>,
         record: &str,
         holder: Incarnation,
     ) -> Result<bool, Error> {
@@ -268,8 +269,8 @@ impl New {
 }
 
 async fn create(
-    writing: &Writing<'_>,
-    new: &New,
+    writing: &PostgresTransaction<'_>,
+    new: &NewTask,
     bodies: &[String],
     quota: Quota,
     in_all: Option<u32>,
@@ -306,7 +307,7 @@ async fn create(
     Ok(match (said, created) {
         (1, _) => Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }),
         (2, _) => Err(CreateError::Full { scope: QuotaScope::Store, limit: quota.in_all }),
-        (_, None) => Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into()),
+        (_, None) => Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into()),
         (_, Some(created)) => {
             let now = writing.state.floor.saw(created);
             writing.log(|lines| bodies.iter().for_each(|body| lines.push(now, body)));
@@ -324,8 +325,8 @@ fn timed(task: Task, created_at: Timestamp, updated_at: Timestamp) -> Task {
     Task { created_at, updated_at, started_at, ..task }
 }
 
-/// The key that something is sealed with stands in the store.
-async fn sealed(writing: &Writing<'_>, key: Option<KeyId>) -> Result<(), Error> {
+/// The key of a sealed value is in the store.
+async fn sealed(writing: &PostgresTransaction<'_>, key: Option<KeyId>) -> Result<(), Error> {
     if let Some(key) = key {
         writing.execute(SEALED, &[&&key.0[..]]).await?;
     }
@@ -374,7 +375,7 @@ impl Change {
         })
     }
 
-    async fn write(&self, writing: &Writing<'_>) -> Result<Committed, Error> {
+    async fn write(&self, writing: &PostgresTransaction<'_>) -> Result<CommitStatus, Error> {
         sealed(writing, self.key).await?;
         spanned(writing, self.span).await?;
         let written = writing
@@ -396,17 +397,17 @@ impl Change {
             )
             .await?;
         if written == 0 {
-            return Ok(Committed::Stale);
+            return Ok(CommitStatus::Stale);
         }
         writing.changes(self.id);
-        Ok(Committed::Done)
+        Ok(CommitStatus::Done)
     }
 }
 
 /// A task changed so long after its creation. Searches rely on the span that is stored being
 /// no shorter than any there ever was; it never shrinks, so what is remembered here never is
 /// more than that.
-pub(super) async fn spanned(writing: &Writing<'_>, span: i64) -> Result<(), Error> {
+pub(super) async fn spanned(writing: &PostgresTransaction<'_>, span: i64) -> Result<(), Error> {
     if span > writing.state.longest.load(Ordering::Relaxed) {
         let longer = (span.saturating_add(SPAN_STEP - 1) / SPAN_STEP).saturating_mul(SPAN_STEP).max(span);
         writing.execute(LONGER, &[&longer]).await?;

@@ -9,9 +9,8 @@ use uuid::Uuid;
 /// Whether it is worth while to ask, which writes.
 const ANY: &str = "SELECT 1 FROM task WHERE waits AND incarnation <> $1 AND digest = ANY($2) LIMIT 1";
 
-/// One step of the index for each owner, and for each of them no more rows than are asked
-/// for, however many wait. What another host is being told of this very moment is passed
-/// over, not waited for.
+/// One step of the index for each owner, and for each of them no more rows than the query asks for,
+/// however many tasks wait. A row that another host is locking now is skipped, not waited for.
 const TELL: &str = "
     WITH RECURSIVE clock AS MATERIALIZED (SELECT engine_time() AS now),
     turn (digest, owner) AS (
@@ -40,12 +39,12 @@ const TELL: &str = "
     marked AS (UPDATE task SET told = clock.now + $4 FROM mine, clock WHERE task.id = mine.id)
     SELECT id FROM mine ORDER BY place, created, id";
 
-/// For so long a task that one host was told of is told to no other one (milliseconds).
+/// For so long a task that was named to one host is not named to another one (milliseconds).
 const TOLD: i64 = 3_000;
 /// Owners among whom turns are taken, for each component.
 const OWNERS: i64 = 1_000;
 
-/// Ids of such tasks; they are told to this host only, for a while.
+/// Ids of such tasks. For a while, only this host learns of them.
 pub(super) async fn elsewhere(
     store: &PostgresStore,
     than: Incarnation,

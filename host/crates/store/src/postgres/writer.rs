@@ -10,9 +10,9 @@
 //! `pg_xact_status` speaks of that one then. Only a server that stays away leaves it open.
 
 use super::audit;
-use super::connections::Place;
+use super::connections::PostgresLocation;
 use super::error::{failed, silent, unreadable};
-use super::hints::Hinting;
+use super::hints::HintSender;
 use super::sessions;
 use crate::audit_buffer::AuditBuffer;
 use crate::audit_lines::Lines;
@@ -53,14 +53,14 @@ pub(super) struct WriterState {
     pub(super) floor: Arc<LatestTime>,
     pub(super) last_seen: Arc<LastSeenBuffer<()>>,
     pub(super) audit: Arc<AuditBuffer<Instant>>,
-    pub(super) hinting: Hinting,
+    pub(super) hint_sender: HintSender,
     /// The longest time from a task's creation to a change of it, as far as known here.
     pub(super) longest: Arc<AtomicI64>,
     pub(super) log: Arc<audit::Log>,
 }
 
 /// The open transaction, as an operation sees it.
-pub(super) struct Writing<'a> {
+pub(super) struct PostgresTransaction<'a> {
     pub(super) on: &'a ClientWrapper,
     pub(super) state: &'a WriterState,
     /// The audit entries of the transaction, which go with it.
@@ -71,7 +71,7 @@ pub(super) struct Writing<'a> {
     longest: AtomicI64,
 }
 
-impl Writing<'_> {
+impl PostgresTransaction<'_> {
     pub(super) async fn rows(&self, sql: &str, given: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
         let statement = self.on.prepare_cached(sql).await?;
         self.on.query(&statement, given).await
@@ -103,16 +103,16 @@ impl Writing<'_> {
 #[async_trait]
 pub(super) trait Operation: QueuedWrite {
     /// Does it within a transaction that may yet be rolled back; then it is attempted again.
-    async fn attempt(&mut self, writing: &Writing<'_>) -> Result<(), Error>;
+    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), Error>;
 }
 
 #[async_trait]
 impl<T, F> Operation for PendingWrite<T, F>
 where
     T: Send,
-    F: for<'a> Fn(&'a Writing<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync,
+    F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync,
 {
-    async fn attempt(&mut self, writing: &Writing<'_>) -> Result<(), Error> {
+    async fn attempt(&mut self, writing: &PostgresTransaction<'_>) -> Result<(), Error> {
         self.result = Some((self.operation)(writing).await?);
         Ok(())
     }
@@ -122,7 +122,7 @@ where
 pub(super) fn pending<T, F>(task: Option<TaskId>, operation: F, reply: Reply<T>) -> Box<dyn Operation>
 where
     T: Send + 'static,
-    F: for<'a> Fn(&'a Writing<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
+    F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
 {
     Box::new(PendingWrite { operation, result: None, task, reply })
 }
@@ -137,7 +137,7 @@ impl Writer {
     /// Starts the task on the runtime of the caller. The server may take as long as
     /// `silence` for an answer.
     pub(super) fn start(
-        place: Place,
+        place: PostgresLocation,
         state: WriterState,
         limits: QueueLimits,
         silence: Duration,
@@ -153,7 +153,7 @@ impl Writer {
     pub(super) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: for<'a> Fn(&'a Writing<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
+        F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
     {
         self.write_to(None, operation).await
     }
@@ -162,7 +162,7 @@ impl Writer {
     pub(super) async fn write_to<T, F>(&self, task: Option<TaskId>, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: for<'a> Fn(&'a Writing<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
+        F: for<'a> Fn(&'a PostgresTransaction<'a>) -> BoxFuture<'a, Result<T, Error>> + Send + Sync + 'static,
     {
         self.queue.write(|reply| pending(task, operation, reply)).await
     }
@@ -190,7 +190,7 @@ impl Drop for Writer {
 
 /// The server, as the writing task reaches it.
 struct PostgresDatabase {
-    place: Place,
+    place: PostgresLocation,
     state: WriterState,
     silence: Duration,
     /// `None` before the first transaction, and after a failure of the connection.
@@ -227,11 +227,11 @@ impl Database for PostgresDatabase {
         }
         self.state.audit.written.notify_one();
         self.state.longest.fetch_max(done.longest, Ordering::Relaxed);
-        self.state.hinting.changed(done.changed);
+        self.state.hint_sender.changed(done.changed);
         Ok(())
     }
 
-    async fn was_committed(&mut self, until: Instant) -> Option<bool> {
+    async fn find_commit(&mut self, until: Instant) -> Option<bool> {
         while Instant::now() < until {
             let asked = async {
                 let on = self.connection().await?;
@@ -258,7 +258,7 @@ impl Database for PostgresDatabase {
         }
         let touched = self.state.last_seen.take(anyway, now);
         if !touched.is_empty() {
-            writes.push(sessions::seen(touched));
+            writes.push(sessions::write_last_seen(touched));
         }
         writes
     }
@@ -298,8 +298,8 @@ async fn attempt(
     state: &WriterState,
     number: i64,
     writes: &mut [Box<dyn Operation>],
-) -> Result<Done, Error> {
-    let writing = Writing {
+) -> Result<CommittedChanges, Error> {
+    let writing = PostgresTransaction {
         on,
         state,
         lines: Mutex::default(),
@@ -318,11 +318,11 @@ async fn attempt(
     let lines = std::mem::take(&mut *writing.lines.lock().unwrap_or_else(PoisonError::into_inner));
     audit::insert(&writing, &lines).await?;
     let changed = std::mem::take(&mut *writing.changed.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Done { changed, longest: writing.longest.load(Ordering::Relaxed) })
+    Ok(CommittedChanges { changed, longest: writing.longest.load(Ordering::Relaxed) })
 }
 
 /// Changes that count once the transaction is committed.
-struct Done {
+struct CommittedChanges {
     changed: Vec<TaskId>,
     longest: i64,
 }

@@ -2,10 +2,10 @@
 
 use super::error::{corrupt, failed};
 use super::nodes::{self, lock_file};
-use super::tasks::{New, id, number, task};
-use super::writer::Writing;
+use super::tasks::{NewTask, id, number, task};
+use super::writer::SqliteTransaction;
 use super::{SqliteStore, schema};
-use crate::Refused;
+use crate::StoreRefusal;
 use crate::encryption::Sealing;
 use crate::jsonl::MAX_COUNTER;
 use async_trait::async_trait;
@@ -47,7 +47,7 @@ impl Archive for SqliteStore {
     }
 
     async fn import(&self, tasks: Vec<Task>) -> Result<u32, StoreError> {
-        let new = |task| New::of(task, &self.sealing).map_err(corrupt);
+        let new = |task| NewTask::of(task, &self.sealing).map_err(corrupt);
         let all = tasks.into_iter().map(new).collect::<Result<Vec<_>, _>>()?;
         let folder = self.nodes.clone();
         self.writer.write(move |writing| import(writing, &all, &folder)).await?
@@ -58,8 +58,8 @@ impl Archive for SqliteStore {
     }
 }
 
-/// What the file held when the export began, and how far it has got. A connection of
-/// its own: a long transaction must not keep a reader from others.
+/// The snapshot at the beginning of the export, and its progress. It has its own connection: a long
+/// transaction must not keep a reader from others.
 struct Moment {
     on: Option<Connection>,
     sealing: Sealing,
@@ -69,8 +69,8 @@ struct Moment {
 #[async_trait]
 impl Export for Moment {
     async fn next(&mut self) -> Result<Vec<Result<Task, Unreadable>>, StoreError> {
-        // Whoever was stopped in the middle has taken the connection along.
-        let on = self.on.take().ok_or_else(|| StoreError::Unavailable(Refused::Closed.into()))?;
+        // An interrupted call has taken the connection along.
+        let on = self.on.take().ok_or_else(|| StoreError::Unavailable(StoreRefusal::Closed.into()))?;
         let (sealing, mut after) = (self.sealing.clone(), std::mem::take(&mut self.after));
         let read = move || {
             let page = page(&on, &sealing, &mut after)?;
@@ -120,8 +120,8 @@ fn size(task: &Task) -> usize {
 }
 
 fn import(
-    writing: &mut Writing<'_>,
-    all: &[New],
+    writing: &mut SqliteTransaction<'_>,
+    all: &[NewTask],
     folder: &Path,
 ) -> rusqlite::Result<Result<u32, StoreError>> {
     let mut hosts = HashMap::new();
@@ -155,7 +155,11 @@ fn exists(on: &Connection, id: TaskId) -> rusqlite::Result<bool> {
 
 /// The number of a host that is dead here: this one, unless the host that has it lives or
 /// the numbers of later hosts, which follow it, would leave the bounds of a line. While this transaction is open no host can take a number.
-fn dead_host(writing: &Writing<'_>, folder: &Path, former: Incarnation) -> rusqlite::Result<Incarnation> {
+fn dead_host(
+    writing: &SqliteTransaction<'_>,
+    folder: &Path,
+    former: Incarnation,
+) -> rusqlite::Result<Incarnation> {
     let now = writing.clock.now().0;
     if (1..=MAX_COUNTER).contains(&former.0) && !nodes::lives(&lock_file(folder, former)) {
         writing.on.prepare_cached(KNOWN_DEAD)?.execute(params![number(former.0), now])?;

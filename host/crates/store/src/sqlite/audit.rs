@@ -5,7 +5,7 @@
 use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::tasks::number;
-use super::writer::{Operation, Writing};
+use super::writer::{Operation, SqliteTransaction};
 use crate::audit_buffer::{AuditBuffer, AuditEntries};
 use crate::audit_lines::{self, Lines};
 use crate::codec::CodecError;
@@ -39,7 +39,7 @@ pub(super) fn notes(
 ) -> Box<dyn Operation> {
     let noted = Arc::new(noted);
     let reply = keep_unwritten(buffer.clone(), noted.clone());
-    let operation = move |writing: &mut Writing<'_>| {
+    let operation = move |writing: &mut SqliteTransaction<'_>| {
         for (at, body) in &noted.entries {
             writing.lines.push(*at, body);
         }
@@ -89,7 +89,7 @@ impl AuditStore for SqliteStore {
     }
 
     async fn exported(&self, up_to: u64) -> Result<(), StoreError> {
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             writing.on.prepare_cached(FORGET)?.execute(params![number(up_to)]).map(drop)
         };
         self.writer.write(operation).await
@@ -123,7 +123,7 @@ fn pending(on: &Connection, limit: u32) -> Result<Vec<Batch>, StoreError> {
     Ok(batches)
 }
 
-fn trim(writing: &mut Writing<'_>, bytes: u64) -> rusqlite::Result<u64> {
+fn trim(writing: &mut SqliteTransaction<'_>, bytes: u64) -> rusqlite::Result<u64> {
     let over: i64 = writing.on.prepare_cached(OVER)?.query_row(params![number(bytes)], |row| row.get(0))?;
     if over == 0 {
         return Ok(0);

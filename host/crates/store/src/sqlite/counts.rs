@@ -1,14 +1,13 @@
-//! How many live tasks and sessions there are, and the longest span from the
-//! creation of a task to a change of it. Asking the file for every creation or
-//! change would cost more than the write itself, so the writer remembers, for as
-//! long as nobody else writes to the file: `PRAGMA data_version` says when
-//! somebody did.
+//! Counts of live tasks and sessions, and the longest span from the creation of a task to a change
+//! of it. Asking the file for every creation or change would cost more than the write itself. So
+//! the writer remembers the counts until another process writes to the file, which `PRAGMA
+//! data_version` shows.
 
 use crate::encryption::KeyId;
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 
-/// A bound on what is remembered; beyond it, counting starts anew.
+/// A bound on the remembered owners; beyond it, the counts are forgotten.
 const OWNERS: usize = 10_000;
 
 /// The longest span is kept in whole steps of this many milliseconds, so that a
@@ -28,12 +27,12 @@ pub(super) struct Counts {
     live_of: HashMap<String, u32>,
     sessions: Option<u32>,
     longest: Option<i64>,
-    /// Whether the key that is sealed with stands in the file.
+    /// Whether the sealing key is in the file.
     sealed: bool,
 }
 
 impl Counts {
-    /// Nothing is known any more: somebody else wrote, or we rolled back.
+    /// Forgets the counts: another process wrote, or a transaction was rolled back.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -90,9 +89,8 @@ impl Counts {
         Ok(())
     }
 
-    /// Something is written that is sealed with this key. That the key stands in the
-    /// file is known for as long as nobody else writes to it: whoever takes keys
-    /// out does so from another process.
+    /// Makes sure that the key of a sealed value is in the file. The answer holds until another
+    /// process writes to the file: keys are removed by other processes only.
     pub(super) fn sealed(&mut self, on: &Connection, key: Option<KeyId>) -> rusqlite::Result<()> {
         if let Some(key) = key
             && !self.sealed

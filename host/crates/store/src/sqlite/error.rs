@@ -1,5 +1,4 @@
-//! What goes wrong with a file, in words for the operator at the start and as
-//! kinds for the callers later.
+//! Errors of a file, in words for the operator at the start and as kinds for callers later.
 
 use crate::encryption::KeyId;
 use rusqlite::ErrorCode;
@@ -8,13 +7,13 @@ use toolyard_task::store::StoreError;
 
 /// Why the data folder cannot be used. Nothing in it was deleted or replaced.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqliteOpenError {
     /// The folder is not there and cannot be made, or is not a folder.
     #[error("the data folder {} cannot be made or entered", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         #[source]
         source: std::io::Error,
     },
@@ -23,7 +22,7 @@ pub enum OpenError {
     NotWritable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -68,7 +67,7 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The message of SQLite.
         #[source]
         source: rusqlite::Error,
     },
@@ -77,14 +76,14 @@ pub enum OpenError {
     Unavailable {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-impl OpenError {
-    /// What `source` means at the start.
+impl SqliteOpenError {
+    /// The error at the start that `source` means.
     pub(super) fn of(path: PathBuf, source: rusqlite::Error) -> Self {
         match source.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
@@ -97,7 +96,7 @@ impl OpenError {
     }
 }
 
-/// What a failure of SQLite means to a caller.
+/// The error for a caller that a failure of SQLite means.
 pub(super) fn failed(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(error.into()),
@@ -113,7 +112,7 @@ pub(super) fn failed(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// What a record that cannot be decoded, or encoded, means to a caller.
+/// The error for a record that cannot be decoded or encoded.
 pub(super) fn corrupt(error: crate::codec::CodecError) -> StoreError {
     StoreError::Corrupt(error.into())
 }

@@ -2,7 +2,7 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::writer::Writing;
+use super::writer::SqliteTransaction;
 use crate::audit_lines;
 use crate::codec::CodecError;
 use async_trait::async_trait;
@@ -70,7 +70,7 @@ impl GrantStore for SqliteStore {
 
     async fn revoke(&self, id: GrantId, entries: Vec<Entry>) -> Result<bool, StoreError> {
         let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             let revoked = writing.on.prepare_cached(REVOKE)?.execute(params![id.to_string()])? > 0;
             if revoked {
                 let now = writing.clock.now();
@@ -83,7 +83,7 @@ impl GrantStore for SqliteStore {
 }
 
 fn give(
-    writing: &mut Writing<'_>,
+    writing: &mut SqliteTransaction<'_>,
     grant: &Grant,
     most: u32,
     bodies: &[String],

@@ -4,7 +4,7 @@
 use super::SqliteStore;
 use super::error::{corrupt, failed};
 use super::tasks::summary;
-use super::writer::Writing;
+use super::writer::SqliteTransaction;
 use crate::audit_lines;
 use rusqlite::{Connection, params};
 use toolyard_task::audit::Entry;
@@ -87,7 +87,7 @@ pub(super) async fn discard(store: &SqliteStore, tasks: Vec<(TaskId, Entry)>) ->
         Ok((*id, audit_lines::bodies(wanted, std::slice::from_ref(entry)).map_err(corrupt)?))
     };
     let tasks = tasks.iter().map(body).collect::<Result<Vec<_>, StoreError>>()?;
-    let operation = move |writing: &mut Writing<'_>| {
+    let operation = move |writing: &mut SqliteTransaction<'_>| {
         let now = writing.clock.now();
         let mut statement = writing.on.prepare_cached(DISCARD)?;
         let mut removed = 0;

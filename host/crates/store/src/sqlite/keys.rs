@@ -2,7 +2,7 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::writer::Writing;
+use super::writer::SqliteTransaction;
 use crate::codec::CodecError;
 use crate::secret;
 use async_trait::async_trait;
@@ -31,7 +31,7 @@ impl KeyStore for SqliteStore {
         }
         let fresh = secret()?;
         // Another caller, or process, may have been faster; then theirs stands.
-        let operation = move |writing: &mut Writing<'_>| match newest(writing.on, used_for)? {
+        let operation = move |writing: &mut SqliteTransaction<'_>| match newest(writing.on, used_for)? {
             0 => insert(writing, used_for, 1, fresh).map(drop),
             _ => Ok(()),
         };
@@ -41,7 +41,7 @@ impl KeyStore for SqliteStore {
 
     async fn rotate(&self, used_for: KeyUse, keep: u32) -> Result<Key, StoreError> {
         let fresh = secret()?;
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             let key = insert(writing, used_for, newest(writing.on, used_for)? + 1, fresh)?;
             writing.on.prepare_cached(FORGET)?.execute(params![used_for.as_str(), keep.max(1)])?;
             Ok(key)
@@ -50,7 +50,7 @@ impl KeyStore for SqliteStore {
     }
 
     async fn use_up(&self, id: Uuid, until: Timestamp) -> Result<bool, StoreError> {
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             forget_used(writing)?;
             let added = writing.on.prepare_cached(USE_UP)?.execute(params![id.as_bytes(), until.0])?;
             Ok(added == 1)
@@ -61,7 +61,7 @@ impl KeyStore for SqliteStore {
 
 /// Writes as much as a large change does, of no meaning: where one page fits, a change
 /// may not. It is gone at the next [`forget_used`].
-pub(super) fn probe(writing: &mut Writing<'_>) -> rusqlite::Result<()> {
+pub(super) fn probe(writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
     writing
         .on
         .prepare_cached("INSERT OR IGNORE INTO used (id, until) VALUES (zeroblob(131072), 0)")?
@@ -70,7 +70,7 @@ pub(super) fn probe(writing: &mut Writing<'_>) -> rusqlite::Result<()> {
 }
 
 /// Forgets what can no longer be used anyway.
-pub(super) fn forget_used(writing: &mut Writing<'_>) -> rusqlite::Result<()> {
+pub(super) fn forget_used(writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
     writing.on.prepare_cached(FORGET_USED)?.execute(params![writing.clock.now().0]).map(drop)
 }
 
@@ -94,7 +94,12 @@ fn newest(on: &Connection, used_for: KeyUse) -> rusqlite::Result<u32> {
     on.prepare_cached(NEWEST)?.query_row(params![used_for.as_str()], |row| row.get(0))
 }
 
-fn insert(writing: &Writing<'_>, used_for: KeyUse, id: u32, secret: [u8; 32]) -> rusqlite::Result<Key> {
+fn insert(
+    writing: &SqliteTransaction<'_>,
+    used_for: KeyUse,
+    id: u32,
+    secret: [u8; 32],
+) -> rusqlite::Result<Key> {
     let created_at = writing.clock.now();
     writing.on.prepare_cached(INSERT)?.execute(params![
         used_for.as_str(),

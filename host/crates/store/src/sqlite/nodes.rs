@@ -1,16 +1,14 @@
-//! Which processes live that share the file. Each holds a lock on a file of its
-//! own, `DATA/nodes/<incarnation>.lock`, which the kernel frees when the process
-//! ends, however it ends. No clock is asked, so a machine that slept has lost
-//! nothing.
+//! The live processes that share the file. Each holds a lock on a file of its own,
+//! `DATA/nodes/<incarnation>.lock`, which the kernel frees when the process ends, however it ends.
+//! No clock is involved, so a machine that slept has lost nothing.
 //!
-//! What the locks stand for: a row that other processes can see is locked, for as
-//! long as its process lives. Hence the lock is taken before the row is
-//! committed.
+//! The locks guarantee that a row which other processes can see is locked for as long as its
+//! process lives. Hence the lock is taken before the row is committed.
 
 use super::SqliteStore;
 use super::error::failed;
 use super::tasks::number;
-use super::writer::Writing;
+use super::writer::SqliteTransaction;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -40,7 +38,7 @@ const HOLDERS: &str = "
     SELECT incarnation FROM node UNION
     SELECT incarnation FROM holder WHERE incarnation IS NOT NULL
     ORDER BY incarnation";
-/// A host whose tasks nobody has seen to must be found again.
+/// A host whose tasks are not recovered must be found again.
 const FORGET: &str = "
     DELETE FROM node WHERE incarnation = ?1 AND NOT EXISTS (
         SELECT 1 FROM task INDEXED BY live_task_by_incarnation WHERE incarnation = ?1 AND status <= 2)";
@@ -77,15 +75,15 @@ impl NodeStore for SqliteStore {
             Some(node) => node.clone(),
             None => {
                 let folder = self.nodes.clone();
-                let operation = move |writing: &mut Writing<'_>| register(writing, &folder);
+                let operation = move |writing: &mut SqliteTransaction<'_>| register(writing, &folder);
                 mine.insert(self.writer.write(operation).await?).clone()
             }
         };
         Ok(Registration { incarnation: node.incarnation, tenure: Tenure::Process })
     }
 
-    /// The lock holds as long as the process does, unless somebody took the file away
-    /// under it, or the row: then the others take this host for dead.
+    /// The lock holds as long as the process does, unless the file under it was removed, or the
+    /// row: then the others take this host for dead.
     async fn renew(&self, incarnation: Incarnation) -> Result<bool, StoreError> {
         let mut mine = self.node.lock().await;
         let Some(node) = mine.clone().filter(|node| node.incarnation == incarnation) else {
@@ -149,7 +147,7 @@ pub(super) fn forget(on: &Connection, folder: &Path, incarnation: Incarnation) -
     Ok(())
 }
 
-fn register(writing: &Writing<'_>, folder: &Path) -> rusqlite::Result<Arc<Node>> {
+fn register(writing: &SqliteTransaction<'_>, folder: &Path) -> rusqlite::Result<Arc<Node>> {
     let pid = std::process::id();
     writing.on.prepare_cached(INSERT)?.execute(params![pid, writing.clock.now().0])?;
     // AUTOINCREMENT: a number that was committed once is never given again.
@@ -225,10 +223,10 @@ pub(super) fn lock_file(folder: &Path, incarnation: Incarnation) -> PathBuf {
     folder.join(format!("{incarnation}.lock"))
 }
 
-/// What the host does last: it is forgotten, unless it leaves tasks behind.
+/// The host's last operation: it is forgotten, unless it leaves tasks behind.
 pub(super) fn farewell(
     node: Arc<Node>,
     folder: PathBuf,
-) -> impl FnMut(&mut Writing<'_>) -> rusqlite::Result<()> + Send + 'static {
+) -> impl FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static {
     move |writing| forget(writing.on, &folder, node.incarnation)
 }

@@ -8,10 +8,10 @@
 
 use super::error::failed;
 use super::tasks::id;
-use super::writer::Writing;
+use super::writer::SqliteTransaction;
 use super::{SqliteStore, schema};
 use crate::encryption::{KeyId, Sealing};
-use crate::reencryption::{ENOUGH, ROWS, Resealed, SealWith, Values};
+use crate::reencryption::{ENOUGH, ROWS, ReencryptionReport, SealWith, StoredValues};
 use rusqlite::{Connection, Row, params};
 use toolyard_task::store::StoreError;
 
@@ -27,9 +27,9 @@ const UPDATE: &str = "UPDATE task SET record = ?2, arguments = ?3, outcome = ?4 
 const UPDATE_LONG: &str = "UPDATE arguments SET body = ?2 WHERE task = ?1";
 
 /// How far one transaction got.
-struct Step {
+struct ReencryptionStep {
     seq: i64,
-    done: Resealed,
+    done: ReencryptionReport,
 }
 
 impl SqliteStore {
@@ -42,10 +42,10 @@ impl SqliteStore {
         &self,
         with: SealWith,
         mut progress: impl FnMut(u64) + Send,
-    ) -> Result<Resealed, StoreError> {
+    ) -> Result<ReencryptionReport, StoreError> {
         let to = with.sealing(&self.sealing);
         let key = to.key().map(|key| key.0);
-        let mark = move |writing: &mut Writing<'_>| {
+        let mark = move |writing: &mut SqliteTransaction<'_>| {
             // Overwritten values have to be gone from the file.
             writing.on.pragma_update(None, "secure_delete", "ON")?;
             writing.on.prepare_cached(MARK)?.execute(params![key])?;
@@ -53,7 +53,7 @@ impl SqliteStore {
             Ok(())
         };
         self.writer.write(mark).await?;
-        let (mut done, mut after) = (Resealed::default(), Some(i64::MIN));
+        let (mut done, mut after) = (ReencryptionReport::default(), Some(i64::MIN));
         while let Some(seq) = after {
             let (from, to) = (self.sealing.clone(), to.clone());
             let step = self.writer.write(move |writing| step(writing, seq, &from, &to)).await?;
@@ -62,7 +62,7 @@ impl SqliteStore {
             progress(done.seen);
         }
         let all = done.unreadable.is_empty();
-        let take_out = move |writing: &mut Writing<'_>| {
+        let take_out = move |writing: &mut SqliteTransaction<'_>| {
             if all {
                 writing.on.prepare_cached(TAKE_OUT)?.execute([])?;
             }
@@ -100,8 +100,13 @@ fn cut_log(on: &Connection) -> Result<(), StoreError> {
     }
 }
 
-fn step(writing: &mut Writing<'_>, after: i64, from: &Sealing, to: &Sealing) -> rusqlite::Result<Step> {
-    let mut step = Step { seq: after, done: Resealed::default() };
+fn step(
+    writing: &mut SqliteTransaction<'_>,
+    after: i64,
+    from: &Sealing,
+    to: &Sealing,
+) -> rusqlite::Result<ReencryptionStep> {
+    let mut step = ReencryptionStep { seq: after, done: ReencryptionReport::default() };
     let mut bytes = 0;
     let mut statement = writing.on.prepare_cached(NEXT)?;
     let mut rows = statement.query(params![after])?;
@@ -127,12 +132,12 @@ fn step(writing: &mut Writing<'_>, after: i64, from: &Sealing, to: &Sealing) -> 
     Ok(step)
 }
 
-fn values(row: &Row<'_>) -> rusqlite::Result<Values> {
-    Ok(Values { record: row.get(2)?, arguments: row.get(3)?, outcome: row.get(4)? })
+fn values(row: &Row<'_>) -> rusqlite::Result<StoredValues> {
+    Ok(StoredValues { record: row.get(2)?, arguments: row.get(3)?, outcome: row.get(4)? })
 }
 
 /// Arguments stay in the table that they stand in.
-fn write(on: &Connection, seq: i64, apart: bool, values: Values) -> rusqlite::Result<()> {
+fn write(on: &Connection, seq: i64, apart: bool, values: StoredValues) -> rusqlite::Result<()> {
     let (long, short) = if apart { (values.arguments, None) } else { (None, values.arguments) };
     on.prepare_cached(UPDATE)?.execute(params![seq, values.record, short, values.outcome])?;
     if let Some(long) = long {

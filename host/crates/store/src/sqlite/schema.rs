@@ -1,7 +1,7 @@
 //! The file: how a connection is set up, its tables, and how an older file is
 //! brought forward.
 
-use super::error::OpenError;
+use super::error::SqliteOpenError;
 use crate::encryption::{KeyId, Sealing};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions};
@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 const FILE: &str = "toolyard.sqlite";
 
-/// "tool", so that a database of another program is told from an empty one of
-/// ours.
+/// "tool", which distinguishes an empty database of this program from one of another program.
 const APPLICATION_ID: i64 = 0x746f_6f6c;
 
 /// Settings of every connection, and why.
@@ -26,7 +25,7 @@ const PRAGMAS: &[(&str, &str)] = &[
     ("fullfsync", "ON"),
     // Long arguments go with their task.
     ("foreign_keys", "ON"),
-    // Functions hidden in a schema that somebody else edited are not run.
+    // Functions hidden in an edited schema are not run.
     ("trusted_schema", "OFF"),
     // Damage is noticed when a page is read, before it spreads.
     ("cell_size_check", "ON"),
@@ -41,8 +40,8 @@ const PRAGMAS: &[(&str, &str)] = &[
     ("journal_size_limit", "67108864"),
 ];
 
-/// Each entry brings a file from the schema of its index to the next one. What
-/// has been released is never edited.
+/// Each entry brings a file from the schema of its index to the next one. A released entry is never
+/// edited.
 const MIGRATIONS: &[&str] = &[SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4, SCHEMA_5, SCHEMA_6, SCHEMA_7];
 
 /// Rows have a number of their own and are not kept under their id: ids are
@@ -106,13 +105,13 @@ CREATE TABLE key (
 ) STRICT;
 ";
 
-/// What a search needs. Three indexes hold the other time as well, so that a
-/// window on it is looked up where the index is walked, not in the table: they
-/// are written at every change as it is. `task_by_owner_created` is not, and
-/// stays as it was: where it is not enough, those of all states stand in for it.
+/// The indexes of searches. Three of them hold the other time as well, so that a window on it is
+/// looked up in the index, not in the table: they are written at every change anyway.
+/// `task_by_owner_created` is not, and stays as it was: where it is not enough, those of all states
+/// serve instead.
 ///
-/// `span` says how long after its creation a task has changed at most: through
-/// it a window on the one time bounds the other. It never shrinks.
+/// `span` says how long after its creation a task has changed at most: through it a window on the
+/// one time bounds the other. It never shrinks.
 const SCHEMA_2: &str = "
 DROP INDEX task_by_owner_updated;
 DROP INDEX task_by_status_created;
@@ -139,9 +138,8 @@ CREATE TABLE audit_log (id TEXT NOT NULL) STRICT;
 INSERT INTO audit_log VALUES (lower(hex(randomblob(4))));
 ";
 
-/// What people said once and for all when they were asked for a permission. What
-/// an anonymous client said ends with its session, in the transaction that ends
-/// it, whatever ends it.
+/// Permanent verdicts of users. Those of an anonymous client end with its session, in the
+/// transaction that ends it, whatever ends it.
 const SCHEMA_4: &str = "
 CREATE TABLE permission (
     id      TEXT    NOT NULL PRIMARY KEY,
@@ -163,7 +161,7 @@ BEGIN
 END;
 ";
 
-/// What was signed for one use and has been used.
+/// States that were signed for one use and have been used.
 const SCHEMA_5: &str = "
 CREATE TABLE used (
     id      BLOB    NOT NULL PRIMARY KEY,
@@ -172,9 +170,9 @@ CREATE TABLE used (
 CREATE INDEX used_by_until ON used (until);
 ";
 
-/// The keys that values are sealed with: a key stands here before the first of them,
-/// and until none is left. `leaving` is set while all values are sealed anew, and
-/// cleared by whoever still seals with the key.
+/// The keys that seal values: a key is here before its first value, and until its last one is gone.
+/// `leaving` is set while all values are sealed again, and cleared by a host that still seals with
+/// the key.
 const SCHEMA_6: &str = "
 CREATE TABLE seal (
     key     BLOB    NOT NULL PRIMARY KEY,
@@ -193,35 +191,32 @@ DROP INDEX task_by_owner_updated;
 CREATE INDEX task_by_owner_updated ON task (owner, updated, id, created, bytes);
 ";
 
-/// Makes the folder and the file where they are missing, with rights for nobody
-/// else, and brings the file to the schema of this release. Gives its path.
+/// Makes the folder and the file where they are missing, with rights for the owner only, and brings
+/// the file to the schema of this release. Returns its path.
 ///
-/// A file with values that none of these keys opens is refused before anything in it
-/// is changed.
+/// A file with values that none of these keys opens is refused before anything in it is changed.
 pub(super) fn prepare(
     folder: &Path,
     busy: Duration,
     sealing: &Sealing,
-) -> Result<(PathBuf, Connection), OpenError> {
-    let no_folder = |source| OpenError::Folder { path: folder.to_owned(), source };
+) -> Result<(PathBuf, Connection), SqliteOpenError> {
+    let no_folder = |source| SqliteOpenError::Folder { path: folder.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(no_folder)?;
     let path = folder.join(FILE);
     // SQLite gives its log and its shared memory the rights of the file.
     let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path);
-    drop(
-        file.map_err(|source: io::Error| OpenError::NotWritable {
-            path: path.clone(),
-            source: source.into(),
-        })?,
-    );
+    drop(file.map_err(|source: io::Error| SqliteOpenError::NotWritable {
+        path: path.clone(),
+        source: source.into(),
+    })?);
 
-    let fault = |source| OpenError::of(path.clone(), source);
+    let fault = |source| SqliteOpenError::of(path.clone(), source);
     let mut connection = plain(&path, busy).map_err(fault)?;
     // Before any setting: some of them stay with the file, which may not be ours.
     if version(&connection, &path)? >= SEALING {
         let sealed_with = sealed_with(&connection).map_err(fault)?;
         if let Some(key) = sealed_with.into_iter().find(|key| !sealing.opens(*key)) {
-            return Err(OpenError::Sealed { path, key });
+            return Err(SqliteOpenError::Sealed { path, key });
         }
     }
     set_up(&connection, busy).map_err(fault)?;
@@ -270,13 +265,13 @@ fn set_up(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let fault = |source| OpenError::of(path.to_owned(), source);
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), SqliteOpenError> {
+    let fault = |source| SqliteOpenError::of(path.to_owned(), source);
     let known = MIGRATIONS.len() as i64;
     if version(connection, path)? == known {
         return Ok(());
     }
-    // Whoever comes second waits here and then finds it done.
+    // A second process waits here and then finds the work done.
     let step = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
     let from = version(&step, path)?;
     for migration in &MIGRATIONS[usize::try_from(from).unwrap_or(0)..] {
@@ -295,16 +290,17 @@ const VERSION: &str = "
            (SELECT user_version FROM pragma_user_version)";
 
 /// The schema that the file has: 0 for a new one.
-fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
+fn version(connection: &Connection, path: &Path) -> Result<i64, SqliteOpenError> {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let (tables, application, found): (i64, i64, i64) =
-        connection.query_row(VERSION, [], row).map_err(|source| OpenError::of(path.to_owned(), source))?;
+    let (tables, application, found): (i64, i64, i64) = connection
+        .query_row(VERSION, [], row)
+        .map_err(|source| SqliteOpenError::of(path.to_owned(), source))?;
     if application != APPLICATION_ID && (tables > 0 || found != 0) {
-        return Err(OpenError::Foreign { path: path.to_owned() });
+        return Err(SqliteOpenError::Foreign { path: path.to_owned() });
     }
     let known = MIGRATIONS.len() as i64;
     if found > known || found < 0 {
-        return Err(OpenError::Newer { path: path.to_owned(), found, known });
+        return Err(SqliteOpenError::Newer { path: path.to_owned(), found, known });
     }
     Ok(found)
 }

@@ -6,7 +6,7 @@ use super::error::{corrupt, failed};
 use super::tasks::{id, summary};
 use crate::codec;
 use crate::encryption::Sealing;
-use crate::search_plan::{Access, BUDGET, FEW, Found, MANY, SearchPlan, SortKey};
+use crate::search_plan::{BUDGET, FEW, FoundTasks, MANY, RowAccess, SearchPlan, SortKey};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, params};
 use statements::{FETCH, LATEST, ONE, SPAN, counted, ordered, windowed};
 use std::collections::BTreeSet;
@@ -65,15 +65,15 @@ impl IndexReader<'_> {
         Ok(page)
     }
 
-    fn found(&self) -> Result<Found, StoreError> {
+    fn found(&self) -> Result<FoundTasks, StoreError> {
         match self.plan.access() {
-            Access::Nothing => Ok(Found::default()),
-            Access::Ids(ids) => self.sorted(self.named(ids)?),
-            Access::Walk => self.in_order(),
-            Access::WindowOrWalk if self.has_no_more(FEW)? => self.sorted(self.within_window()?),
-            Access::WindowOrWalk => {
+            RowAccess::Nothing => Ok(FoundTasks::default()),
+            RowAccess::Ids(ids) => self.sorted(self.named(ids)?),
+            RowAccess::Walk => self.in_order(),
+            RowAccess::WindowOrWalk if self.window_fits(FEW)? => self.sorted(self.within_window()?),
+            RowAccess::WindowOrWalk => {
                 let walked = self.in_order()?;
-                if walked.short.is_some() && self.has_no_more(MANY)? {
+                if walked.short.is_some() && self.window_fits(MANY)? {
                     return self.sorted(self.within_window()?);
                 }
                 Ok(walked)
@@ -82,7 +82,7 @@ impl IndexReader<'_> {
     }
 
     /// Walks the index of the order, which is merged from those of several states.
-    fn in_order(&self) -> Result<Found, StoreError> {
+    fn in_order(&self) -> Result<FoundTasks, StoreError> {
         let (by, direction) = (self.plan.search.order.by, self.plan.search.order.direction);
         let (start, start_id) = self.plan.start();
         let mut statements = self
@@ -100,7 +100,7 @@ impl IndexReader<'_> {
     }
 
     /// Whether the window on the other time has no more tasks than `most`.
-    fn has_no_more(&self, most: u32) -> Result<bool, StoreError> {
+    fn window_fits(&self, most: u32) -> Result<bool, StoreError> {
         let (first, last) = self.plan.other.bounds();
         let by = self.plan.other_time();
         let mut left = most;
@@ -147,7 +147,7 @@ impl IndexReader<'_> {
     }
 
     /// Puts in order what was gathered, and takes a page of it.
-    fn sorted(&self, mut all: Vec<IndexRow>) -> Result<Found, StoreError> {
+    fn sorted(&self, mut all: Vec<IndexRow>) -> Result<FoundTasks, StoreError> {
         let (start, end) = (self.plan.start(), self.plan.end());
         match self.plan.search.order.direction {
             Direction::Ascending => {
@@ -164,8 +164,11 @@ impl IndexReader<'_> {
 
     /// Takes the tasks of these rows, in their order, until there are enough of them or the
     /// budget ends: most of them may be gone.
-    fn taken(&self, rows: impl Iterator<Item = Result<IndexRow, StoreError>>) -> Result<Found, StoreError> {
-        let (mut found, mut left, mut reached) = (Found::default(), BUDGET, None);
+    fn taken(
+        &self,
+        rows: impl Iterator<Item = Result<IndexRow, StoreError>>,
+    ) -> Result<FoundTasks, StoreError> {
+        let (mut found, mut left, mut reached) = (FoundTasks::default(), BUDGET, None);
         for row in rows {
             let row = row?;
             if left == 0 {

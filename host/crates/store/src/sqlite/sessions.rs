@@ -2,8 +2,8 @@
 
 use super::SqliteStore;
 use super::error::{corrupt, failed};
-use super::writer::Writing;
-use crate::Refused;
+use super::writer::SqliteTransaction;
+use crate::StoreRefusal;
 use crate::codec::CodecError;
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -66,7 +66,7 @@ impl SessionStore for SqliteStore {
 
     async fn close(&self, id: &SessionId) -> Result<bool, StoreError> {
         let id = id.clone();
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             let closed = writing.on.prepare_cached(CLOSE)?.execute(params![id.0])? > 0;
             writing.counts.sessions_changed(-i32::from(closed));
             Ok(closed)
@@ -75,7 +75,7 @@ impl SessionStore for SqliteStore {
     }
 
     async fn sweep(&self, idle_ms: u64) -> Result<u32, StoreError> {
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             let idle = i64::try_from(idle_ms).unwrap_or(i64::MAX);
             let until = writing.clock.now().0.saturating_sub(idle);
             let swept = writing.on.prepare_cached(SWEEP)?.execute(params![until])?;
@@ -87,7 +87,7 @@ impl SessionStore for SqliteStore {
 }
 
 fn open(
-    writing: &mut Writing<'_>,
+    writing: &mut SqliteTransaction<'_>,
     session: &Session,
     most: u32,
 ) -> rusqlite::Result<Result<Session, StoreError>> {
@@ -100,7 +100,7 @@ fn open(
     // Counted before, in case nothing is known yet.
     let mut count = writing.counts.sessions(writing.on)?.saturating_add(1);
     if writing.on.prepare_cached(INSERT)?.execute(params![session.id.0, now.0, record])? == 0 {
-        return Ok(Err(StoreError::Corrupt(Refused::Exists(session.id.to_string()).into())));
+        return Ok(Err(StoreError::Corrupt(StoreRefusal::Exists(session.id.to_string()).into())));
     }
     writing.counts.sessions_changed(1);
     // All others may be at work; then there are too many for a while.
@@ -136,7 +136,7 @@ fn decode(record: &str) -> Result<Session, StoreError> {
 }
 
 /// Notes when sessions were seen.
-pub(super) fn seen(on: &Connection, touched: &[(SessionId, Timestamp)]) -> rusqlite::Result<()> {
+pub(super) fn write_last_seen(on: &Connection, touched: &[(SessionId, Timestamp)]) -> rusqlite::Result<()> {
     let mut statement = on.prepare_cached(SEEN)?;
     for (id, at) in touched {
         statement.execute(params![id.0, at.0])?;

@@ -1,11 +1,11 @@
 //! Tasks in SQLite.
 
 use super::error::{corrupt, failed};
-use super::writer::Writing;
+use super::writer::SqliteTransaction;
 use super::{SqliteStore, kept, search};
 use crate::codec::{self, CodecError, Columns};
 use crate::encryption::{Column, KeyId, Sealing};
-use crate::{Refused, audit_lines, codec::LAST_LIVE};
+use crate::{StoreRefusal, audit_lines, codec::LAST_LIVE};
 use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::types::Type;
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use toolyard_task::audit::Entry;
 use toolyard_task::search::{Page, Search};
 use toolyard_task::store::{
-    Committed, CreateError, Hints, ListQuery, Quota, QuotaScope, Read, StoreError, TaskStore,
+    CommitStatus, CreateError, Hints, ListQuery, Quota, QuotaScope, ReadTask, StoreError, TaskStore,
 };
 use toolyard_task::task::{Summary, Task};
 use toolyard_task::wire::Timestamp;
@@ -29,7 +29,7 @@ const READ: &str = "
     SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome
     FROM task WHERE id = ?1";
 
-/// Nothing of a task of somebody else is decoded, or even read to its end.
+/// A task of another owner is not decoded, nor even read to its end.
 const READ_OF: &str = "
     SELECT record, coalesce(arguments, (SELECT body FROM arguments WHERE task = seq)), outcome
     FROM task WHERE id = ?1 AND owner = ?2";
@@ -48,7 +48,7 @@ const FIND: &str = "SELECT seq, status, owner, due, incarnation FROM task WHERE 
 const UPDATE: &str = "
     UPDATE task SET status = ?2, updated = ?3, version = ?4, record = ?5, outcome = ?6, bytes = ?7 WHERE seq = ?1";
 
-/// What rarely changes.
+/// The columns that rarely change.
 const UPDATE_MORE: &str = "UPDATE task SET due = ?2, incarnation = ?3 WHERE seq = ?1";
 
 // The index is named, since without statistics the planner might choose another
@@ -75,9 +75,9 @@ const REMOVE: &str = "DELETE FROM task WHERE id = ?1 AND status > 2 AND due <= ?
 impl TaskStore for SqliteStore {
     async fn create(&self, task: Task, quota: Quota, entries: Vec<Entry>) -> Result<Task, CreateError> {
         let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
-        let new = New::of(task, &self.sealing).map_err(corrupt)?;
+        let new = NewTask::of(task, &self.sealing).map_err(corrupt)?;
         fail_point!("create", "before");
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             let created = create(writing, &new, quota)?;
             fail_point!("create", "uncommitted", created.is_ok());
             if let Ok(task) = &created {
@@ -90,7 +90,7 @@ impl TaskStore for SqliteStore {
         created
     }
 
-    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<Read>, StoreError> {
+    async fn read(&self, id: TaskId, owner: Option<&Owner>) -> Result<Option<ReadTask>, StoreError> {
         let (clock, sealing) = (self.state.clock.clone(), self.sealing.clone());
         let owner = owner.map(Owner::key);
         let operation = move |on: &Connection| {
@@ -104,28 +104,28 @@ impl TaskStore for SqliteStore {
             let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
             let task = task(id, row, &sealing)?;
             // After the read, so that nothing in the task is later than it.
-            Ok(Some(Read { task, now: clock.now() }))
+            Ok(Some(ReadTask { task, now: clock.now() }))
         };
         self.readers.read(operation).await
     }
 
-    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<Committed, StoreError> {
+    async fn commit(&self, task: &Task, entries: Vec<Entry>) -> Result<CommitStatus, StoreError> {
         let change = Change::of(task, &self.sealing).map_err(corrupt)?;
         let bodies = audit_lines::bodies(self.state.audit.on, &entries).map_err(corrupt)?;
         let at = task.updated_at;
         #[cfg(feature = "failpoints")]
         let what = crate::failpoint::what(task, &entries);
         fail_point!(what, "before");
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             let committed = change.write(writing)?;
-            fail_point!(what, "uncommitted", committed == Committed::Done);
-            if committed == Committed::Done {
+            fail_point!(what, "uncommitted", committed == CommitStatus::Done);
+            if committed == CommitStatus::Done {
                 bodies.iter().for_each(|body| writing.lines.push(at, body));
             }
             Ok(committed)
         };
         let committed = self.writer.write(operation).await?;
-        fail_point!(what, "committed", committed == Committed::Done);
+        fail_point!(what, "committed", committed == CommitStatus::Done);
         Ok(committed)
     }
 
@@ -163,7 +163,7 @@ impl TaskStore for SqliteStore {
 
     async fn remove(&self, ids: &[TaskId]) -> Result<u32, StoreError> {
         let ids = ids.to_vec();
-        let operation = move |writing: &mut Writing<'_>| {
+        let operation = move |writing: &mut SqliteTransaction<'_>| {
             let now = writing.clock.now();
             let mut statement = writing.on.prepare_cached(REMOVE)?;
             let mut removed = 0;
@@ -198,9 +198,9 @@ impl TaskStore for SqliteStore {
     }
 }
 
-/// A task that is not stored yet. What does not depend on the store's time is encoded
-/// by the caller.
-pub(super) struct New {
+/// A task that is not stored yet. The caller encodes the fields that do not depend on the store's
+/// time.
+pub(super) struct NewTask {
     pub(super) task: Task,
     owner: String,
     arguments: Bytes,
@@ -208,7 +208,7 @@ pub(super) struct New {
     sealing: Sealing,
 }
 
-impl New {
+impl NewTask {
     pub(super) fn of(task: Task, sealing: &Sealing) -> Result<Self, CodecError> {
         let arguments = match sealing.bytes(task.id, Column::Arguments, task.arguments.as_bytes())? {
             Cow::Borrowed(_) => task.arguments.bytes(),
@@ -222,7 +222,7 @@ impl New {
     /// whether there was none of its id.
     pub(super) fn insert(
         &self,
-        writing: &mut Writing<'_>,
+        writing: &mut SqliteTransaction<'_>,
         task: &Task,
     ) -> rusqlite::Result<Result<bool, StoreError>> {
         let record = match self.sealing.record_of(task) {
@@ -260,7 +260,11 @@ impl New {
     }
 }
 
-fn create(writing: &mut Writing<'_>, new: &New, quota: Quota) -> rusqlite::Result<Result<Task, CreateError>> {
+fn create(
+    writing: &mut SqliteTransaction<'_>,
+    new: &NewTask,
+    quota: Quota,
+) -> rusqlite::Result<Result<Task, CreateError>> {
     if writing.counts.live_of(writing.on, &new.owner)? >= quota.per_owner {
         return Ok(Err(CreateError::Full { scope: QuotaScope::Owner, limit: quota.per_owner }));
     }
@@ -272,7 +276,7 @@ fn create(writing: &mut Writing<'_>, new: &New, quota: Quota) -> rusqlite::Resul
     let task = Task { created_at: now, updated_at: now, started_at, ..new.task.clone() };
     Ok(match new.insert(writing, &task)? {
         Ok(true) => Ok(task),
-        Ok(false) => Err(StoreError::Corrupt(Refused::Exists(task.id.to_string()).into()).into()),
+        Ok(false) => Err(StoreError::Corrupt(StoreRefusal::Exists(task.id.to_string()).into()).into()),
         Err(error) => Err(error.into()),
     })
 }
@@ -311,10 +315,10 @@ impl Change {
         })
     }
 
-    fn write(&self, writing: &mut Writing<'_>) -> rusqlite::Result<Committed> {
+    fn write(&self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<CommitStatus> {
         let mut find = writing.on.prepare_cached(FIND)?;
         let mut rows = find.query(params![self.id.0.as_bytes(), self.version.wrapping_sub(1)])?;
-        let Some(row) = rows.next()? else { return Ok(Committed::Stale) };
+        let Some(row) = rows.next()? else { return Ok(CommitStatus::Stale) };
         let (seq, status): (i64, i64) = (row.get(0)?, row.get(1)?);
         let moved = row.get::<_, i64>(3)? != self.due || row.get::<_, i64>(4)? != self.incarnation;
         let lives = i32::from(self.status <= LAST_LIVE) - i32::from(status <= LAST_LIVE);
@@ -337,7 +341,7 @@ impl Change {
         if let Some(owner) = owner {
             writing.counts.live_changed(&owner, lives);
         }
-        Ok(Committed::Done)
+        Ok(CommitStatus::Done)
     }
 }
 

@@ -10,7 +10,7 @@ use toolyard_task::node::NodeStore;
 use toolyard_task::store::{CreateError, Hint, StoreError};
 use toolyard_task::wire::RawJson;
 use toolyard_task::{Fence, Incarnation, Task, TaskStore};
-use writer::Writing;
+use writer::SqliteTransaction;
 
 const FILE: &str = "toolyard.sqlite";
 
@@ -26,8 +26,8 @@ fn open(folder: &Path) -> Arc<SqliteStore> {
     SqliteStore::open(folder, options()).expect("opens")
 }
 
-/// What cannot be opened is refused, in words, and left as it is.
-fn refused(folder: &TempDir, in_words: &str) -> OpenError {
+/// An unusable file is refused, with a message, and left unchanged.
+fn refused(folder: &TempDir, in_words: &str) -> SqliteOpenError {
     let file = folder.path().join(FILE);
     let before = fs::read(&file).expect("is there");
     let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
@@ -42,7 +42,7 @@ fn a_file_that_is_no_database_is_refused_and_kept() {
     for text in ["not a database", &"long and still not a database ".repeat(1_000)] {
         let folder = folder();
         fs::write(folder.path().join(FILE), text).expect("writes");
-        assert!(matches!(refused(&folder, "not a SQLite database"), OpenError::NotADatabase { .. }));
+        assert!(matches!(refused(&folder, "not a SQLite database"), SqliteOpenError::NotADatabase { .. }));
     }
 }
 
@@ -52,7 +52,7 @@ fn a_database_of_another_program_is_refused_and_kept() {
     let other = Connection::open(folder.path().join(FILE)).expect("opens");
     other.execute_batch("CREATE TABLE task (theirs)").expect("creates");
     drop(other);
-    assert!(matches!(refused(&folder, "another program"), OpenError::Foreign { .. }));
+    assert!(matches!(refused(&folder, "another program"), SqliteOpenError::Foreign { .. }));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_database_of_a_later_release_is_refused_and_kept() {
     later.pragma_update(None, "user_version", 8).expect("sets");
     drop(later);
     let error = refused(&folder, "run the release that wrote it");
-    assert!(matches!(error, OpenError::Newer { found: 8, known: 7, .. }), "{error:?}");
+    assert!(matches!(error, SqliteOpenError::Newer { found: 8, known: 7, .. }), "{error:?}");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_damaged_database_is_refused_and_kept() {
     // The header stays, the schema behind it goes.
     bytes[100..4096].fill(0xff);
     fs::write(&file, bytes).expect("writes");
-    assert!(matches!(refused(&folder, "damaged"), OpenError::Damaged { .. }));
+    assert!(matches!(refused(&folder, "damaged"), SqliteOpenError::Damaged { .. }));
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn a_folder_that_cannot_be_used_is_named() {
     fs::write(&file, "text").expect("writes");
     for path in [file.clone(), file.join("below")] {
         let error = SqliteStore::open(&path, options()).err().expect("is refused");
-        assert!(matches!(error, OpenError::Folder { .. }), "{error:?}");
+        assert!(matches!(error, SqliteOpenError::Folder { .. }), "{error:?}");
         assert!(error.to_string().contains("file"), "{error}");
     }
     // Rights do not keep root out; a folder where the file should be does.
     fs::create_dir(folder.path().join(FILE)).expect("makes");
     let error = SqliteStore::open(folder.path(), options()).err().expect("is refused");
-    assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
+    assert!(matches!(error, SqliteOpenError::NotWritable { .. }), "{error:?}");
 }
 
 #[test]
@@ -172,8 +172,8 @@ async fn hold(store: &Arc<SqliteStore>) -> std::sync::mpsc::Sender<()> {
     let held = std::sync::Mutex::new(held);
     let store = store.clone();
     tokio::spawn(async move {
-        let operation = move |_: &mut Writing<'_>| {
-            begun.take().into_iter().for_each(|begun| begun.send(()).expect("somebody waits"));
+        let operation = move |_: &mut SqliteTransaction<'_>| {
+            begun.take().into_iter().for_each(|begun| begun.send(()).expect("a waiter"));
             let _ = held.lock().expect("no section panics").recv();
             Ok(())
         };
@@ -206,7 +206,7 @@ async fn one_operation_that_fails_leaves_its_neighbours_alone() {
         kept.push(made.id.to_string());
         assert_eq!(store.read(made.id, None).await.expect("reads").expect("is there").task, made);
     }
-    // What was counted in the transaction that was undone does not count.
+    // Counts of an undone transaction do not count.
     assert!(matches!(four, Err(CreateError::Full { .. })), "{four:?}");
     // T-43: nor are its audit entries there, or those of the others twice.
     let written = store.pending(100).await.expect("answers");
@@ -254,7 +254,7 @@ async fn t_40_nothing_of_a_foreign_task_is_decoded() {
     let folder = folder();
     let store = open(folder.path());
     let made = created(&*store, task(&owner("a"))).await;
-    let spoil = |writing: &mut Writing<'_>| writing.on.execute("UPDATE task SET record = '{}'", []);
+    let spoil = |writing: &mut SqliteTransaction<'_>| writing.on.execute("UPDATE task SET record = '{}'", []);
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);
     assert!(store.read(made.id, Some(&owner("a"))).await.is_err());
     assert_eq!(store.read(made.id, Some(&owner("b"))).await.expect("reads as unknown"), None);
@@ -323,7 +323,7 @@ async fn a_record_that_makes_no_sense_is_named_so_and_harms_no_other() {
     let bad = created(&*store, task(&owner("a"))).await;
     let good = created(&*store, task(&owner("b"))).await;
     let id = bad.id;
-    let spoil = move |writing: &mut Writing<'_>| {
+    let spoil = move |writing: &mut SqliteTransaction<'_>| {
         writing.on.execute("UPDATE task SET record = '{}' WHERE id = ?1", [id.0.as_bytes()])
     };
     assert_eq!(store.writer.write(spoil).await.expect("writes"), 1);

@@ -1,6 +1,6 @@
-//! Hints that another process wrote to the file. The writer's own connection
-//! looks, because `PRAGMA data_version` does not count what a connection
-//! committed itself: so our own changes wake nobody.
+//! Hints about changes of other processes to the file. The writer's own connection looks, because
+//! `PRAGMA data_version` does not count commits of its own connection: so this process's own
+//! changes wake no waiter.
 
 use async_trait::async_trait;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use toolyard_task::store::{Hint, Hints};
 
-/// Who wants hints, and when to look next.
+/// The receivers of hints, and when to look next.
 pub(super) struct Watch {
     /// `None` once the store is shut down, which ends the feeds.
     feeds: Mutex<Option<watch::Sender<()>>>,
@@ -31,7 +31,7 @@ impl Watch {
         self.feeds.lock().expect("no section panics").take();
     }
 
-    /// When to look next; never, while nobody listens.
+    /// When to look next; never without a receiver.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let heard = self
             .feeds

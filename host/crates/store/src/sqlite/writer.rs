@@ -32,7 +32,7 @@ pub(super) struct WriterState {
 }
 
 /// The open transaction, as an operation sees it.
-pub(super) struct Writing<'a> {
+pub(super) struct SqliteTransaction<'a> {
     pub(super) on: &'a Connection,
     pub(super) counts: &'a mut Counts,
     pub(super) clock: &'a MonotonicClock,
@@ -43,15 +43,15 @@ pub(super) struct Writing<'a> {
 /// An operation in the queue.
 pub(super) trait Operation: QueuedWrite {
     /// Does it within a transaction that may yet be rolled back; then it is attempted again.
-    fn attempt(&mut self, writing: &mut Writing<'_>) -> rusqlite::Result<()>;
+    fn attempt(&mut self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()>;
 }
 
 impl<T, F> Operation for PendingWrite<T, F>
 where
     T: Send,
-    F: FnMut(&mut Writing<'_>) -> rusqlite::Result<T> + Send,
+    F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send,
 {
-    fn attempt(&mut self, writing: &mut Writing<'_>) -> rusqlite::Result<()> {
+    fn attempt(&mut self, writing: &mut SqliteTransaction<'_>) -> rusqlite::Result<()> {
         // An attempt that was rolled back may hold something, such as a lock, which goes first.
         self.result = None;
         self.result = Some((self.operation)(writing)?);
@@ -90,7 +90,7 @@ impl Writer {
     pub(super) async fn write<T, F>(&self, operation: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnMut(&mut Writing<'_>) -> rusqlite::Result<T> + Send + 'static,
+        F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     {
         self.queue.write(|reply| Box::new(PendingWrite { operation, result: None, task: None, reply })).await
     }
@@ -99,7 +99,7 @@ impl Writer {
     /// call does nothing.
     pub(super) fn stop<F>(&self, last: Option<F>)
     where
-        F: FnMut(&mut Writing<'_>) -> rusqlite::Result<()> + Send + 'static,
+        F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static,
     {
         let Some(thread) = self.thread.lock().expect("no section panics").take() else { return };
         let last = last.map(|last| unattended(last, "the end of this host could not be written"));
@@ -113,7 +113,7 @@ impl Writer {
 /// An operation that no caller waits for.
 fn unattended<F>(operation: F, failure: &'static str) -> Box<dyn Operation>
 where
-    F: FnMut(&mut Writing<'_>) -> rusqlite::Result<()> + Send + 'static,
+    F: FnMut(&mut SqliteTransaction<'_>) -> rusqlite::Result<()> + Send + 'static,
 {
     Box::new(PendingWrite { operation, result: None, task: None, reply: log_failure(failure) })
 }
@@ -159,7 +159,8 @@ impl Database for SqliteDatabase {
         }
         let touched = self.state.last_seen.take(anyway, now);
         if !touched.is_empty() {
-            let operation = move |writing: &mut Writing<'_>| sessions::seen(writing.on, &touched);
+            let operation =
+                move |writing: &mut SqliteTransaction<'_>| sessions::write_last_seen(writing.on, &touched);
             writes.push(unattended(operation, "when sessions were seen could not be noted"));
         }
         writes
@@ -182,8 +183,12 @@ impl SqliteDatabase {
         // Under the lock, so that no other process writes between this look and the commit.
         self.observe()?;
         let mut lines = Lines::default();
-        let mut writing =
-            Writing { on: &self.on, counts: &mut self.counts, clock: &self.state.clock, lines: &mut lines };
+        let mut writing = SqliteTransaction {
+            on: &self.on,
+            counts: &mut self.counts,
+            clock: &self.state.clock,
+            lines: &mut lines,
+        };
         for write in writes {
             write.attempt(&mut writing)?;
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::contract::{self, created, eventually, finish, owner, task};
-use toolyard_store::postgres::{OpenError, Place};
-use toolyard_store::{Keyring, PostgresOptions, PostgresStore, Resealed, SealWith};
-use toolyard_task::store::{Committed, StoreError};
+use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
+use toolyard_store::{Keyring, PostgresOptions, PostgresStore, ReencryptionReport, SealWith};
+use toolyard_task::store::{CommitStatus, StoreError};
 use toolyard_task::{Task, TaskId, TaskStore as _};
 
 const OLD: [u8; 32] = [1; 32];
@@ -16,7 +16,7 @@ const NEW: [u8; 32] = [2; 32];
 /// More than one transaction writes.
 const MANY: usize = 80;
 
-/// What the writer of a host asks in each transaction that seals something.
+/// The statement of a host's writer in each transaction that seals a value.
 const SEALS: &str = "
     INSERT INTO seal (key, leaving) SELECT $1, false WHERE NOT EXISTS (SELECT 1 FROM seal WHERE key = $1 AND NOT leaving)
     ON CONFLICT (key) DO UPDATE SET leaving = false";
@@ -33,8 +33,8 @@ impl Schema {
         Some(Self { server, name: server.schema() })
     }
 
-    async fn try_open(&self, keys: &[[u8; 32]]) -> Result<Arc<PostgresStore>, OpenError> {
-        let place = Place::parse(&self.server.address(), &self.name)?;
+    async fn try_open(&self, keys: &[[u8; 32]]) -> Result<Arc<PostgresStore>, PostgresOpenError> {
+        let place = PostgresLocation::parse(&self.server.address(), &self.name)?;
         let keys = Keyring::new(keys.iter().copied());
         PostgresStore::open(place, PostgresOptions { readers: 2, keys, ..PostgresOptions::default() }).await
     }
@@ -46,7 +46,7 @@ impl Schema {
     /// A start with these keys is refused, with the key that is missing.
     async fn refuses(&self, keys: &[[u8; 32]]) {
         let error = self.try_open(keys).await.err().expect("is refused");
-        assert!(matches!(error, OpenError::Sealed { .. }), "{error:?}");
+        assert!(matches!(error, PostgresOpenError::Sealed { .. }), "{error:?}");
         assert!(error.to_string().contains("encrypted with the key"), "{error}");
     }
 
@@ -80,8 +80,8 @@ async fn all_read(store: &PostgresStore, tasks: &[Task]) {
     }
 }
 
-async fn reseal(store: &PostgresStore) -> Resealed {
-    store.reseal(SealWith::Newest, |_| {}).await.expect("seals anew")
+async fn reseal(store: &PostgresStore) -> ReencryptionReport {
+    store.reseal(SealWith::Newest, |_| {}).await.expect("is encrypted again")
 }
 
 /// So many tasks, every other one with an outcome.
@@ -117,13 +117,13 @@ async fn a_rotation_writes_all_anew_and_then_the_old_key_may_go() {
     assert_eq!(schema.needed().await, 2);
     let (all, anew) = (MANY as u64 + 2, MANY as u64 + 1);
     let mut seen = Vec::new();
-    let done = store.reseal(SealWith::Newest, |so_far| seen.push(so_far)).await.expect("seals anew");
-    assert_eq!(done, Resealed { seen: all, written: anew, ..Resealed::default() });
+    let done = store.reseal(SealWith::Newest, |so_far| seen.push(so_far)).await.expect("is encrypted again");
+    assert_eq!(done, ReencryptionReport { seen: all, written: anew, ..ReencryptionReport::default() });
     assert!(seen.is_sorted() && seen.last() == Some(&all), "{seen:?}");
     assert_eq!(schema.needed().await, 1);
     assert_eq!(schema.count("SELECT count(*) FROM task WHERE record LIKE '{%'").await, 0, "plain ones");
     all_read(&store, &made).await;
-    assert_eq!(reseal(&store).await, Resealed { seen: all, ..Resealed::default() });
+    assert_eq!(reseal(&store).await, ReencryptionReport { seen: all, ..ReencryptionReport::default() });
     store.shut_down().await;
     schema.refuses(&[OLD]).await;
     let store = schema.open(&[NEW]).await;
@@ -177,7 +177,7 @@ async fn hosts_change_and_create_tasks_meanwhile_and_find_nothing_stale() {
             for message in ["one", "two"] {
                 task = next(&task, message);
                 let committed = host.commit(&task, Vec::new()).await.expect("commits");
-                assert_eq!(committed, Committed::Done);
+                assert_eq!(committed, CommitStatus::Done);
             }
             now.push(task);
             now.extend(make(&host, 1).await);
@@ -206,11 +206,14 @@ async fn a_key_that_somebody_still_seals_with_is_not_taken_out() {
         // Behind the walk, which has been at this task and is on this thread.
         let changed = next(&before, "late");
         let commit = || runtime.block_on(old.commit(&changed, Vec::new())).expect("commits");
-        assert_eq!(std::thread::scope(|scope| scope.spawn(commit).join().expect("is done")), Committed::Done);
+        assert_eq!(
+            std::thread::scope(|scope| scope.spawn(commit).join().expect("is done")),
+            CommitStatus::Done
+        );
         *late.lock().expect("no section panics") = Some(changed);
     };
     let done = tokio::task::block_in_place(|| runtime.block_on(new.reseal(SealWith::Newest, meanwhile)));
-    assert_eq!(done.expect("seals anew").needed.len(), 1, "the old key is needed still");
+    assert_eq!(done.expect("is encrypted again").needed.len(), 1, "the old key is needed still");
     let late = late.lock().expect("no section panics").take().expect("was made meanwhile");
     assert_eq!(schema.needed().await, 2);
     assert_eq!(read(&new, late.id).await, late);
@@ -242,7 +245,7 @@ async fn the_walk_begins_when_all_who_seal_with_an_unmarked_key_are_done() {
     eventually("it waits", async || schema.count(waits).await > 0).await;
     slow.batch_execute("COMMIT").await.expect("commits");
     let done = resealing.await.expect("no panic");
-    assert_eq!(done, Resealed { seen: 2, written: 2, ..Resealed::default() });
+    assert_eq!(done, ReencryptionReport { seen: 2, written: 2, ..ReencryptionReport::default() });
     store.shut_down().await;
     all_read(&*schema.open(&[NEW]).await, &made).await;
 }
@@ -271,14 +274,14 @@ async fn what_nobody_here_has_the_key_of_is_named_and_left_and_its_key_stays() {
     all_read(&*schema.open(&[NEW]).await, &foreign).await;
 }
 
-/// Somebody wanted this key gone, was interrupted, and has thought better of it.
+/// An interrupted removal of this key, which the operator does not want any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mark_that_was_left_on_the_key_that_is_to_stay_does_not_take_it_out() {
     let Some(schema) = Schema::new() else { return };
     left(&schema, &[OLD], 1).await;
     schema.beside().await.batch_execute("UPDATE seal SET leaving = true").await.expect("marks");
     let store = schema.open(&[OLD]).await;
-    assert_eq!(reseal(&store).await, Resealed { seen: 1, ..Resealed::default() });
+    assert_eq!(reseal(&store).await, ReencryptionReport { seen: 1, ..ReencryptionReport::default() });
     assert_eq!(schema.needed().await, 1);
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, NoTls};
 use toolyard_store::contract::{AMPLE, owner, task};
-use toolyard_store::postgres::{OpenError, Place};
+use toolyard_store::postgres::{PostgresLocation, PostgresOpenError};
 use toolyard_store::{PostgresOptions, PostgresStore};
 use toolyard_task::keys::{KeyStore as _, KeyUse};
 use toolyard_task::store::{Quota, TaskStore as _};
@@ -58,8 +58,8 @@ impl Roles {
         self.run("toolyard", sql).await;
     }
 
-    async fn start(&self, wait: Duration) -> Result<(), OpenError> {
-        let place = Place::parse(&self.address(&self.host), &self.schema)?;
+    async fn start(&self, wait: Duration) -> Result<(), PostgresOpenError> {
+        let place = PostgresLocation::parse(&self.address(&self.host), &self.schema)?;
         let options = PostgresOptions { readers: 1, start_wait: wait, ..PostgresOptions::default() };
         PostgresStore::open(place, options).await?.shut_down().await;
         Ok(())
@@ -78,7 +78,7 @@ impl Roles {
             assert!(said.contains(&phrase), "{phrase}: {said}");
         }
         match error {
-            OpenError::NotAlone { mended, .. } => mended,
+            PostgresOpenError::NotAlone { mended, .. } => mended,
             other => panic!("{other:?}"),
         }
     }
@@ -230,7 +230,7 @@ async fn no_lock_that_a_stranger_can_take_holds_a_host_up() {
     }
     let began = Instant::now();
     roles.opens().await;
-    let place = Place::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
+    let place = PostgresLocation::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
     let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
     // Near a quota, where hosts go one by one.
     let quota = Quota { per_owner: 2, ..AMPLE };
@@ -253,7 +253,7 @@ async fn a_start_that_waits_for_a_lock_ends_in_time_and_says_who_holds_it() {
         .await
         .expect("is made");
     let error = roles.start(Duration::from_millis(2_500)).await.expect_err("is refused");
-    let OpenError::Locked { by, .. } = &error else { panic!("{error:?}") };
+    let PostgresOpenError::Locked { by, .. } = &error else { panic!("{error:?}") };
     assert!(by.contains(&format!("of the role {} (psql)", roles.spy)), "{by}");
     assert!(error.to_string().contains("cluster.start-wait"), "{error}");
     spy.batch_execute("ROLLBACK").await.expect("ends");
@@ -263,7 +263,7 @@ async fn a_start_that_waits_for_a_lock_ends_in_time_and_says_who_holds_it() {
     let lock = roles.named("BEGIN; LOCK TABLE SPACE.toolyard_version IN SHARE UPDATE EXCLUSIVE MODE");
     other.batch_execute(&lock).await.expect("is taken");
     let error = roles.start(Duration::from_millis(100)).await.expect_err("is refused");
-    assert!(matches!(error, OpenError::Locked { .. }), "{error:?}");
+    assert!(matches!(error, PostgresOpenError::Locked { .. }), "{error:?}");
     let waits = roles.start(Duration::from_secs(30));
     let ends = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -302,7 +302,7 @@ async fn an_older_schema_is_brought_forward_with_all_that_is_in_it() {
     let made =
         "SET search_path = SPACE; INSERT INTO key VALUES ('cursor', 1, decode(repeat('07', 32), 'hex'), 5)";
     roles.run(&roles.host.clone(), made).await;
-    let place = Place::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
+    let place = PostgresLocation::parse(&roles.address(&roles.host), &roles.schema).expect("an address");
     let store = PostgresStore::open(place, PostgresOptions::default()).await.expect("opens");
     assert_eq!(store.keys(KeyUse::Cursor).await.expect("reads")[0].secret, [7; 32]);
     let made = store.create(task(&owner("a")), AMPLE, Vec::new()).await.expect("is created");

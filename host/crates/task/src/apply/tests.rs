@@ -217,7 +217,7 @@ fn what_does_not_fit_is_asked_again_under_another_key() {
     let mut task = after([started(), asked(&["q"])], IN_TIME);
     let mut keys = vec![task.questions[0].wire_key().into_owned()];
     assert_eq!(apply(&task, again(Some(FENCE)), Timestamp(IN_TIME)), Err(NotAsked), "nothing was answered");
-    for time in 0..MOST_ASKED_AGAIN {
+    for time in 0..MAX_ASKED_AGAIN {
         let by_run = time % 2 == 0;
         if by_run {
             task = apply(&task, answered("q"), Timestamp(IN_TIME)).expect("is open");
@@ -234,17 +234,17 @@ fn what_does_not_fit_is_asked_again_under_another_key() {
     assert_eq!(&keys[..3], ["q", "q (2)", "q (3)"]);
     keys.sort();
     keys.dedup();
-    assert_eq!(keys.len(), 1 + MOST_ASKED_AGAIN as usize);
+    assert_eq!(keys.len(), 1 + MAX_ASKED_AGAIN as usize);
 }
 
 #[test]
 fn ir_7_the_latest_requests_of_a_question_are_remembered() {
     let mut task = after([started(), asked(&["q"])], IN_TIME);
-    for number in 0..MOST_SENT + 5 {
+    for number in 0..MAX_SENT + 5 {
         let sent = Sent { id: number.to_string(), session: None };
         task = apply(&task, Event::Sent { key: "q".into(), sent }, Timestamp(IN_TIME)).expect("open");
     }
-    assert_eq!(task.questions[0].sent.len(), MOST_SENT);
+    assert_eq!(task.questions[0].sent.len(), MAX_SENT);
     assert!(task.question_sent_as("4").is_none());
     assert!(task.question_sent_as("5").is_some() && task.question_sent_as("20").is_some());
 }
@@ -338,7 +338,7 @@ fn a_claim_is_a_new_run_and_shuts_out_the_old_one() {
     ] {
         assert_eq!(apply(&begun, late, Timestamp(IN_TIME)), Err(Fenced));
     }
-    // Nobody claims it from the old one any more; from the next one it can be claimed.
+    // The old host's claim is fenced now; the next host can claim it.
     assert_eq!(apply(&begun, claimed(FENCE.incarnation), Timestamp(IN_TIME)), Err(Fenced));
     let again = Event::Claimed { from: NEXT, by: Incarnation(NEXT.0 + 1), digest: Digest(String::new()) };
     let again = apply(&begun, again, Timestamp(IN_TIME)).expect("applies");
@@ -381,8 +381,7 @@ fn ir_7_what_an_earlier_run_asked_is_not_asked_again() {
     assert_eq!(asks(vec![again("new", "{}"), again("new", "{}")]), Err(KeyReused));
 }
 
-/// What can happen, chosen at random: a run that is fenced off has a number in
-/// `by`.
+/// A random event. In `by` stands the number of a run, fenced off or not.
 #[derive(Debug, Clone)]
 enum Action {
     Start { by: Option<usize> },
@@ -573,7 +572,7 @@ proptest! {
             let open = next.questions.iter().filter(|question| question.answer.is_none()).count();
             prop_assert_eq!(open, model.keys.values().filter(|(_, answered)| !answered).count());
             prop_assert_eq!(next.questions.len(), model.keys.len());
-            // What no event may change.
+            // The fields that no event may change.
             let fixed = |task: &Task| (task.id, task.owner.clone(), task.created_at, task.ttl_ms, task.rerun);
             prop_assert_eq!(fixed(&next), fixed(&task));
             task = next;

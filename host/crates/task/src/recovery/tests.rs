@@ -38,14 +38,14 @@ fn only_what_the_operator_allows_is_run_again_and_only_so_often() {
     let plain = Task { rerun: false, ..task(1, true) };
     let affected = Task { effects: true, ..task(1, true) };
     let cases = [
-        // What never began is run whatever its tool is.
+        // A task that never began runs, whatever its tool is.
         (Task { rerun: false, ..task(1, false) }, Some(Durability::None), Recovery::Run),
         (plain.clone(), None, Recovery::End(NotDeclared)),
-        // What the operator says later makes nothing run again that was not to be.
+        // A later setting of the operator does not make an earlier task run again.
         (plain, Some(Durability::Rerun), Recovery::End(NotDeclared)),
         (task(1, true), None, Recovery::Run),
         (task(1, true), Some(Durability::Rerun), Recovery::Run),
-        // What the operator takes back is taken back.
+        // The operator can revoke the setting.
         (task(1, true), Some(Durability::None), Recovery::End(NotDeclared)),
         (affected, Some(Durability::Rerun), Recovery::End(Effects)),
         (task(2, true), None, Recovery::Run),

@@ -35,11 +35,11 @@ impl Address {
         if known && plain { Ok(Self { text: text.to_owned(), uri }) } else { Err(expected()) }
     }
 
-    /// As [`Address::parse`], and nobody on the way can change what it gives: it is
+    /// As [`Address::parse`], for an address whose content cannot be changed on the way: it is
     /// `https`, or on this machine.
     ///
     /// # Errors
-    /// What it should look like.
+    /// The required form.
     pub fn parse_safe(text: &str) -> Result<Self, String> {
         let address = Self::parse(text)?;
         if address.is_encrypted() || address.is_local() {

@@ -1,11 +1,10 @@
-//! The algorithms that tokens may be signed with. All are asymmetric: with a shared
-//! secret whoever can check a token could make one, and a public key mistaken for a
-//! secret would open the door to anybody.
+//! The algorithms that may sign tokens. All are asymmetric: with a shared secret every verifier
+//! could make tokens, and a public key mistaken for a secret would let everyone in.
 
 use jsonwebtoken::Algorithm as Of;
 use std::fmt;
 
-/// What kind of key an algorithm takes.
+/// The kind of key that an algorithm needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyKind {
     Rsa,

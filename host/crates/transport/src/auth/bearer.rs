@@ -17,7 +17,7 @@ pub struct Malformed;
 pub fn bearer(headers: &HeaderMap, most: usize) -> Result<Option<&str>, Malformed> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
-    // Two of them: whoever stands before us may have looked at the other one.
+    // Two of them: a proxy in front may have checked the other one.
     if values.next().is_some() {
         return Err(Malformed);
     }

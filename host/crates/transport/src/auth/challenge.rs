@@ -1,6 +1,6 @@
 //! `WWW-Authenticate`: what a client must bring (RFC 6750, section 3; ).
 
-use super::{Denied, Settings};
+use super::{AuthError, AuthSettings};
 use http::HeaderValue;
 use toolyard_dispatch::rules::is_scope;
 
@@ -14,9 +14,9 @@ pub(super) struct Challenges {
 }
 
 impl Challenges {
-    /// With the URL of the metadata, if there is any. Without issuers there is
-    /// nobody to get a token from, so the challenge says no more than `Bearer`.
-    pub fn new(settings: &Settings, metadata: Option<&str>) -> Self {
+    /// With the URL of the metadata, if there is any. Without issuers no client can get a token, so
+    /// the challenge says no more than `Bearer`.
+    pub fn new(settings: &AuthSettings, metadata: Option<&str>) -> Self {
         let scopes = if settings.scopes.is_empty() { &settings.required_scopes } else { &settings.scopes };
         let wanted = metadata.map(|_| scopes.as_slice()).unwrap_or_default();
         let made = |parts: &[(&str, &str)], scopes: &[String]| {
@@ -34,13 +34,13 @@ impl Challenges {
     }
 
     /// The challenge that belongs to a refusal.
-    pub fn to(&self, why: &Denied) -> Option<HeaderValue> {
+    pub fn to(&self, why: &AuthError) -> Option<HeaderValue> {
         match why {
-            Denied::Missing => Some(self.missing.clone()),
-            Denied::Malformed(_) => Some(self.malformed.clone()),
-            Denied::Invalid(_) => Some(self.invalid.clone()),
-            Denied::Scope => self.scope.clone(),
-            Denied::KeysAway => None,
+            AuthError::Missing => Some(self.missing.clone()),
+            AuthError::Malformed(_) => Some(self.malformed.clone()),
+            AuthError::Invalid(_) => Some(self.invalid.clone()),
+            AuthError::Scope => self.scope.clone(),
+            AuthError::KeysAway => None,
         }
     }
 

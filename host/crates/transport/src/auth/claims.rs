@@ -1,6 +1,6 @@
-//! What a token says, read against the clock of this machine.
+//! The claims of a token, checked against the clock of this machine.
 
-use super::jwt::Why;
+use super::jwt::TokenRejection;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use toolyard_dispatch::{Subject, Timestamp};
@@ -8,33 +8,36 @@ use toolyard_dispatch::{Subject, Timestamp};
 /// A subject is a key in our stores; OpenID Connect has at most 255 letters.
 const SUBJECT_BYTES: usize = 255;
 
-/// What the claims are checked for.
-pub(super) struct Expected<'e> {
+/// The values that the claims must have.
+pub(super) struct ExpectedClaims<'e> {
     pub issuer: &'e str,
     pub audience: &'e [String],
     pub leeway_ms: u64,
     pub now: Timestamp,
 }
 
-/// Whom the claims speak of, if they speak to us and now.
-pub(super) fn subject(claims: &Map<String, Value>, expected: &Expected<'_>) -> Result<Subject, Why> {
+/// The subject of the claims, if they are for this server and valid now.
+pub(super) fn subject(
+    claims: &Map<String, Value>,
+    expected: &ExpectedClaims<'_>,
+) -> Result<Subject, TokenRejection> {
     if claims.get("iss").and_then(Value::as_str) != Some(expected.issuer) {
-        return Err(Why::Issuer);
+        return Err(TokenRejection::Issuer);
     }
     if !is_for(claims.get("aud"), expected.audience) {
-        return Err(Why::Audience);
+        return Err(TokenRejection::Audience);
     }
-    let expires = moment(claims, "exp")?.ok_or(Why::Claims)?.plus(expected.leeway_ms);
+    let expires = moment(claims, "exp")?.ok_or(TokenRejection::Claims)?.plus(expected.leeway_ms);
     if expires <= expected.now {
-        return Err(Why::Expired);
+        return Err(TokenRejection::Expired);
     }
     let latest = expected.now.plus(expected.leeway_ms);
     for name in ["nbf", "iat"] {
         if moment(claims, name)?.is_some_and(|begins| begins > latest) {
-            return Err(Why::NotYet);
+            return Err(TokenRejection::NotYet);
         }
     }
-    let subject = text(claims, "sub")?.ok_or(Why::Claims)?;
+    let subject = text(claims, "sub")?.ok_or(TokenRejection::Claims)?;
     let client = match text(claims, "client_id")? {
         Some(client) => Some(client),
         None => text(claims, "azp")?,
@@ -63,14 +66,14 @@ fn is_for(audience: Option<&Value>, accepted: &[String]) -> bool {
 }
 
 /// A `NumericDate`: seconds, perhaps with a fraction.
-fn moment(claims: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>, Why> {
+fn moment(claims: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>, TokenRejection> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     let seconds = value.as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
     // A cast stops at the end of time.
-    seconds.map(|seconds| Some(Timestamp((seconds * 1000.0) as i64))).ok_or(Why::Claims)
+    seconds.map(|seconds| Some(Timestamp((seconds * 1000.0) as i64))).ok_or(TokenRejection::Claims)
 }
 
-fn text(claims: &Map<String, Value>, name: &str) -> Result<Option<String>, Why> {
+fn text(claims: &Map<String, Value>, name: &str) -> Result<Option<String>, TokenRejection> {
     match claims.get(name) {
         None => Ok(None),
         // It will be shown in logs and tables.
@@ -79,12 +82,12 @@ fn text(claims: &Map<String, Value>, name: &str) -> Result<Option<String>, Why> 
         {
             Ok(Some(text.clone()))
         }
-        Some(_) => Err(Why::Claims),
+        Some(_) => Err(TokenRejection::Claims),
     }
 }
 
 /// Scopes are a list in one string (RFC 8693) or, from some issuers, an array.
-fn add_scopes(value: Option<&Value>, scopes: &mut BTreeSet<String>) -> Result<(), Why> {
+fn add_scopes(value: Option<&Value>, scopes: &mut BTreeSet<String>) -> Result<(), TokenRejection> {
     match value {
         None => {}
         Some(Value::String(list)) => {
@@ -92,10 +95,10 @@ fn add_scopes(value: Option<&Value>, scopes: &mut BTreeSet<String>) -> Result<()
         }
         Some(Value::Array(all)) => {
             for scope in all {
-                scopes.insert(scope.as_str().ok_or(Why::Claims)?.to_owned());
+                scopes.insert(scope.as_str().ok_or(TokenRejection::Claims)?.to_owned());
             }
         }
-        Some(_) => return Err(Why::Claims),
+        Some(_) => return Err(TokenRejection::Claims),
     }
     Ok(())
 }
@@ -107,7 +110,7 @@ mod tests {
 
     const NOW: i64 = 1_000_000;
 
-    fn read(changed: &Value) -> Result<Subject, Why> {
+    fn read(changed: &Value) -> Result<Subject, TokenRejection> {
         let mut claims = json!({"iss": "https://i.example", "aud": "us", "sub": "alice", "exp": NOW + 10});
         for (name, value) in changed.as_object().expect("an object") {
             match value {
@@ -117,36 +120,37 @@ mod tests {
         }
         let audience = ["us".to_owned(), "we".to_owned()];
         let now = Timestamp(NOW * 1000);
-        let expected = Expected { issuer: "https://i.example", audience: &audience, leeway_ms: 60_000, now };
+        let expected =
+            ExpectedClaims { issuer: "https://i.example", audience: &audience, leeway_ms: 60_000, now };
         subject(claims.as_object().expect("an object"), &expected)
     }
 
     #[test]
     fn a_4_a_token_for_somebody_else_or_another_time_is_refused() {
         for (changed, why) in [
-            (json!({"iss": null}), Why::Issuer),
-            (json!({"iss": "https://i.example/"}), Why::Issuer),
-            (json!({"iss": ["https://i.example"]}), Why::Issuer),
-            (json!({"aud": null}), Why::Audience),
-            (json!({"aud": "US"}), Why::Audience),
-            (json!({"aud": "us2"}), Why::Audience),
-            (json!({"aud": []}), Why::Audience),
-            (json!({"aud": {"us": 1}}), Why::Audience),
-            (json!({"exp": null}), Why::Claims),
-            (json!({"exp": "1000010"}), Why::Claims),
-            (json!({"exp": -1}), Why::Claims),
-            (json!({"exp": NOW - 60}), Why::Expired),
-            (json!({"nbf": NOW + 61}), Why::NotYet),
-            (json!({"nbf": "soon"}), Why::Claims),
-            (json!({"iat": NOW + 61}), Why::NotYet),
-            (json!({"sub": null}), Why::Claims),
-            (json!({"sub": ""}), Why::Claims),
-            (json!({"sub": 7}), Why::Claims),
-            (json!({"sub": "a\nb"}), Why::Claims),
-            (json!({"sub": "x".repeat(256)}), Why::Claims),
-            (json!({"client_id": 7}), Why::Claims),
-            (json!({"scope": 7}), Why::Claims),
-            (json!({"scp": [7]}), Why::Claims),
+            (json!({"iss": null}), TokenRejection::Issuer),
+            (json!({"iss": "https://i.example/"}), TokenRejection::Issuer),
+            (json!({"iss": ["https://i.example"]}), TokenRejection::Issuer),
+            (json!({"aud": null}), TokenRejection::Audience),
+            (json!({"aud": "US"}), TokenRejection::Audience),
+            (json!({"aud": "us2"}), TokenRejection::Audience),
+            (json!({"aud": []}), TokenRejection::Audience),
+            (json!({"aud": {"us": 1}}), TokenRejection::Audience),
+            (json!({"exp": null}), TokenRejection::Claims),
+            (json!({"exp": "1000010"}), TokenRejection::Claims),
+            (json!({"exp": -1}), TokenRejection::Claims),
+            (json!({"exp": NOW - 60}), TokenRejection::Expired),
+            (json!({"nbf": NOW + 61}), TokenRejection::NotYet),
+            (json!({"nbf": "soon"}), TokenRejection::Claims),
+            (json!({"iat": NOW + 61}), TokenRejection::NotYet),
+            (json!({"sub": null}), TokenRejection::Claims),
+            (json!({"sub": ""}), TokenRejection::Claims),
+            (json!({"sub": 7}), TokenRejection::Claims),
+            (json!({"sub": "a\nb"}), TokenRejection::Claims),
+            (json!({"sub": "x".repeat(256)}), TokenRejection::Claims),
+            (json!({"client_id": 7}), TokenRejection::Claims),
+            (json!({"scope": 7}), TokenRejection::Claims),
+            (json!({"scp": [7]}), TokenRejection::Claims),
         ] {
             assert_eq!(read(&changed).map(|_| ()), Err(why), "{changed}");
         }

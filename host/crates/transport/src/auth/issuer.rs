@@ -4,7 +4,7 @@
 //! make us hammer the issuer.
 
 use super::jwks::KeySet;
-use super::jwt::Rules;
+use super::jwt::TokenRules;
 use super::source;
 use super::{IssuerSettings, KeySource, KeyTimes};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,24 +12,24 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-/// The keys cannot be had, and the former ones are too old.
+/// The keys are not available, and the former ones are too old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct KeysAway;
+pub(super) struct KeysUnavailable;
 
 /// Keys, and the number that tells them from those before.
-pub(super) type Current = (u64, Arc<KeySet>);
+pub(super) type CurrentKeys = (u64, Arc<KeySet>);
 
 pub(super) struct Issuer {
-    pub rules: Rules,
+    pub rules: TokenRules,
     name: String,
     source: KeySource,
     times: KeyTimes,
-    state: Mutex<State>,
+    state: Mutex<IssuerState>,
 }
 
 #[derive(Default)]
-struct State {
-    current: Option<Current>,
+struct IssuerState {
+    current: Option<CurrentKeys>,
     /// When the keys were last seen to be these.
     seen: Option<Instant>,
     /// When they were last asked for.
@@ -48,7 +48,7 @@ impl Issuer {
             KeySource::Url(_) | KeySource::Metadata(_) => times.refresh,
         };
         Self {
-            rules: Rules::new(settings, leeway),
+            rules: TokenRules::new(settings, leeway),
             name: settings.issuer.to_string(),
             source: settings.keys.clone(),
             times: KeyTimes { refresh, ..times },
@@ -56,10 +56,9 @@ impl Issuer {
         }
     }
 
-    /// The keys as they are now. Old ones are fetched anew first; while the issuer
-    /// cannot be reached nobody waits for that, and the former ones serve for a
-    /// while.
-    pub async fn keys(self: &Arc<Self>, tracker: &TaskTracker) -> Result<Current, KeysAway> {
+    /// The current keys. Old ones are fetched again first. While the issuer cannot be reached, no
+    /// request waits for that, and the former keys serve for a while.
+    pub async fn keys(self: &Arc<Self>, tracker: &TaskTracker) -> Result<CurrentKeys, KeysUnavailable> {
         let flight = {
             let mut state = self.lock();
             let fresh = state.seen.is_some_and(|seen| seen.elapsed() < self.times.refresh);
@@ -70,7 +69,7 @@ impl Issuer {
             flight.filter(|_| !state.failed || self.usable(&state).is_none())
         };
         landed(flight).await;
-        self.usable(&self.lock()).ok_or(KeysAway)
+        self.usable(&self.lock()).ok_or(KeysUnavailable)
     }
 
     /// Keys that are newer than these, if there are any: a token named one that is
@@ -79,11 +78,11 @@ impl Issuer {
         self: &Arc<Self>,
         generation: u64,
         tracker: &TaskTracker,
-    ) -> Result<Current, KeysAway> {
+    ) -> Result<CurrentKeys, KeysUnavailable> {
         let flight = {
             let mut state = self.lock();
             match self.usable(&state) {
-                // Somebody else was faster.
+                // Another request was faster.
                 Some(current) if current.0 > generation => return Ok(current),
                 _ => self.fetch(&mut state, tracker),
             }
@@ -92,20 +91,24 @@ impl Issuer {
         let state = self.lock();
         match self.usable(&state) {
             // Whether the key exists cannot be known now.
-            Some(current) if current.0 == generation && state.failed => Err(KeysAway),
+            Some(current) if current.0 == generation && state.failed => Err(KeysUnavailable),
             Some(current) => Ok(current),
-            None => Err(KeysAway),
+            None => Err(KeysUnavailable),
         }
     }
 
-    fn usable(&self, state: &State) -> Option<Current> {
+    fn usable(&self, state: &IssuerState) -> Option<CurrentKeys> {
         let longest = self.times.stale.max(self.times.refresh);
         state.current.clone().filter(|_| state.seen.is_some_and(|seen| seen.elapsed() < longest))
     }
 
     /// The fetch under way, or a new one if the last is long enough ago.
-    fn fetch(self: &Arc<Self>, state: &mut State, tracker: &TaskTracker) -> Option<watch::Receiver<()>> {
-        // A flight that was lost, such as by a panic, is over as well.
+    fn fetch(
+        self: &Arc<Self>,
+        state: &mut IssuerState,
+        tracker: &TaskTracker,
+    ) -> Option<watch::Receiver<()>> {
+        // A fetch that was lost, such as by a panic, has ended as well.
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
             return Some(flight.clone());
         }
@@ -148,13 +151,13 @@ impl Issuer {
                 tracing::warn!(
                     issuer,
                     error = &error as &dyn std::error::Error,
-                    "the keys of an issuer cannot be had"
+                    "cannot fetch the keys of an issuer"
                 );
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, IssuerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

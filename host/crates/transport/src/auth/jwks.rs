@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 /// Bits of the shortest RSA key that is trusted.
 const RSA_BITS: usize = 2048;
 
-/// What should be a key set is none.
+/// The text is not a valid key set.
 #[derive(Debug, thiserror::Error)]
 #[error("it is no JWK set: expected {{\"keys\":[…]}}")]
 pub struct BadKeySet(#[source] serde_json::Error);
@@ -43,7 +43,7 @@ pub(super) enum NoKey {
 }
 
 #[derive(Deserialize)]
-struct Document {
+struct KeySetDocument {
     keys: Vec<Value>,
 }
 
@@ -55,7 +55,7 @@ impl KeySet {
     /// # Errors
     /// [`BadKeySet`].
     pub fn read(document: &[u8]) -> Result<Self, BadKeySet> {
-        let Document { keys } = serde_json::from_slice(document).map_err(BadKeySet)?;
+        let KeySetDocument { keys } = serde_json::from_slice(document).map_err(BadKeySet)?;
         let digest = Sha256::digest(document).into();
         Ok(Self { keys: keys.into_iter().filter_map(Key::read).collect(), digest })
     }
@@ -96,7 +96,7 @@ impl KeySet {
 impl Key {
     fn read(value: Value) -> Option<Self> {
         let alg = value.get("alg").map(|alg| alg.as_str().map(str::to_owned));
-        // One that is there and no text is for nothing.
+        // A key with an `alg` that is not a string is for no algorithm.
         let alg = alg.map_or(Some(None), |alg| alg.map(Some))?;
         let for_signatures = value.get("use").is_none_or(|usage| usage == "sig")
             && value.get("key_ops").is_none_or(|operations| {

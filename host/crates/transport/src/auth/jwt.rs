@@ -1,7 +1,7 @@
 //! A JSON Web Token, as an access token (RFC 7515, 7519, 9068): read strictly, and
 //! believed only once its signature fits a key of its issuer.
 
-use super::claims::{self, Expected};
+use super::claims::{self, ExpectedClaims};
 use super::jwks::{KeySet, NoKey};
 use super::{Algorithm, IssuerSettings};
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use toolyard_dispatch::{Subject, Timestamp};
 
 /// Why a token is not accepted. For the log; clients hear of one reason only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum TokenRejection {
     /// It is neither a token of the configuration nor a JWT.
     #[error("the token is unknown")]
     Unknown,
@@ -28,7 +28,7 @@ pub enum Why {
     /// It is signed with an algorithm that its issuer may not use.
     #[error("the token's algorithm is not accepted")]
     Algorithm,
-    /// Nobody who issues tokens for us.
+    /// The issuer is unknown here.
     #[error("the token's issuer is not accepted")]
     Issuer,
     /// It is for another server.
@@ -53,7 +53,7 @@ pub enum Why {
 
 /// A token that was read, and not verified.
 pub(super) struct Jwt<'t> {
-    /// What is signed: header and claims, as they came.
+    /// The signed text: header and claims, as they came.
     signed: &'t str,
     signature: &'t str,
     algorithm: Algorithm,
@@ -62,29 +62,29 @@ pub(super) struct Jwt<'t> {
 }
 
 impl<'t> Jwt<'t> {
-    /// Takes a token apart. What its header says of keys beside `kid` (`jwk`, `jku`,
-    /// `x5c`, `x5u`) is the sender's own word and not looked at.
-    pub fn read(token: &'t str) -> Result<Self, Why> {
-        let (signed, signature) = token.rsplit_once('.').ok_or(Why::Unknown)?;
-        let (header, claims) = signed.split_once('.').ok_or(Why::Unknown)?;
+    /// Takes a token apart. The header's statements about keys beside `kid` (`jwk`, `jku`, `x5c`,
+    /// `x5u`) are the sender's own word, and ignored.
+    pub fn read(token: &'t str) -> Result<Self, TokenRejection> {
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenRejection::Unknown)?;
+        let (header, claims) = signed.split_once('.').ok_or(TokenRejection::Unknown)?;
         if claims.contains('.') {
-            return Err(Why::Unknown);
+            return Err(TokenRejection::Unknown);
         }
-        let header = object(header).ok_or(Why::Unreadable)?;
+        let header = object(header).ok_or(TokenRejection::Unreadable)?;
         if header.contains_key("crit") {
-            return Err(Why::Critical);
+            return Err(TokenRejection::Critical);
         }
         let algorithm = header.get("alg").and_then(Value::as_str).and_then(Algorithm::named);
-        let algorithm = algorithm.ok_or(Why::Algorithm)?;
+        let algorithm = algorithm.ok_or(TokenRejection::Algorithm)?;
         if !header.get("typ").is_none_or(is_access_token) {
-            return Err(Why::Type);
+            return Err(TokenRejection::Type);
         }
         let kid = match header.get("kid") {
             None => None,
             Some(Value::String(kid)) => Some(kid.clone()),
-            Some(_) => return Err(Why::Unreadable),
+            Some(_) => return Err(TokenRejection::Unreadable),
         };
-        let claims = object(claims).ok_or(Why::Unreadable)?;
+        let claims = object(claims).ok_or(TokenRejection::Unreadable)?;
         Ok(Self { signed, signature, algorithm, kid, claims })
     }
 }
@@ -106,19 +106,19 @@ fn is_access_token(typ: &Value) -> bool {
 pub(super) enum NotVerified {
     /// The keys at hand do not hold it; newer ones may.
     UnknownKey,
-    Because(Why),
+    Because(TokenRejection),
 }
 
-/// What the tokens of one issuer must be.
+/// The rules for tokens of one issuer.
 #[derive(Debug, Clone)]
-pub struct Rules {
+pub struct TokenRules {
     issuer: String,
     audience: Vec<String>,
     algorithms: Vec<Algorithm>,
     leeway_ms: u64,
 }
 
-impl Rules {
+impl TokenRules {
     /// The rules for an issuer whose clock may be off by `leeway`.
     #[must_use]
     pub fn new(issuer: &IssuerSettings, leeway: Duration) -> Self {
@@ -130,16 +130,16 @@ impl Rules {
         }
     }
 
-    /// Whom a token stands for, by all the checks there are.
+    /// The subject of a token that passes all checks.
     ///
     /// # Errors
-    /// Why it is not accepted.
-    pub fn verify(&self, token: &str, keys: &KeySet, now: Timestamp) -> Result<Subject, Why> {
+    /// The reason why it is not accepted.
+    pub fn verify(&self, token: &str, keys: &KeySet, now: Timestamp) -> Result<Subject, TokenRejection> {
         let jwt = Jwt::read(token)?;
         let subject = self.subject(&jwt, now)?;
         match self.check_signature(&jwt, keys) {
             Ok(()) => Ok(subject),
-            Err(NotVerified::UnknownKey) => Err(Why::Key),
+            Err(NotVerified::UnknownKey) => Err(TokenRejection::Key),
             Err(NotVerified::Because(why)) => Err(why),
         }
     }
@@ -149,13 +149,13 @@ impl Rules {
         jwt.claims.get("iss").and_then(Value::as_str) == Some(&self.issuer)
     }
 
-    /// Whom the token would stand for, if its signature is right.
-    pub(super) fn subject(&self, jwt: &Jwt<'_>, now: Timestamp) -> Result<Subject, Why> {
+    /// The subject of the token, if its signature is right.
+    pub(super) fn subject(&self, jwt: &Jwt<'_>, now: Timestamp) -> Result<Subject, TokenRejection> {
         if !self.algorithms.contains(&jwt.algorithm) {
-            return Err(Why::Algorithm);
+            return Err(TokenRejection::Algorithm);
         }
         let expected =
-            Expected { issuer: &self.issuer, audience: &self.audience, leeway_ms: self.leeway_ms, now };
+            ExpectedClaims { issuer: &self.issuer, audience: &self.audience, leeway_ms: self.leeway_ms, now };
         claims::subject(&jwt.claims, &expected)
     }
 
@@ -163,13 +163,13 @@ impl Rules {
     pub(super) fn check_signature(&self, jwt: &Jwt<'_>, keys: &KeySet) -> Result<(), NotVerified> {
         let key = keys.find(jwt.kid.as_deref(), jwt.algorithm).map_err(|why| match why {
             NoKey::Unknown => NotVerified::UnknownKey,
-            NoKey::Unfit => NotVerified::Because(Why::Key),
+            NoKey::Unfit => NotVerified::Because(TokenRejection::Key),
         })?;
         // An error is a signature or a key that cannot be read.
         let right = jsonwebtoken::crypto::verify(jwt.signature, jwt.signed.as_bytes(), key, jwt.algorithm.of);
         match right {
             Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(NotVerified::Because(Why::Signature)),
+            Ok(false) | Err(_) => Err(NotVerified::Because(TokenRejection::Signature)),
         }
     }
 }

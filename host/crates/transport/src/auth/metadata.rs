@@ -1,6 +1,6 @@
 //! The metadata of this protected resource (RFC 9728; ).
 
-use super::{Address, Settings};
+use super::{Address, AuthSettings};
 use bytes::Bytes;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    pub fn new(resource: &Address, settings: &Settings, name: &str) -> Self {
+    pub fn new(resource: &Address, settings: &AuthSettings, name: &str) -> Self {
         let root = format!("/.well-known/{NAME}");
         // Behind a proxy the endpoint may have another path than here.
         let outside = format!("{root}{}", resource.path().trim_end_matches('/'));

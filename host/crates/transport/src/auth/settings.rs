@@ -1,24 +1,24 @@
-//! What the operator says about who may call.
+//! The operator's settings of authentication.
 
 use super::{Address, Algorithm};
 use std::path::PathBuf;
 use std::time::Duration;
 use toolyard_dispatch::Timestamp;
 
-/// Who may call, and how it is found out.
+/// The tokens and issuers that are accepted.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct AuthSettings {
     /// This server, as its clients know it. There is one where there are issuers.
     pub resource: Option<Address>,
     /// How far the clocks of issuers may be off.
     pub leeway: Duration,
-    /// The scopes that clients are told of.
+    /// The scopes that clients learn of.
     pub scopes: Vec<String>,
     /// The scopes that every token must have.
     pub required_scopes: Vec<String>,
     /// Tokens of the configuration.
     pub tokens: Vec<TokenSettings>,
-    /// Who may issue tokens.
+    /// The accepted issuers.
     pub issuers: Vec<IssuerSettings>,
     /// When the keys of issuers are looked at.
     pub keys: KeyTimes,
@@ -31,33 +31,33 @@ pub struct Settings {
 /// A token of the configuration.
 #[derive(Debug, Clone)]
 pub struct TokenSettings {
-    /// What its bearer is called.
+    /// The name of its principal.
     pub name: String,
     /// The SHA-256 of the token.
     pub sha256: [u8; 32],
-    /// What it is good for.
+    /// The scopes of the token.
     pub scopes: Vec<String>,
     /// From when on it is not accepted any more.
     pub expires: Option<Timestamp>,
-    /// Its bearer is the user of this machine, as over stdio: nobody by the name of the
-    /// token, without scopes, for as long as the token stands.
+    /// Its bearer is the user of this machine, as over stdio: a principal without a name and
+    /// scopes, for as long as the token is configured.
     pub local: bool,
 }
 
-/// Somebody who issues tokens.
+/// An issuer of tokens.
 #[derive(Debug, Clone)]
 pub struct IssuerSettings {
     /// Its name: the `iss` of its tokens, to the letter.
     pub issuer: Address,
     /// The audiences that are us; one of them must be in a token's `aud`.
     pub audience: Vec<String>,
-    /// Where its keys are.
+    /// The source of its keys.
     pub keys: KeySource,
     /// The algorithms that its tokens may be signed with.
     pub algorithms: Vec<Algorithm>,
 }
 
-/// Where an issuer's keys are.
+/// The source of an issuer's keys.
 #[derive(Debug, Clone)]
 pub enum KeySource {
     /// At an address.

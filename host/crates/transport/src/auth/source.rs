@@ -1,7 +1,7 @@
-//! Where the keys of an issuer come from: a file, an address, or an address that
-//! the issuer's metadata names.
+//! The source of an issuer's keys: a file, an address, or an address that the issuer's metadata
+//! names.
 //!
-//! Redirects are not followed: whoever could send one could also give keys.
+//! Redirects are not followed: a server that could redirect could also give keys.
 
 use super::jwks::{BadKeySet, KeySet};
 use super::{Address, KeySource, KeyTimes};
@@ -57,7 +57,7 @@ pub(super) async fn keys(source: &KeySource, times: KeyTimes) -> Result<KeySet, 
         }
     };
     let keys = KeySet::read(&document).map_err(|why| NoKeys::Keys(name.clone(), why))?;
-    // An outage in disguise: nobody takes all keys back.
+    // An outage in disguise: no issuer revokes all of its keys.
     if keys.is_empty() { Err(NoKeys::Empty(name)) } else { Ok(keys) }
 }
 
@@ -108,7 +108,7 @@ async fn fetch(address: &Address, times: KeyTimes) -> Result<Bytes, NoKeys> {
             let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
             return get(&client, address, times.bytes).await;
         }
-        // Made anew each time, so that the certificates are those of now.
+        // A new connector each time reads the current certificates.
         let connector = tokio::task::spawn_blocking(encrypted).await.map_err(|_| NoKeys::Ended)??;
         get(&Client::builder(TokioExecutor::new()).build(connector), address, times.bytes).await
     };

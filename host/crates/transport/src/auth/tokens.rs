@@ -18,8 +18,7 @@ impl Tokens {
         self.0.is_empty()
     }
 
-    /// Who bears the token of this hash. All are compared, each in the same time
-    /// wherever it differs.
+    /// The principal of the token with this hash. All hashes are compared, each in constant time.
     pub fn find(&self, digest: &[u8; 32]) -> Option<Arc<Principal>> {
         let mut found = None;
         for (known, principal) in &self.0 {

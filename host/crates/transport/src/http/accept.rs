@@ -1,11 +1,11 @@
 //! Connections: accepted one by one, each in a task of its own, all joined at
 //! the end.
 
-use super::connection_limit::{Attended, ConnectionLimit, ConnectionSlot};
+use super::connection_limit::{BusyBody, ConnectionLimit, ConnectionSlot};
 use super::endpoint::Endpoint;
 use super::overflow;
 use super::write_timeout::TimedStream;
-use crate::metrics::Open;
+use crate::metrics::OpenGauge;
 use crate::{Server, Settings};
 use http::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
@@ -25,9 +25,9 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How long one who has to make room may take to send the request that it has begun.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Serves `listener` until `stop` turns true. From then on nobody comes in, nobody is
-/// told of changes any more, and each connection ends with the answer that is under
-/// way; calls go on until `drained` is over. Then answers are written, and it returns.
+/// Serves `listener` until `stop` turns true. From then on it accepts no connections and sends no
+/// notifications, and each connection ends with the answer that is under way. Calls go on until
+/// `drained` ends. Then answers are written, and it returns.
 pub async fn serve(
     server: Arc<Server>,
     listener: TcpListener,
@@ -48,13 +48,13 @@ pub async fn serve(
     tokio::select! {
         biased;
         _ = stop.wait_for(|stop| *stop) => {}
-        // Only a listener that is dropped ends: whoever comes now finds nobody, and
-        // a successor finds the port free.
+        // Only a dropped listener ends: new clients are refused, and a successor finds the port
+        // free.
         () = acceptor.accept(listener) => {}
     }
     endpoint.end_standing();
     drained.await;
-    // Whatever waited has its answer now, or will never have one.
+    // Every waiting request has its answer now, or will never have one.
     requests.close();
     if tokio::time::timeout(LINGER, requests.wait()).await.is_err() {
         tracing::debug!("requests were left because the server stops");
@@ -118,7 +118,7 @@ impl Acceptor {
             drop(place);
             match waited {
                 Some((stream, slot)) => connection(stream, peer, endpoint, stop, slot).await,
-                None => endpoint.server.metrics.faulted(&fault),
+                None => endpoint.server.metrics.count_fault(&fault),
             }
         });
     }
@@ -139,7 +139,7 @@ async fn connection(
     mut stop: watch::Receiver<bool>,
     slot: ConnectionSlot,
 ) {
-    let _open = Open::one(&endpoint.server.metrics.connections);
+    let _open = OpenGauge::one(&endpoint.server.metrics.connections);
     let Settings { head_time, write_time, .. } = endpoint.server.settings;
     prepare(&stream, write_time);
     match first_byte(&stream, head_time, &mut stop, &slot).await {
@@ -161,13 +161,13 @@ async fn connection(
         async move {
             let mut reply = endpoint.handle(request, peer).await;
             if busy.is_wanted() {
-                // Somebody waits: what is answered makes room.
+                // A connection waits for a slot, so this one makes room after its answer.
                 reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<_, std::convert::Infallible>(reply.map(|body| Attended::new(body, busy)))
+            Ok::<_, std::convert::Infallible>(reply.map(|body| BusyBody::new(body, busy)))
         }
     });
-    let stream = TimedStream::new(stream, write_time, slot.occupancy().clone());
+    let stream = TimedStream::new(stream, write_time, slot.activity().clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head_time)
@@ -185,14 +185,14 @@ async fn connection(
         Some(done) => done,
         None => {
             // Not asked to end while bytes lie unread: they may be a whole request.
-            slot.occupancy().leave();
+            slot.activity().leave();
             if slot.is_busy() {
                 connection.as_mut().graceful_shutdown();
             }
             match tokio::time::timeout(FAREWELL, &mut connection).await {
                 Ok(done) => done,
                 Err(_) => {
-                    slot.occupancy().leave_at_once();
+                    slot.activity().leave_at_once();
                     connection.await
                 }
             }
@@ -231,8 +231,7 @@ async fn first_byte(
     }
 }
 
-/// What a socket needs before it is served. One that cannot be told is served all the
-/// same.
+/// The options of a socket. A socket that refuses them is served all the same.
 fn prepare(stream: &TcpStream, write_time: Duration) {
     // An event goes out in more than one small write; without this the second
     // waits for the client's delayed acknowledgement (44 ms on Linux).

@@ -1,9 +1,7 @@
-//! The listener for whoever looks after the host: whether it lives, whether it is
-//! ready, and its numbers. It stands on an address of its own, asks nobody who they
-//! are, and changes nothing.
+//! The listener for the operator: liveness, readiness and metrics. It has its own address, needs no
+//! authentication, and changes nothing.
 //!
-//! What may not live here: what is checked and what is counted. The host says, by
-//! [`Health`].
+//! Not here: the checks and the metrics themselves. The host provides them by [`Health`].
 
 use super::host_origin::AllowedNames;
 use bytes::Bytes;
@@ -37,7 +35,7 @@ pub trait Health: Send + Sync + 'static {
     fn numbers(&self) -> (String, &'static str);
 }
 
-/// What the operator set about this listener.
+/// The operator's settings of this listener.
 #[derive(Debug, Clone)]
 pub struct AdminSettings {
     /// Whether other machines may reach it, by addresses that we cannot foresee.
@@ -55,7 +53,7 @@ struct Admin {
     settings: AdminSettings,
 }
 
-type Reply = Response<Full<Bytes>>;
+type AdminReply = Response<Full<Bytes>>;
 
 /// Serves `listener` until `stop` turns true.
 pub async fn serve(
@@ -131,7 +129,7 @@ async fn connection(stream: TcpStream, admin: Arc<Admin>) {
 }
 
 impl Admin {
-    async fn answer(&self, request: &Request<Incoming>) -> Reply {
+    async fn answer(&self, request: &Request<Incoming>) -> AdminReply {
         if !self.knows(request.uri().authority(), request.headers()) {
             return text(StatusCode::FORBIDDEN, "the Host header does not name this server\n");
         }
@@ -170,7 +168,7 @@ impl Admin {
     }
 }
 
-fn readiness(unready: &[&str]) -> Reply {
+fn readiness(unready: &[&str]) -> AdminReply {
     let (status, body) = if unready.is_empty() {
         (StatusCode::OK, as_json(true, unready))
     } else {
@@ -179,17 +177,17 @@ fn readiness(unready: &[&str]) -> Reply {
     reply(status, body, "application/json")
 }
 
-/// The names of checks are words of ours, which need no escaping.
+/// The names of checks are constants, which need no escaping.
 fn as_json(ready: bool, failed: &[&str]) -> String {
     let failed: Vec<String> = failed.iter().map(|check| format!("\"{check}\"")).collect();
     format!("{{\"ready\":{ready},\"failed\":[{}]}}\n", failed.join(","))
 }
 
-fn text(status: StatusCode, text: &'static str) -> Reply {
+fn text(status: StatusCode, text: &'static str) -> AdminReply {
     reply(status, text, "text/plain; charset=utf-8")
 }
 
-fn reply(status: StatusCode, body: impl Into<Bytes>, kind: &'static str) -> Reply {
+fn reply(status: StatusCode, body: impl Into<Bytes>, kind: &'static str) -> AdminReply {
     let mut reply = Response::new(Full::new(body.into()));
     *reply.status_mut() = status;
     let headers = reply.headers_mut();

@@ -31,17 +31,17 @@ pub(crate) enum BodyError {
 pub(crate) struct BodyBudget {
     most: usize,
     per_principal: usize,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
 }
 
 #[derive(Default)]
-struct State {
+struct BudgetState {
     bytes: usize,
     principals: HashMap<Arc<str>, usize>,
 }
 
 /// Bytes that are counted until this is dropped.
-struct Counted {
+struct BodyReservation {
     budget: Arc<BodyBudget>,
     principal: Arc<str>,
     bytes: usize,
@@ -66,12 +66,12 @@ impl BodyBudget {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Counted {
+impl BodyReservation {
     fn none(budget: &Arc<BodyBudget>, principal: Arc<str>) -> Self {
         Self { budget: budget.clone(), principal, bytes: 0 }
     }
@@ -86,7 +86,7 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for BodyReservation {
     fn drop(&mut self) {
         if self.bytes == 0 {
             return;
@@ -103,12 +103,12 @@ impl Drop for Counted {
 }
 
 /// A large body, counted until the last that shares its memory is gone.
-struct Large {
+struct LargeBody {
     bytes: Vec<u8>,
-    _counted: Counted,
+    _counted: BodyReservation,
 }
 
-impl AsRef<[u8]> for Large {
+impl AsRef<[u8]> for LargeBody {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -116,7 +116,7 @@ impl AsRef<[u8]> for Large {
 
 /// How a body may be.
 #[derive(Clone, Copy)]
-pub(crate) struct Bounds<'a> {
+pub(crate) struct BodyBounds<'a> {
     pub most: usize,
     pub time: Duration,
     pub budget: &'a Arc<BodyBudget>,
@@ -126,10 +126,10 @@ pub(crate) struct Bounds<'a> {
 pub(crate) async fn read(
     headers: &HeaderMap,
     body: Incoming,
-    bounds: Bounds<'_>,
+    bounds: BodyBounds<'_>,
     principal: impl FnOnce() -> Arc<str>,
 ) -> Result<Bytes, BodyError> {
-    let Bounds { most, time, budget } = bounds;
+    let BodyBounds { most, time, budget } = bounds;
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let read = async {
@@ -137,7 +137,7 @@ pub(crate) async fn read(
             Some(length) if length > most => Err(BodyError::TooLarge),
             Some(length) if length <= UNCOUNTED => small(body, most).await,
             // Apart, as what few requests come to.
-            _ => Box::pin(counted(body, most, announced, Counted::none(budget, principal()))).await,
+            _ => Box::pin(counted(body, most, announced, BodyReservation::none(budget, principal()))).await,
         }
     };
     tokio::time::timeout(time, read).await.unwrap_or(Err(BodyError::TooSlow))
@@ -156,7 +156,7 @@ async fn counted(
     mut body: Incoming,
     most: usize,
     announced: Option<usize>,
-    mut counted: Counted,
+    mut counted: BodyReservation,
 ) -> Result<Bytes, BodyError> {
     // Announced bytes that do not come are never touched, and cost no memory.
     let mut bytes: Vec<u8> = Vec::with_capacity(announced.unwrap_or_default());
@@ -178,7 +178,7 @@ async fn counted(
     if bytes.len() <= UNCOUNTED {
         return Ok(bytes.into());
     }
-    Ok(Bytes::from_owner(Large { bytes, _counted: counted }))
+    Ok(Bytes::from_owner(LargeBody { bytes, _counted: counted }))
 }
 
 /// Takes the rest of a body that there is no room for, and keeps nothing of it: a client
@@ -202,10 +202,10 @@ mod tests {
     fn large_bodies_are_counted_for_each_principal_and_in_all_until_they_are_gone() {
         let budget = BodyBudget::new(100, 60);
         let hold = |principal: &str, bytes| {
-            let mut counted = Counted::none(&budget, principal.into());
+            let mut counted = BodyReservation::none(&budget, principal.into());
             counted.grow_to(bytes).map(|()| counted)
         };
-        let no_room = |held: Result<Counted, BodyError>| match held {
+        let no_room = |held: Result<BodyReservation, BodyError>| match held {
             Err(BodyError::NoRoom(limit)) => limit,
             _ => panic!("there should be no room"),
         };
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(no_room(hold("me", 20)), "wire.body-bytes-per-principal");
         let other = hold("other", 40).expect("another has its own share");
         assert_eq!(no_room(hold("third", 20)), "wire.body-bytes");
-        let bytes = Bytes::from_owner(Large { bytes: vec![1, 2, 3], _counted: mine });
+        let bytes = Bytes::from_owner(LargeBody { bytes: vec![1, 2, 3], _counted: mine });
         let part = bytes.slice(1..2);
         drop(bytes);
         assert_eq!(budget.lock().bytes, 90, "a part holds it all");

@@ -7,18 +7,19 @@ use crate::stream::Stream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use toolyard_dispatch::{
-    Line, NoOutlet, Notice, Outlet, Place, Presence, Reach, SessionDigest, SessionId, TaskId,
+    ClientChannel, ClientLookup, ClientPresence, ClientRoute, NoClientChannel, Notice, RouteScope,
+    SessionDigest, SessionId, TaskId,
 };
 use toolyard_protocol::{RawJson, notification, response};
 
 /// Where notices about the tasks of a session go, looked up when there is one: a
 /// task outlives what is held in memory of its session.
-pub(super) struct SessionOutlet {
+pub(super) struct SessionChannel {
     registry: Weak<Registry>,
     id: SessionId,
 }
 
-impl SessionOutlet {
+impl SessionChannel {
     pub fn new(registry: Weak<Registry>, id: SessionId) -> Arc<Self> {
         Arc::new(Self { registry, id })
     }
@@ -30,14 +31,14 @@ impl SessionOutlet {
 
 /// Reaches clients by their sessions, for tasks that were taken over from a host that
 /// is gone.
-pub(super) struct BySession(pub Weak<Registry>);
+pub(super) struct SessionLookup(pub Weak<Registry>);
 
-impl Reach for BySession {
-    fn outlet(&self, session: Option<&SessionId>) -> Arc<dyn Outlet> {
+impl ClientLookup for SessionLookup {
+    fn channel(&self, session: Option<&SessionId>) -> Arc<dyn ClientChannel> {
         match session {
-            Some(id) => SessionOutlet::new(self.0.clone(), id.clone()),
+            Some(id) => SessionChannel::new(self.0.clone(), id.clone()),
             // Without a session a client asks, or listens.
-            None => Arc::new(NoOutlet),
+            None => Arc::new(NoClientChannel),
         }
     }
 
@@ -47,7 +48,7 @@ impl Reach for BySession {
     }
 }
 
-impl Outlet for SessionOutlet {
+impl ClientChannel for SessionChannel {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
         let Some(registry) = self.registry.upgrade() else { return };
         let Some(session) = registry.in_memory(&self.id).filter(|session| session.has_stream(task)) else {
@@ -58,41 +59,45 @@ impl Outlet for SessionOutlet {
         }
     }
 
-    fn line(&self, task: Option<TaskId>, place: Place) -> Option<Arc<dyn Line>> {
-        // Where it is expected, whoever waits for the result has a line (IR-3).
-        if place == Place::Expected {
+    fn route(&self, task: Option<TaskId>, scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
+        // A client that waits for the result has a stream for it (IR-3).
+        if scope == RouteScope::Expected {
             return None;
         }
         let session = self.session()?;
         let stream = session.stream_read(task)?;
-        session.client.audience.is_initialized().then(|| Arc::new(StreamLine(stream)) as Arc<dyn Line>)
+        session
+            .client
+            .audience
+            .is_initialized()
+            .then(|| Arc::new(StreamRoute(stream)) as Arc<dyn ClientRoute>)
     }
 
     fn release(&self, _retry: Duration) {}
 }
 
-/// Where notices and questions of a request go: its own stream (P-2, IR-3).
-pub(crate) struct CallOutlet {
+/// The channel of a request: its own stream, for notices and questions (P-2, IR-3).
+pub(crate) struct StreamChannel {
     stream: Arc<Stream>,
     client: Arc<ClientSession>,
 }
 
-impl CallOutlet {
+impl StreamChannel {
     pub fn new(stream: &Arc<Stream>, client: &Arc<ClientSession>) -> Arc<Self> {
         Arc::new(Self { stream: stream.clone(), client: client.clone() })
     }
 }
 
-impl Outlet for CallOutlet {
+impl ClientChannel for StreamChannel {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
         if let Some(message) = self.client.audience.message(task, &notice) {
             self.stream.push(message);
         }
     }
 
-    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         let can_be_asked = self.client.audience.is_initialized() && self.stream.ended().is_none();
-        can_be_asked.then(|| Arc::new(StreamLine(self.stream.clone())) as Arc<dyn Line>)
+        can_be_asked.then(|| Arc::new(StreamRoute(self.stream.clone())) as Arc<dyn ClientRoute>)
     }
 
     fn release(&self, retry: Duration) {
@@ -104,9 +109,9 @@ impl Outlet for CallOutlet {
 }
 
 /// A stream as a way to ask the client.
-struct StreamLine(Arc<Stream>);
+struct StreamRoute(Arc<Stream>);
 
-impl Line for StreamLine {
+impl ClientRoute for StreamRoute {
     fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
         if self.0.ended().is_some() {
             return false;
@@ -120,11 +125,11 @@ impl Line for StreamLine {
         self.0.push(notification::cancelled(id, reason, task.as_deref()));
     }
 
-    fn presence(&self) -> Presence {
+    fn presence(&self) -> ClientPresence {
         match (self.0.ended(), self.0.unread_for()) {
-            (Some(_), _) => Presence::Gone,
-            (None, None) => Presence::There,
-            (None, Some(time)) => Presence::AwayFor(time),
+            (Some(_), _) => ClientPresence::Gone,
+            (None, None) => ClientPresence::There,
+            (None, Some(time)) => ClientPresence::AwayFor(time),
         }
     }
 }

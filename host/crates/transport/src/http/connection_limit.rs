@@ -26,27 +26,27 @@ const BUSY: u64 = u64::MAX;
 pub(super) struct ConnectionLimit {
     began: Instant,
     permits: Arc<Semaphore>,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenSlots>,
     /// How many wait for a slot.
     standing: AtomicU32,
 }
 
 #[derive(Default)]
-struct Taken {
+struct TakenSlots {
     next: u64,
-    by_number: HashMap<u64, Arc<Sitter>>,
+    by_number: HashMap<u64, Arc<SlotHolder>>,
 }
 
 /// One who has a slot.
-struct Sitter {
-    occupancy: Arc<Occupancy>,
+struct SlotHolder {
+    activity: Arc<ConnectionActivity>,
     leave: Notify,
 }
 
 /// How things stand on one connection, shared with its stream, which ends it when it has
 /// to make room and the client has sent nothing.
 #[derive(Debug, Default)]
-pub(super) struct Occupancy {
+pub(super) struct ConnectionActivity {
     /// Milliseconds after the beginning, or [`BUSY`].
     idle_since: AtomicU64,
     /// Whether bytes were read of a request that has not begun.
@@ -59,7 +59,7 @@ const LEAVES: u8 = 1;
 /// It has to leave even in the middle of saying something.
 const LEAVES_AT_ONCE: u8 = 2;
 
-impl Occupancy {
+impl ConnectionActivity {
     fn idle_from(now: u64) -> Arc<Self> {
         Arc::new(Self { idle_since: AtomicU64::new(now), ..Self::default() })
     }
@@ -77,7 +77,7 @@ impl Occupancy {
     }
 
     /// Bytes were read.
-    pub fn has_spoken(&self) {
+    pub fn mark_spoken(&self) {
         self.has_spoken.store(true, Ordering::Relaxed);
     }
 
@@ -113,12 +113,12 @@ impl Occupancy {
 pub(super) struct ConnectionSlot {
     limit: Arc<ConnectionLimit>,
     number: u64,
-    sitter: Arc<Sitter>,
+    holder: Arc<SlotHolder>,
     _permit: OwnedSemaphorePermit,
 }
 
-/// Somebody waits for a slot, as long as this is held.
-pub(super) struct Standing<'a>(&'a ConnectionLimit);
+/// A waiting connection, as long as this is held.
+pub(super) struct SlotWaiter<'a>(&'a ConnectionLimit);
 
 impl ConnectionLimit {
     pub fn new(most: usize) -> Arc<Self> {
@@ -136,8 +136,7 @@ impl ConnectionLimit {
         Some(self.slot(permit))
     }
 
-    /// The next slot that is free; whoever has done nothing for the longest time gives
-    /// way.
+    /// The next free slot; the connection that has been idle for the longest time gives way.
     pub async fn next(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             self.ask_one_to_leave();
@@ -149,25 +148,28 @@ impl ConnectionLimit {
         }
     }
 
-    /// Notes that somebody waits, so that who is served gives its slot back at once.
-    pub fn stand(&self) -> Standing<'_> {
+    /// Counts a waiting connection, so that served ones give their slots back at once.
+    pub fn stand(&self) -> SlotWaiter<'_> {
         self.standing.fetch_add(1, Ordering::Relaxed);
-        Standing(self)
+        SlotWaiter(self)
     }
 
-    /// Whether somebody waits for a slot.
+    /// Whether a connection waits for a slot.
     pub fn is_crowded(&self) -> bool {
         self.standing.load(Ordering::Relaxed) > 0
     }
 
     fn slot(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> ConnectionSlot {
-        let sitter = Arc::new(Sitter { occupancy: Occupancy::idle_from(self.now()), leave: Notify::new() });
+        let holder = Arc::new(SlotHolder {
+            activity: ConnectionActivity::idle_from(self.now()),
+            leave: Notify::new(),
+        });
         let mut taken = self.lock();
         taken.next += 1;
         let number = taken.next;
-        taken.by_number.insert(number, sitter.clone());
+        taken.by_number.insert(number, holder.clone());
         drop(taken);
-        ConnectionSlot { limit: self.clone(), number, sitter, _permit: permit }
+        ConnectionSlot { limit: self.clone(), number, holder, _permit: permit }
     }
 
     fn ask_one_to_leave(&self) {
@@ -178,14 +180,14 @@ impl ConnectionLimit {
         let longest = taken
             .by_number
             .iter()
-            .map(|(number, sitter)| (sitter.occupancy.idle_since.load(Ordering::Relaxed), *number))
+            .map(|(number, holder)| (holder.activity.idle_since.load(Ordering::Relaxed), *number))
             .filter(|(since, _)| *since <= latest)
             .min();
         // Asked once; the next who waits finds another.
         if let Some((_, number)) = longest
-            && let Some(sitter) = taken.by_number.remove(&number)
+            && let Some(holder) = taken.by_number.remove(&number)
         {
-            sitter.leave.notify_one();
+            holder.leave.notify_one();
         }
     }
 
@@ -193,7 +195,7 @@ impl ConnectionLimit {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(BUSY - 1)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, TakenSlots> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -201,22 +203,22 @@ impl ConnectionLimit {
 impl ConnectionSlot {
     /// Waits until it has to make room.
     pub async fn leave(&self) {
-        self.sitter.leave.notified().await;
+        self.holder.leave.notified().await;
     }
 
     /// Whether a request is under way.
     pub fn is_busy(&self) -> bool {
-        self.occupancy().is_busy()
+        self.activity().is_busy()
     }
 
     /// How things stand on its connection.
-    pub fn occupancy(&self) -> &Arc<Occupancy> {
-        &self.sitter.occupancy
+    pub fn activity(&self) -> &Arc<ConnectionActivity> {
+        &self.holder.activity
     }
 
     /// A request begins. HTTP/1.1 has one at a time on a connection.
     pub fn busy(self: &Arc<Self>) -> Busy {
-        self.occupancy().begin();
+        self.activity().begin();
         Busy(self.clone())
     }
 }
@@ -227,7 +229,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-impl Drop for Standing<'_> {
+impl Drop for SlotWaiter<'_> {
     fn drop(&mut self) {
         self.0.standing.fetch_sub(1, Ordering::Relaxed);
     }
@@ -239,29 +241,29 @@ pub(super) struct Busy(Arc<ConnectionSlot>);
 impl Busy {
     /// Whether another connection wants the slot, or this one has to end anyway.
     pub fn is_wanted(&self) -> bool {
-        self.0.limit.is_crowded() || self.0.occupancy().is_leaving()
+        self.0.limit.is_crowded() || self.0.activity().is_leaving()
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.occupancy().end(self.0.limit.now());
+        self.0.activity().end(self.0.limit.now());
     }
 }
 
 /// The body of an answer, while it is written.
-pub(super) struct Attended {
+pub(super) struct BusyBody {
     body: ReplyBody,
     _busy: Busy,
 }
 
-impl Attended {
+impl BusyBody {
     pub fn new(body: ReplyBody, busy: Busy) -> Self {
         Self { body, _busy: busy }
     }
 }
 
-impl Body for Attended {
+impl Body for BusyBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -288,12 +290,12 @@ mod tests {
 
     /// As if it had been idle for a long time already.
     fn aged(slot: &ConnectionSlot) {
-        slot.occupancy().end(0);
+        slot.activity().end(0);
     }
 
     fn limit(most: usize) -> Arc<ConnectionLimit> {
         let mut limit = ConnectionLimit::new(most);
-        let inner = Arc::get_mut(&mut limit).expect("nobody else has it yet");
+        let inner = Arc::get_mut(&mut limit).expect("not shared yet");
         inner.began = inner.began.checked_sub(IDLE * 10).expect("the machine is up for longer");
         limit
     }

@@ -1,5 +1,5 @@
-//! What pages in browsers may see (the Fetch standard, "CORS protocol"). Which
-//! pages may call at all is decided at the door, before anything here.
+//! CORS: what pages in browsers may see (the Fetch standard, "CORS protocol"). The host/origin
+//! check decides earlier which pages may call at all.
 
 use super::reply::{self, Reply};
 use http::header::{
@@ -9,14 +9,14 @@ use http::header::{
 };
 use http::{Method, StatusCode};
 
-/// What a page may send.
+/// The headers that a page may send.
 const HEADERS: &str = "Authorization, Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, \
                        Last-Event-ID, Mcp-Method, Mcp-Name";
 /// The headers that repeat arguments, which each tool names for itself (26XH-1).
 const PARAMS: &str = "mcp-param-";
 /// How many of those are allowed at once.
-const MOST_PARAMS: usize = 32;
-/// What a page may read beside the body.
+const MAX_PARAMS: usize = 32;
+/// The headers that a page may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
 /// Seconds that a browser may remember the answer to a preflight.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("7200");
@@ -38,14 +38,14 @@ pub(crate) fn preflight(methods: &'static str, asked: &HeaderMap) -> Reply {
     reply
 }
 
-/// What a page may send that asks with these headers.
+/// The headers that a page may send which asks for these.
 fn allowed(asked: &HeaderMap) -> HeaderValue {
     let asked = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|names| names.to_str().ok());
     let params = asked
         .flat_map(|names| names.split(','))
         .filter_map(|name| HeaderName::try_from(name.trim()).ok())
         .filter(|name| name.as_str().starts_with(PARAMS));
-    let all = params.take(MOST_PARAMS).fold(HEADERS.to_owned(), |all, name| all + ", " + name.as_str());
+    let all = params.take(MAX_PARAMS).fold(HEADERS.to_owned(), |all, name| all + ", " + name.as_str());
     HeaderValue::try_from(all).unwrap_or(HeaderValue::from_static(HEADERS))
 }
 

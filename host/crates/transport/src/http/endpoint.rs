@@ -4,11 +4,11 @@ use super::body::BodyBudget;
 use super::cors;
 use super::header_check::PROTOCOL_VERSION;
 use super::large_messages::LargeMessages;
-use super::reply::{self, Refused, Reply, SESSION_ID};
+use super::reply::{self, RefusalReply, Reply, SESSION_ID};
 use super::session_registry::{LiveSession, Registry};
 use crate::Server;
 use crate::change_notifications::ChangeReceiver;
-use crate::metrics::Counted;
+use crate::metrics::CountedRefusal;
 use http::header::{ACCEPT, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
@@ -41,11 +41,11 @@ pub(crate) struct Endpoint {
     pub large: LargeMessages,
 }
 
-/// Who has knocked.
+/// The caller of an HTTP request.
 #[derive(Clone)]
-pub(crate) struct Visitor {
+pub(crate) struct HttpCaller {
     pub principal: Arc<Principal>,
-    /// Whose operations the visitor's are counted with.
+    /// The key of its rate limits.
     pub key: RateKey,
     /// The address that the visitor comes from.
     pub peer: IpAddr,
@@ -83,7 +83,7 @@ impl Endpoint {
             }
         };
         let metrics = &self.server.metrics;
-        metrics.answered(&of, reply.status(), reply.extensions().get::<Counted>().is_some());
+        metrics.count_answer(&of, reply.status(), reply.extensions().get::<CountedRefusal>().is_some());
         reply.body_mut().count(&metrics.streams);
         reply
     }
@@ -171,14 +171,14 @@ impl Endpoint {
         self.registry.end_streams();
     }
 
-    /// Who makes a request, unless that cannot be said or the visitor comes too
-    /// often. Those who are turned away are counted by their address.
-    async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Visitor, Refused> {
+    /// Authenticates a request and counts it, or refuses it. Refused requests are counted by their
+    /// address.
+    async fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<HttpCaller, RefusalReply> {
         let auth = &self.server.auth;
         let count = |key: &RateKey| self.count(key, Operation::Request);
         match auth.principal(headers, &self.requests).await {
             Ok(principal) => {
-                let visitor = Visitor { key: RateKey::of(&principal, Some(peer)), principal, peer };
+                let visitor = HttpCaller { key: RateKey::of(&principal, Some(peer)), principal, peer };
                 count(&visitor.key)?;
                 Ok(visitor)
             }
@@ -191,14 +191,14 @@ impl Endpoint {
     }
 
     /// Counts an operation that no request of MCP stands for, or not yet.
-    pub fn count(&self, key: &RateKey, operation: Operation) -> Result<(), Refused> {
+    pub fn count(&self, key: &RateKey, operation: Operation) -> Result<(), RefusalReply> {
         self.server.count(key, operation).map_err(|failure| {
             let answer = failure.answer(&self.server, Generation::Sessions, None);
             reply::answer(answer, &self.server.auth).into()
         })
     }
 
-    async fn delete(&self, headers: &HeaderMap, by: &Visitor) -> Result<Reply, Refused> {
+    async fn delete(&self, headers: &HeaderMap, by: &HttpCaller) -> Result<Reply, RefusalReply> {
         let session = self.session(headers, by).await?;
         let closed = self.server.dispatch.close_session(&session.session).await;
         self.registry.close(&session.session.id);
@@ -210,7 +210,11 @@ impl Endpoint {
 
     /// The session that a request belongs to (H-5, H-23). Another principal's is as
     /// unknown as one that never was.
-    pub async fn session(&self, headers: &HeaderMap, by: &Visitor) -> Result<Arc<LiveSession>, Refused> {
+    pub async fn session(
+        &self,
+        headers: &HeaderMap,
+        by: &HttpCaller,
+    ) -> Result<Arc<LiveSession>, RefusalReply> {
         check_version(headers)?;
         let Some(id) = headers.get(SESSION_ID) else {
             let error = RpcError::invalid_request(
@@ -235,7 +239,7 @@ impl Endpoint {
 
 /// H-5: a version that is not spoken here is refused; a missing one is that of the
 /// session.
-pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
+pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), RefusalReply> {
     let Some(version) = headers.get(&PROTOCOL_VERSION) else { return Ok(()) };
     let spoken =
         version.to_str().ok().and_then(Revision::parse).filter(|known| known.spoken_over(Transport::Http));
@@ -250,11 +254,11 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
     Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into())
 }
 
-/// What nearly every client sends, as the specification writes it.
+/// The value that nearly every client sends, as the specification writes it.
 const BOTH: &str = "application/json, text/event-stream";
 
 /// H-6: `406` unless every one of these media types, of which there are two, is accepted.
-pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Result<(), Refused> {
+pub(crate) fn check_accept(headers: &HeaderMap, wanted: &[(&str, &str)]) -> Result<(), RefusalReply> {
     let mut all = headers.get_all(ACCEPT).iter();
     if all.next().is_some_and(|value| value == BOTH) && all.next().is_none() {
         return Ok(());

@@ -1,23 +1,23 @@
 //! GET: a stream for what is tied to no request, or the rest of a stream that
 //! broke (H-19, H-28).
 
-use super::endpoint::{Endpoint, Visitor, check_accept};
-use super::reply::{self, Refused, Reply};
-use super::session_registry::{LiveSession, Purpose};
-use super::sse::{self, EventId, Manner};
+use super::endpoint::{Endpoint, HttpCaller, check_accept};
+use super::reply::{self, RefusalReply, Reply};
+use super::session_registry::{LiveSession, StreamPurpose};
+use super::sse::{self, EventFormat, EventId};
 use crate::Server;
 use http::{HeaderMap, StatusCode};
 use toolyard_dispatch::Operation;
 use toolyard_protocol::RpcError;
 
 impl Endpoint {
-    pub(super) async fn get(&self, headers: &HeaderMap, by: &Visitor) -> Result<Reply, Refused> {
+    pub(super) async fn get(&self, headers: &HeaderMap, by: &HttpCaller) -> Result<Reply, RefusalReply> {
         check_accept(headers, &[("text", "event-stream")])?;
         let session = self.session(headers, by).await?;
         let manner = manner(&self.server, &session);
         let Some(last) = headers.get("last-event-id") else {
             let stream = self.registry.stream(&session);
-            session.keep(&stream, Purpose::Standalone);
+            session.keep(&stream, StreamPurpose::Standalone);
             return Ok(reply::events(sse::events(&stream, 0, manner)));
         };
         let id = last.to_str().ok().and_then(EventId::parse);
@@ -31,13 +31,13 @@ impl Endpoint {
             );
             return Err(reply::refuse(StatusCode::BAD_REQUEST, &error).into());
         };
-        Ok(reply::events(sse::events(&stream, id.number, Manner { priming: false, ..manner })))
+        Ok(reply::events(sse::events(&stream, id.number, EventFormat { priming: false, ..manner })))
     }
 }
 
 /// How streams are written to a client of this session.
-pub(super) fn manner(server: &Server, session: &LiveSession) -> Manner {
-    Manner {
+pub(super) fn manner(server: &Server, session: &LiveSession) -> EventFormat {
+    EventFormat {
         priming: session.client.revision.has_priming_event(),
         retry: server.settings.retry,
         keep_alive: server.settings.keep_alive,

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use toolyard_protocol::stateless::error::header_mismatch;
 use toolyard_protocol::stateless::headers::value;
 use toolyard_protocol::stateless::param_headers::ParamHeader;
-use toolyard_protocol::stateless::{VERSION, envelope::Claim};
+use toolyard_protocol::stateless::{VERSION, envelope::VersionClaim};
 use toolyard_protocol::{Method, RawJson, RpcError};
 
 pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -44,16 +44,16 @@ fn missing(name: &HeaderName) -> RpcError {
     header_mismatch(format!("the header {name} is missing"))
 }
 
-/// Whether the version header agrees with what a request claims (26H-4, 26H-6). A
-/// claim that is malformed agrees with nothing, and is told so by its envelope.
+/// Checks that the version header agrees with the claim of a request (26H-4, 26H-6). A malformed
+/// claim agrees with nothing; the error comes from its envelope.
 ///
 /// # Errors
 /// `-32020`.
-pub(super) fn check_version(headers: &HeaderMap, claim: &Claim) -> Result<(), RpcError> {
+pub(super) fn check_version(headers: &HeaderMap, claim: &VersionClaim) -> Result<(), RpcError> {
     let header = sole(headers, &PROTOCOL_VERSION)?.ok_or_else(|| missing(&PROTOCOL_VERSION))?;
     match claim {
-        Claim::Version(version) => same(&PROTOCOL_VERSION, header, version),
-        Claim::None | Claim::Malformed => Ok(()),
+        VersionClaim::Version(version) => same(&PROTOCOL_VERSION, header, version),
+        VersionClaim::None | VersionClaim::Malformed => Ok(()),
     }
 }
 
@@ -88,9 +88,9 @@ pub(super) fn check_method<'a>(
 pub(super) fn check_notification(
     headers: &HeaderMap,
     method: &Method,
-    claim: &Claim,
+    claim: &VersionClaim,
 ) -> Result<(), RpcError> {
-    if let (Some(header), Claim::Version(version)) = (sole(headers, &PROTOCOL_VERSION)?, claim) {
+    if let (Some(header), VersionClaim::Version(version)) = (sole(headers, &PROTOCOL_VERSION)?, claim) {
         same(&PROTOCOL_VERSION, header, version)?;
     }
     match sole(headers, &METHOD)? {
@@ -137,8 +137,8 @@ mod tests {
         RawJson::parse(text.to_owned()).expect("test JSON")
     }
 
-    fn version(version: &str) -> Claim {
-        Claim::Version(version.to_owned())
+    fn version(version: &str) -> VersionClaim {
+        VersionClaim::Version(version.to_owned())
     }
 
     #[test]

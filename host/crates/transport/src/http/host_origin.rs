@@ -10,7 +10,7 @@ use http::uri::Authority;
 
 /// Why a request is turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnedAway {
+pub enum HostOriginError {
     /// Its `Host` does not name this server.
     Host,
     /// Its `Origin` is not one whose pages may call.
@@ -38,10 +38,11 @@ impl AllowedNames {
     ///
     /// # Errors
     /// What a host or an origin should look like.
-    pub fn new(hosts: &[String], origins: &[String]) -> Result<Self, NotAName> {
-        let hosts = hosts.iter().map(|host| host_name(host).ok_or_else(|| NotAName::Host(host.clone())));
-        let origins =
-            origins.iter().map(|origin| origin_name(origin).ok_or_else(|| NotAName::Origin(origin.clone())));
+    pub fn new(hosts: &[String], origins: &[String]) -> Result<Self, InvalidName> {
+        let hosts = hosts.iter().map(|host| host_name(host).ok_or_else(|| InvalidName::Host(host.clone())));
+        let origins = origins
+            .iter()
+            .map(|origin| origin_name(origin).ok_or_else(|| InvalidName::Origin(origin.clone())));
         Ok(Self { hosts: hosts.collect::<Result<_, _>>()?, origins: origins.collect::<Result<_, _>>()? })
     }
 
@@ -50,19 +51,19 @@ impl AllowedNames {
     ///
     /// # Errors
     /// What gives the request away.
-    pub fn check(&self, authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), TurnedAway> {
+    pub fn check(&self, authority: Option<&Authority>, headers: &HeaderMap) -> Result<(), HostOriginError> {
         let mut hosts = headers.get_all(HOST).iter();
         let header = hosts.next().and_then(|value| value.to_str().ok()?.parse::<Authority>().ok());
         let named = authority.or(header.as_ref());
-        // No host, or two: nothing that a client of ours sends.
+        // No host, or two: no proper client sends that.
         if hosts.next().is_some() || !named.is_some_and(|named| self.serves(named)) {
-            return Err(TurnedAway::Host);
+            return Err(HostOriginError::Host);
         }
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (None, _) => Ok(()),
             (Some(origin), None) if origin.to_str().is_ok_and(|origin| self.lets_in(origin)) => Ok(()),
-            _ => Err(TurnedAway::Origin),
+            _ => Err(HostOriginError::Origin),
         }
     }
 
@@ -90,7 +91,7 @@ impl AllowedNames {
 
 /// Something in the configuration that should name a host or an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotAName {
+pub enum InvalidName {
     /// A host.
     #[error("expected a host such as tools.example.com or tools.example.com:8443, not `{0}`")]
     Host(String),
@@ -151,11 +152,15 @@ fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn checked(host: Option<&str>, origin: Option<&str>) -> Result<(), TurnedAway> {
+    fn checked(host: Option<&str>, origin: Option<&str>) -> Result<(), HostOriginError> {
         checked_at(&AllowedNames::default(), host, origin)
     }
 
-    fn checked_at(names: &AllowedNames, host: Option<&str>, origin: Option<&str>) -> Result<(), TurnedAway> {
+    fn checked_at(
+        names: &AllowedNames,
+        host: Option<&str>,
+        origin: Option<&str>,
+    ) -> Result<(), HostOriginError> {
         let mut headers = HeaderMap::new();
         if let Some(host) = host {
             headers.insert(HOST, host.parse().expect("test header"));
@@ -183,9 +188,9 @@ mod tests {
             "0.0.0.0",
             "",
         ] {
-            assert_eq!(checked(Some(host), None), Err(TurnedAway::Host), "{host}");
+            assert_eq!(checked(Some(host), None), Err(HostOriginError::Host), "{host}");
         }
-        assert_eq!(checked(None, None), Err(TurnedAway::Host));
+        assert_eq!(checked(None, None), Err(HostOriginError::Host));
     }
 
     #[test]
@@ -207,7 +212,7 @@ mod tests {
             "localhost",
             "http://",
         ] {
-            assert_eq!(checked(Some("localhost"), Some(origin)), Err(TurnedAway::Origin), "{origin}");
+            assert_eq!(checked(Some("localhost"), Some(origin)), Err(HostOriginError::Origin), "{origin}");
         }
     }
 
@@ -235,11 +240,11 @@ mod tests {
             "other.example.com",
             "other.example.com:8444",
         ] {
-            assert_eq!(checked_at(&names, Some(host), None), Err(TurnedAway::Host), "{host}");
+            assert_eq!(checked_at(&names, Some(host), None), Err(HostOriginError::Host), "{host}");
         }
         // A host that is served is not a page that may call.
         let page = Some("https://tools.example.com");
-        assert_eq!(checked_at(&names, Some("tools.example.com"), page), Err(TurnedAway::Origin));
+        assert_eq!(checked_at(&names, Some("tools.example.com"), page), Err(HostOriginError::Origin));
         for name in ["", "*", "*.example.com", "https://a.example", "a/b", "a:b", "a:", "a:99999", "u@a"] {
             assert!(AllowedNames::new(&[name.to_owned()], &[]).is_err(), "{name}");
         }
@@ -271,7 +276,7 @@ mod tests {
             "http://other.example.com",
             "null",
         ] {
-            assert_eq!(checked(origin), Err(TurnedAway::Origin), "{origin}");
+            assert_eq!(checked(origin), Err(HostOriginError::Origin), "{origin}");
         }
         for name in ["", "*", "null", "app.example.com", "https://app.example.com/", "https://*.example.com"]
         {

@@ -19,8 +19,7 @@ const LISTEN: Duration = Duration::from_secs(1);
 /// How much of it.
 const HEARD: usize = 64 * 1024;
 
-/// Waits for a slot, on behalf of one who has something to say. None if it was told that
-/// there is none.
+/// Waits for a slot on behalf of a connection that has sent something. `None` if it was refused.
 pub(super) async fn wait(
     mut stream: TcpStream,
     limit: &Arc<ConnectionLimit>,

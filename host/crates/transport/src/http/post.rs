@@ -1,15 +1,15 @@
 //! POST: one message, or a batch where the revision has them (H-9 to H-18). Which
 //! generation it is of is decided here, by the body first (26B).
 
-use super::client_channels::CallOutlet;
-use super::endpoint::{Endpoint, Visitor, broken, check_accept, check_version};
+use super::client_channels::StreamChannel;
+use super::endpoint::{Endpoint, HttpCaller, broken, check_accept, check_version};
 use super::get::manner;
 use super::large_messages::LARGE_BYTES;
-use super::reply::{self, Refused, Reply, SESSION_ID};
-use super::session_registry::{LiveSession, Purpose};
+use super::reply::{self, RefusalReply, Reply, SESSION_ID};
+use super::session_registry::{LiveSession, StreamPurpose};
 use super::{body, header_check, is_json, sse};
 use crate::answer::Answer;
-use crate::request::{Manner, Request, RequestMessage};
+use crate::request::{AnswerForm, Request, RequestMessage};
 use crate::session::take_response;
 use crate::stateless::{batched, claim_of, is_among};
 use crate::stream::Stream;
@@ -21,12 +21,12 @@ use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming as HttpBody;
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_dispatch::{NewSession, NoOutlet, Operation, Outlet, Principal};
+use toolyard_dispatch::{ClientChannel, NewSession, NoClientChannel, Operation, Principal};
 use toolyard_protocol::initialize::InitializeParams;
 use toolyard_protocol::message::decode;
 use toolyard_protocol::method::Generation;
 use toolyard_protocol::revision::Transport;
-use toolyard_protocol::stateless::envelope::{self, Claim};
+use toolyard_protocol::stateless::envelope::{self, VersionClaim};
 use toolyard_protocol::{
     DecodeError, Id, Incoming, Message, Method, RawJson, Revision, RpcError, TraceContext, response, tasks,
 };
@@ -42,8 +42,8 @@ impl Endpoint {
         self: &Arc<Self>,
         headers: HeaderMap,
         body: HttpBody,
-        by: &Visitor,
-    ) -> Result<Reply, Refused> {
+        by: &HttpCaller,
+    ) -> Result<Reply, RefusalReply> {
         check_kind(&headers)?;
         let body = self.read(&headers, body, by).await;
         match body {
@@ -60,11 +60,11 @@ impl Endpoint {
     async fn received(
         &self,
         headers: HeaderMap,
-        body: Result<Bytes, Refused>,
-        by: &Visitor,
-    ) -> Result<Reply, Refused> {
-        // What is wrong with the version header matters to sessions only, and whether
-        // the request belongs to one is said by its body (26B).
+        body: Result<Bytes, RefusalReply>,
+        by: &HttpCaller,
+    ) -> Result<Reply, RefusalReply> {
+        // A wrong version header matters to sessions only, and the body says whether the request
+        // belongs to one (26B).
         let spoken = || check_version(&headers);
         let stateless = header_check::names_stateless(&headers);
         let message = body.and_then(|body| decode(&body).map_err(|fault| malformed(&fault).into()));
@@ -78,12 +78,14 @@ impl Endpoint {
             Incoming::One(Message::Request { id, method, params }) => {
                 let claimed = claim_of(&method, params.as_ref());
                 match claimed.claim {
-                    Claim::None if stateless => Ok(self.without_envelope(&id, &method, params.as_ref())),
-                    Claim::None => {
+                    VersionClaim::None if stateless => {
+                        Ok(self.without_envelope(&id, &method, params.as_ref()))
+                    }
+                    VersionClaim::None => {
                         spoken()?;
                         self.of_session(&headers, by, RequestMessage { id, method, params, trace }).await
                     }
-                    Claim::Version(_) | Claim::Malformed => {
+                    VersionClaim::Version(_) | VersionClaim::Malformed => {
                         let message = RequestMessage { id, method, params, trace };
                         Ok(self.stateless(&headers, message, claimed, by).await)
                     }
@@ -91,7 +93,7 @@ impl Endpoint {
             }
             Incoming::One(Message::Notification { method, params }) => {
                 match envelope::claim(params.as_ref()) {
-                    Claim::None if !stateless => {
+                    VersionClaim::None if !stateless => {
                         spoken()?;
                         let session = self.session(&headers, by).await?;
                         session.client.take_notification(&method, params.as_ref());
@@ -124,9 +126,9 @@ impl Endpoint {
     async fn of_session(
         &self,
         headers: &HeaderMap,
-        by: &Visitor,
+        by: &HttpCaller,
         message: RequestMessage,
-    ) -> Result<Reply, Refused> {
+    ) -> Result<Reply, RefusalReply> {
         if message.method == Method::Initialize {
             return Ok(Box::pin(self.initialize(&message.id, message.params.as_ref(), by)).await);
         }
@@ -137,10 +139,15 @@ impl Endpoint {
     }
 
     /// The body.
-    async fn read(&self, headers: &HeaderMap, body: HttpBody, by: &Visitor) -> Result<Bytes, Refused> {
+    async fn read(
+        &self,
+        headers: &HeaderMap,
+        body: HttpBody,
+        by: &HttpCaller,
+    ) -> Result<Bytes, RefusalReply> {
         let settings = &self.server.settings;
         let bounds =
-            body::Bounds { most: settings.message_bytes, time: settings.body_time, budget: &self.bodies };
+            body::BodyBounds { most: settings.message_bytes, time: settings.body_time, budget: &self.bodies };
         // Each address counts as one principal among anonymous clients.
         let principal = || match &*by.principal {
             Principal::Anonymous => format!("anonymous {}", by.peer).into(),
@@ -154,8 +161,8 @@ impl Endpoint {
     }
 
     /// Opens a session (L-1 to L-3, H-22).
-    async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &Visitor) -> Reply {
-        self.server.metrics.asked(&Method::Initialize);
+    async fn initialize(&self, id: &Id, params: Option<&RawJson>, by: &HttpCaller) -> Reply {
+        self.server.metrics.count_request(&Method::Initialize);
         let params = match InitializeParams::decode(params) {
             Ok(params) => params,
             Err(error) => return reply::json(response::error(Some(id), &error)),
@@ -194,21 +201,21 @@ impl Endpoint {
     async fn request(&self, session: Arc<LiveSession>, request: Box<Request>) -> Reply {
         let how = request.manner();
         let purpose = match how {
-            Manner::Stream => {
-                tasks::task_id(request.params.as_ref()).map_or(Purpose::Answer, Purpose::Result)
+            AnswerForm::Stream => {
+                tasks::task_id(request.params.as_ref()).map_or(StreamPurpose::Answer, StreamPurpose::Result)
             }
-            _ => Purpose::Answer,
+            _ => StreamPurpose::Answer,
         };
         let stream = self.registry.stream(&session);
         // A request that only reads is useless once its client has left and does not return.
         let abandoned = request.only_reads().then(|| (session.client.clone(), request.id.clone()));
-        let outlet = CallOutlet::new(&stream, &session.client);
-        let mut answering = match session.client.answer(request, outlet) {
+        let channel = StreamChannel::new(&stream, &session.client);
+        let mut answering = match session.client.answer(request, channel) {
             Ok(answering) => answering,
             Err(answer) => return reply::answer(answer, &self.server.auth),
         };
         let mut reading = None;
-        if how != Manner::Stream {
+        if how != AnswerForm::Stream {
             match (&mut answering).now_or_never() {
                 Some(Some(answer)) if stream.end_unwritten() => {
                     return reply::answer(answer, &self.server.auth);
@@ -217,8 +224,8 @@ impl Endpoint {
                 None => {}
             }
         } else {
-            // Kept and read before the wait begins, so that what belongs to the task finds
-            // its way here, and somebody there, from the first moment on.
+            // Kept and read before the wait begins, so that messages of the task find this stream,
+            // with a reader, from the first moment on.
             session.keep(&stream, purpose.clone());
             reading = Some(sse::events(&stream, 0, manner(&self.server, &session)));
         }
@@ -239,11 +246,11 @@ impl Endpoint {
         if let Some(events) = reading {
             return reply::events(events);
         }
-        if how == Manner::Plain {
-            stream.stirred().await;
+        if how == AnswerForm::Plain {
+            stream.wait_for_change().await;
         } else {
             // Waiting may end early: then the answer is a stream.
-            drop(tokio::time::timeout(self.server.settings.stream_after, stream.stirred()).await);
+            drop(tokio::time::timeout(self.server.settings.stream_after, stream.wait_for_change()).await);
         }
         if let Some(Some(answer)) = stream.sole_message() {
             return reply::json(answer);
@@ -256,14 +263,14 @@ impl Endpoint {
     async fn batch(
         &self,
         session: Arc<LiveSession>,
-        by: &Visitor,
+        by: &HttpCaller,
         members: Vec<Result<Message, DecodeError>>,
-    ) -> Result<Reply, Refused> {
-        let outlet: Arc<dyn Outlet> = Arc::new(NoOutlet);
+    ) -> Result<Reply, RefusalReply> {
+        let channel: Arc<dyn ClientChannel> = Arc::new(NoClientChannel);
         let caller = session.client.caller_now(&by.principal);
         let answering = session
             .client
-            .batch(&self.server, &caller, &by.key, members, &outlet)
+            .batch(&self.server, &caller, &by.key, members, &channel)
             .map_err(|error| reply::refuse(StatusCode::BAD_REQUEST, &error))?;
         if answering.is_empty() {
             return Ok(reply::empty(StatusCode::ACCEPTED));
@@ -300,7 +307,7 @@ async fn while_read(
 }
 
 /// H-6, H-7: what a body is, and what an answer may be.
-fn check_kind(headers: &HeaderMap) -> Result<(), Refused> {
+fn check_kind(headers: &HeaderMap) -> Result<(), RefusalReply> {
     check_accept(headers, &[("application", "json"), ("text", "event-stream")])?;
     if headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(is_json) {
         return Ok(());

@@ -1,10 +1,10 @@
 //! HTTP answers: the one place that chooses a status.
 
 use super::body::BodyError;
-use super::host_origin::TurnedAway;
+use super::host_origin::HostOriginError;
 use crate::answer::{Answer, Status};
-use crate::auth::{Auth, Denied};
-use crate::metrics::{Counted, Open};
+use crate::auth::{Auth, AuthError};
+use crate::metrics::{CountedRefusal, OpenGauge};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use http::header::{
@@ -23,27 +23,27 @@ use toolyard_protocol::{RpcError, response};
 /// The header that names a session (H-22).
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// What the endpoint takes.
+/// The methods of the endpoint.
 pub(crate) const METHODS: &str = "POST, GET, DELETE";
-/// What the metadata takes.
+/// The methods of the metadata.
 pub(crate) const METADATA_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// The body of an answer.
 pub(crate) enum ReplyBody {
     /// All of it, or nothing more.
     Whole(Option<Bytes>),
-    /// All of it, with a task that nobody knows of until it has left. Dropped before,
-    /// the task goes with it.
+    /// A whole body, with a task that its client learns of by it. Dropped before it was written, it
+    /// cancels the task.
     HandingOver(Option<(Bytes, Handover)>),
     /// A stream of events.
-    Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>, Option<Open>),
+    Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>, Option<OpenGauge>),
 }
 
 impl ReplyBody {
     /// Counts it for as long as it is written, if it is a stream of events.
     pub fn count(&mut self, streams: &Gauge) {
         if let Self::Events(_, open) = self {
-            *open = Some(Open::one(streams));
+            *open = Some(OpenGauge::one(streams));
         }
     }
 }
@@ -59,7 +59,7 @@ impl Body for ReplyBody {
         match &mut *self {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::HandingOver(handle) => Poll::Ready(handle.take().map(|(bytes, handover)| {
-                handover.delivered();
+                handover.mark_delivered();
                 Ok(Frame::data(bytes))
             })),
             Self::Events(events, _) => {
@@ -86,7 +86,7 @@ impl Body for ReplyBody {
 pub(crate) type Reply = Response<ReplyBody>;
 
 /// An answer that says no; boxed, because it is rare and large.
-pub(crate) type Refused = Box<Reply>;
+pub(crate) type RefusalReply = Box<Reply>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -117,23 +117,25 @@ pub(crate) fn refuse(status: StatusCode, error: &RpcError) -> Reply {
 }
 
 /// A request whose sender is not known, or not as one that may come in.
-pub(crate) fn denied(why: &Denied, auth: &Auth) -> Reply {
+pub(crate) fn denied(why: &AuthError, auth: &Auth) -> Reply {
     let (status, message) = match why {
-        Denied::Missing => (StatusCode::UNAUTHORIZED, "Unauthorized: this server needs an access token"),
-        Denied::Malformed(_) => {
+        AuthError::Missing => (StatusCode::UNAUTHORIZED, "Unauthorized: this server needs an access token"),
+        AuthError::Malformed(_) => {
             (StatusCode::BAD_REQUEST, "Bad request: the Authorization header must be `Bearer TOKEN`, once")
         }
-        Denied::Invalid(_) => {
+        AuthError::Invalid(_) => {
             (StatusCode::UNAUTHORIZED, "Unauthorized: the access token is not valid, or not any more")
         }
-        Denied::Scope => (StatusCode::FORBIDDEN, "Forbidden: the access token lacks a scope that this needs"),
-        Denied::KeysAway => (
+        AuthError::Scope => {
+            (StatusCode::FORBIDDEN, "Forbidden: the access token lacks a scope that this needs")
+        }
+        AuthError::KeysAway => (
             StatusCode::SERVICE_UNAVAILABLE,
             "Access tokens cannot be checked now, because their issuer cannot be reached; try again later",
         ),
     };
     let error = match why {
-        Denied::KeysAway => RpcError::internal(message),
+        AuthError::KeysAway => RpcError::internal(message),
         _ => RpcError::invalid_request(message),
     };
     let mut reply = refuse(status, &error);
@@ -141,7 +143,7 @@ pub(crate) fn denied(why: &Denied, auth: &Auth) -> Reply {
     if let Some(challenge) = auth.challenge(why) {
         headers.insert(WWW_AUTHENTICATE, challenge);
     }
-    if *why == Denied::KeysAway {
+    if *why == AuthError::KeysAway {
         headers.insert(RETRY_AFTER, seconds(auth.retry_after()));
     }
     reply
@@ -165,7 +167,7 @@ pub(crate) fn answer(answer: Answer, auth: &Auth) -> Reply {
         Status::NoSuchMethod => StatusCode::NOT_FOUND,
         Status::TurnedAway(fault) => turned_away(*fault, reply.headers_mut(), auth),
     };
-    reply.extensions_mut().insert(Counted);
+    reply.extensions_mut().insert(CountedRefusal);
     reply
 }
 
@@ -218,11 +220,11 @@ pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Repl
     reply
 }
 
-impl From<TurnedAway> for Reply {
-    fn from(why: TurnedAway) -> Self {
+impl From<HostOriginError> for Reply {
+    fn from(why: HostOriginError) -> Self {
         let message = match why {
-            TurnedAway::Host => "Forbidden: the Host header does not name this server",
-            TurnedAway::Origin => "Forbidden: pages of this origin may not call this server",
+            HostOriginError::Host => "Forbidden: the Host header does not name this server",
+            HostOriginError::Origin => "Forbidden: pages of this origin may not call this server",
         };
         refuse(StatusCode::FORBIDDEN, &RpcError::invalid_request(message))
     }

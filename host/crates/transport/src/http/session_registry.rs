@@ -1,13 +1,13 @@
 //! The sessions that are in use, held in memory in front of the store: their streams, and
 //! the stream that a message for a client takes (H-20).
 
-use super::client_channels::{BySession, SessionOutlet};
+use super::client_channels::{SessionChannel, SessionLookup};
 use super::sse::EventId;
 use crate::Server;
 use crate::change_notifications::Changes;
 use crate::notifications::Audience;
 use crate::replay::ReplayBudget;
-use crate::session::{Agreed, ClientSession, Memory, level_of};
+use crate::session::{ClientSession, DurableState, SessionTerms, level_of};
 use crate::stream::{LogBounds, Stream};
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use toolyard_dispatch::{Caller, Fault, Notice, Principal, Session, SessionDigest, SessionId, TaskId};
 use toolyard_protocol::Revision;
 
-/// How often the store is told that a session is in use.
+/// The interval of writes to the store that a session is in use.
 const TOUCH_EVERY: Duration = Duration::from_secs(60);
 /// How often the store is asked what other hosts have done to a session in use.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -28,14 +28,14 @@ const STANDALONE: usize = 8;
 pub(crate) struct LiveSession {
     pub session: Session,
     pub client: Arc<ClientSession>,
-    bounds: Bounds,
+    bounds: SessionBounds,
     /// The budget of the ended streams of all sessions, and the principal whose share these use.
     replay: (Arc<ReplayBudget>, Arc<str>),
     streams: Mutex<Streams>,
 }
 
 #[derive(Clone, Copy)]
-struct Bounds {
+struct SessionBounds {
     log: LogBounds,
     streams: usize,
     replay: Duration,
@@ -43,7 +43,7 @@ struct Bounds {
 }
 
 struct Streams {
-    kept: Vec<Kept>,
+    kept: Vec<KeptStream>,
     used: Instant,
     touched: Instant,
     looked: Instant,
@@ -51,7 +51,7 @@ struct Streams {
 
 impl Streams {
     /// Leaves fewer than `most` of those that are meant: the oldest go.
-    fn drop_over(&mut self, most: usize, meant: impl Fn(&Kept) -> bool) {
+    fn drop_over(&mut self, most: usize, meant: impl Fn(&KeptStream) -> bool) {
         let count = self.kept.iter().filter(|kept| meant(kept)).count();
         let mut over = (count + 1).saturating_sub(most);
         self.kept.retain(|kept| {
@@ -65,14 +65,14 @@ impl Streams {
     }
 }
 
-struct Kept {
+struct KeptStream {
     stream: Arc<Stream>,
-    purpose: Purpose,
+    purpose: StreamPurpose,
 }
 
-/// What a stream is for.
+/// The purpose of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum StreamPurpose {
     /// A GET: whatever is not tied to a request (H-19).
     Standalone,
     /// The answer to a request.
@@ -82,7 +82,7 @@ pub(crate) enum Purpose {
     Result(String),
 }
 
-impl Purpose {
+impl StreamPurpose {
     fn is_result_of(&self, task: TaskId) -> bool {
         matches!(self, Self::Result(of) if *of == task.to_string())
     }
@@ -100,8 +100,8 @@ pub(crate) struct Registry {
     me: Weak<Registry>,
 }
 
-/// What is known of a session that is held here.
-enum Looked {
+/// The stored status of a session in memory.
+enum StoredStatus {
     /// It is open, or was a moment ago.
     Open,
     /// Another host has closed it, and so has this one now.
@@ -115,7 +115,7 @@ impl Registry {
         // A random start, so that an id of a former process names no stream here.
         let (start, _) = server.dispatch.random_id().as_u64_pair();
         Arc::new_cyclic(|me| {
-            server.dispatch.reach_by(Arc::new(BySession(me.clone())));
+            server.dispatch.set_client_lookup(Arc::new(SessionLookup(me.clone())));
             let settings = &server.settings;
             let replay = ReplayBudget::new(settings.replay_bytes_in_all, settings.replay_bytes_per_principal);
             Self {
@@ -140,8 +140,8 @@ impl Registry {
         let live = match self.in_memory(&id) {
             Some(live) if principal.has(&live.session.owner) => {
                 // Apart, as all that few requests come to.
-                if self.has_to_look(&live)
-                    && let Looked::Closed = Box::pin(self.look(&live)).await
+                if self.start_look(&live)
+                    && let StoredStatus::Closed = Box::pin(self.read_status(&live)).await
                 {
                     return Ok(None);
                 }
@@ -153,40 +153,41 @@ impl Registry {
                 _ => return Ok(None),
             },
         };
-        if live.needs_touch() {
+        if live.start_touch() {
             Box::pin(self.server.dispatch.touch_session(&id)).await?;
         }
         Ok(Some(live))
     }
 
     /// Whether it is time to look again whether another host has closed a session.
-    fn has_to_look(&self, live: &LiveSession) -> bool {
-        self.server.dispatch.has_neighbours() && live.needs_look()
+    fn start_look(&self, live: &LiveSession) -> bool {
+        self.server.dispatch.has_neighbours() && live.start_look()
     }
 
     /// Looks whether another host has closed a session that is held here.
-    async fn look(&self, live: &LiveSession) -> Looked {
+    async fn read_status(&self, live: &LiveSession) -> StoredStatus {
         let dispatch = &self.server.dispatch;
         match tokio::time::timeout(LOOK_EVERY, live.client.look_again(dispatch)).await {
-            Ok(Ok(true)) => Looked::Open,
+            Ok(Ok(true)) => StoredStatus::Open,
             Ok(Ok(false)) => {
                 self.close(&live.session.id);
-                Looked::Closed
+                StoredStatus::Closed
             }
             Ok(Err(fault)) => {
                 tracing::warn!(error = &fault as &dyn std::error::Error, "a session could not be looked at");
-                Looked::Unknown
+                StoredStatus::Unknown
             }
-            Err(_) => Looked::Unknown,
+            Err(_) => StoredStatus::Unknown,
         }
     }
 
-    /// Looks at all sessions that are held, for those whose clients only listen; at no more
-    /// of them once the store does not answer, as whoever calls has other things to do.
+    /// Looks up all sessions in memory whose clients only listen. Stops when the store does not
+    /// answer, since the caller has other duties.
     pub async fn look_at_all(&self) {
         let all: Vec<_> = self.lock().values().cloned().collect();
         for session in all {
-            if self.has_to_look(&session) && matches!(self.look(&session).await, Looked::Unknown) {
+            if self.start_look(&session) && matches!(self.read_status(&session).await, StoredStatus::Unknown)
+            {
                 return;
             }
         }
@@ -231,18 +232,18 @@ impl Registry {
                             Some(session.id.clone()),
                             session.client_capabilities.clone(),
                         ),
-                        Agreed {
+                        SessionTerms {
                             revision,
                             declared: self.server.dispatch.offers(),
                             audience: Arc::new(Audience::new(level_of(&session), initialized)),
-                            memory: Memory {
+                            memory: DurableState {
                                 subscriptions: session.subscriptions.clone(),
                                 session: Some(session.clone()),
                             },
                         },
-                        SessionOutlet::new(self.me.clone(), session.id.clone()),
+                        SessionChannel::new(self.me.clone(), session.id.clone()),
                     )),
-                    bounds: Bounds {
+                    bounds: SessionBounds {
                         log: LogBounds { bytes: settings.replay_bytes, events: settings.replay_events },
                         streams: settings.streams_per_session,
                         replay: settings.replay_time,
@@ -278,7 +279,7 @@ impl Registry {
         }
     }
 
-    /// A stream that nobody reads yet.
+    /// A stream without a reader.
     pub fn stream(&self, session: &LiveSession) -> Arc<Stream> {
         Stream::new(self.streams.fetch_add(1, Ordering::Relaxed), session.bounds.log)
     }
@@ -342,12 +343,12 @@ impl LiveSession {
     /// Keeps a stream so that a client can come back to it. Over the bounds, the
     /// oldest that has ended goes, and of the GET streams the oldest; streams of
     /// requests under way are as many as those requests.
-    pub fn keep(&self, stream: &Arc<Stream>, purpose: Purpose) {
+    pub fn keep(&self, stream: &Arc<Stream>, purpose: StreamPurpose) {
         self.forget_old();
         let mut streams = self.lock();
         streams.drop_over(self.bounds.streams, |kept| kept.stream.ended().is_some());
-        streams.drop_over(STANDALONE, |kept| kept.purpose == Purpose::Standalone);
-        streams.kept.push(Kept { stream: stream.clone(), purpose });
+        streams.drop_over(STANDALONE, |kept| kept.purpose == StreamPurpose::Standalone);
+        streams.kept.push(KeptStream { stream: stream.clone(), purpose });
         drop(streams);
         stream.keep_within(self.replay.0.clone(), self.replay.1.clone());
     }
@@ -356,7 +357,7 @@ impl LiveSession {
     /// to keep: the oldest first.
     fn forget_old(&self) {
         let mut streams = self.lock();
-        let ended = |kept: &Kept| kept.stream.ended();
+        let ended = |kept: &KeptStream| kept.stream.ended();
         let mut bytes: usize =
             streams.kept.iter().filter(|kept| ended(kept).is_some()).map(|kept| kept.stream.bytes()).sum();
         streams.kept.retain(|kept| {
@@ -378,7 +379,7 @@ impl LiveSession {
     /// Sends a message that is not tied to a request: on the latest GET stream
     /// that is read, else on the latest that may be read again.
     pub fn tell(&self, message: Bytes) {
-        if let Some(stream) = self.stream_for(|purpose| *purpose == Purpose::Standalone) {
+        if let Some(stream) = self.stream_for(|purpose| *purpose == StreamPurpose::Standalone) {
             stream.push(message);
         }
     }
@@ -396,8 +397,8 @@ impl LiveSession {
 
     /// Whether there is a stream that may carry what belongs to this task, read now or not.
     pub fn has_stream(&self, task: Option<TaskId>) -> bool {
-        let may = |purpose: &Purpose| {
-            *purpose == Purpose::Standalone || task.is_some_and(|task| purpose.is_result_of(task))
+        let may = |purpose: &StreamPurpose| {
+            *purpose == StreamPurpose::Standalone || task.is_some_and(|task| purpose.is_result_of(task))
         };
         self.stream_for(may).is_some()
     }
@@ -408,10 +409,10 @@ impl LiveSession {
         let is_read = |stream: &Arc<Stream>| stream.is_read();
         task.and_then(|task| self.stream_for(|purpose| purpose.is_result_of(task)))
             .filter(is_read)
-            .or_else(|| self.stream_for(|purpose| *purpose == Purpose::Standalone).filter(is_read))
+            .or_else(|| self.stream_for(|purpose| *purpose == StreamPurpose::Standalone).filter(is_read))
     }
 
-    fn stream_for(&self, wanted: impl Fn(&Purpose) -> bool) -> Option<Arc<Stream>> {
+    fn stream_for(&self, wanted: impl Fn(&StreamPurpose) -> bool) -> Option<Arc<Stream>> {
         let streams = self.lock();
         let open = || {
             streams.kept.iter().rev().filter(|kept| wanted(&kept.purpose) && kept.stream.ended().is_none())
@@ -421,7 +422,7 @@ impl LiveSession {
 
     fn end_standing(&self) {
         for kept in &self.lock().kept {
-            if kept.purpose == Purpose::Standalone {
+            if kept.purpose == StreamPurpose::Standalone {
                 kept.stream.end(None);
             }
         }
@@ -438,7 +439,7 @@ impl LiveSession {
             || self.lock().kept.iter().any(|kept| kept.stream.is_read() || kept.stream.ended().is_none())
     }
 
-    fn needs_touch(&self) -> bool {
+    fn start_touch(&self) -> bool {
         let mut streams = self.lock();
         let now = Instant::now();
         streams.used = now;
@@ -449,7 +450,7 @@ impl LiveSession {
         true
     }
 
-    fn needs_look(&self) -> bool {
+    fn start_look(&self) -> bool {
         let (mut streams, now) = (self.lock(), Instant::now());
         let needed = now.duration_since(streams.looked) >= LOOK_EVERY;
         if needed {

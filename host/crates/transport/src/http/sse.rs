@@ -1,7 +1,7 @@
 //! Server-sent events: frames, ids, keep-alive (H-13, H-14, H-27, H-28).
 
 use crate::answer::one_line;
-use crate::stream::{Next, Reader, Stream};
+use crate::stream::{ReadStep, Stream, StreamReader};
 use bytes::Bytes;
 use futures_util::Stream as FutureStream;
 use futures_util::stream;
@@ -40,7 +40,7 @@ pub(crate) const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// How a stream is written out.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct EventFormat {
     /// Whether the client copes with an event whose data is empty (H-13).
     pub priming: bool,
     pub retry: Duration,
@@ -52,7 +52,7 @@ pub(crate) struct Manner {
 pub(crate) fn events(
     stream: &Arc<Stream>,
     number: u64,
-    manner: Manner,
+    manner: EventFormat,
 ) -> impl FutureStream<Item = Bytes> + Send + use<> {
     let reader = stream.read_after(number);
     let opening = (manner.priming && number == 0).then(|| opening(stream.id(), manner.retry));
@@ -67,11 +67,13 @@ pub(crate) fn events(
 }
 
 /// The next event, and whether another may follow.
-async fn next_event(reader: &mut Reader, id: u64, keep_alive: Duration) -> Option<(Bytes, bool)> {
+async fn next_event(reader: &mut StreamReader, id: u64, keep_alive: Duration) -> Option<(Bytes, bool)> {
     match tokio::time::timeout(keep_alive, reader.next()).await {
-        Ok(Next::Message(number, message)) => Some((frame(EventId { stream: id, number }, message), true)),
-        Ok(Next::Released(number, retry)) => Some((pause(EventId { stream: id, number }, retry), false)),
-        Ok(Next::Ended | Next::CutOff) => None,
+        Ok(ReadStep::Message(number, message)) => {
+            Some((frame(EventId { stream: id, number }, message), true))
+        }
+        Ok(ReadStep::Released(number, retry)) => Some((pause(EventId { stream: id, number }, retry), false)),
+        Ok(ReadStep::Ended | ReadStep::CutOff) => None,
         Err(_) => Some((KEEP_ALIVE, true)),
     }
 }
@@ -89,7 +91,7 @@ fn frame(id: EventId, message: Bytes) -> Bytes {
     event(&format!("id: {id}\ndata: "), message)
 }
 
-/// An event that nobody comes back to, and so has no id (26H-12).
+/// An event that no client resumes from, and so has no id (26H-12).
 pub(crate) fn bare(message: Bytes) -> Bytes {
     event("data: ", message)
 }

@@ -6,14 +6,14 @@
 //! session, so what bounds requests under way is the number of connections, the rates
 //! of a principal, and its slots.
 
-use super::endpoint::{Endpoint, Visitor};
+use super::endpoint::{Endpoint, HttpCaller};
 use super::reply::{self, Reply};
 use super::{header_check, sse};
 use crate::answer::{Answer, Failure, Status};
 use crate::methods;
 use crate::request::{Request, RequestMessage, Sender};
-use crate::stateless::{OwnOutlet, Subscription};
-use crate::stream::{LogBounds, Next, Reader, Stream};
+use crate::stateless::{RequestChannel, Subscription};
+use crate::stream::{LogBounds, ReadStep, Stream, StreamReader};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream as FutureStream, stream};
 use http::{HeaderMap, StatusCode};
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use toolyard_dispatch::{Handover, Stop};
 use toolyard_protocol::method::Generation;
-use toolyard_protocol::stateless::envelope::{Claim, Claimed, Envelope};
+use toolyard_protocol::stateless::envelope::{ClaimedParams, Envelope, VersionClaim};
 use toolyard_protocol::stateless::error::header_mismatch;
 use toolyard_protocol::{Id, Method, RawJson, RpcError};
 
@@ -32,10 +32,10 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         message: RequestMessage,
-        claimed: Claimed,
-        by: &Visitor,
+        claimed: ClaimedParams,
+        by: &HttpCaller,
     ) -> Reply {
-        self.server.metrics.asked(&message.method);
+        self.server.metrics.count_request(&message.method);
         let id = message.id.clone();
         let request = match self.checked(headers, message, claimed, by) {
             Ok(request) => request,
@@ -52,8 +52,8 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         message: RequestMessage,
-        claimed: Claimed,
-        by: &Visitor,
+        claimed: ClaimedParams,
+        by: &HttpCaller,
     ) -> Result<Box<Request>, Failure> {
         let server = &self.server;
         header_check::check_version(headers, &claimed.claim).map_err(Failure::BadRequest)?;
@@ -63,7 +63,7 @@ impl Endpoint {
         header_check::check_method(headers, &request.method, || request.name())
             .map_err(Failure::BadRequest)?;
         request.check_method()?;
-        // Arguments that cannot be read are left to whoever reads them.
+        // The reader of the arguments handles those that cannot be read.
         if let Some(Ok((call, _))) = &request.call {
             let wanted = server.dispatch.param_headers(&request.caller, &call.name, request.has_tasks());
             header_check::check_params(headers, &wanted, &call.arguments).map_err(Failure::BadRequest)?;
@@ -74,7 +74,7 @@ impl Endpoint {
 
     /// A request without an envelope whose headers say that it should have one (26B).
     pub(super) fn without_envelope(&self, id: &Id, method: &Method, params: Option<&RawJson>) -> Reply {
-        self.server.metrics.asked(method);
+        self.server.metrics.count_request(method);
         let error = match Envelope::decode(params) {
             _ if *method == Method::Initialize => {
                 header_mismatch("the header mcp-protocol-version names a version that has no initialize")
@@ -91,7 +91,7 @@ impl Endpoint {
         &self,
         headers: &HeaderMap,
         method: &Method,
-        claim: &Claim,
+        claim: &VersionClaim,
     ) -> Reply {
         match header_check::check_notification(headers, method, claim) {
             Ok(()) => reply::empty(StatusCode::ACCEPTED),
@@ -103,30 +103,30 @@ impl Endpoint {
     async fn call(&self, request: Box<Request>) -> Reply {
         let settings = &self.server.settings;
         let bounds = LogBounds { bytes: settings.replay_bytes, events: settings.replay_events };
-        // It has no name: nobody comes back to it (26H-12).
+        // It has no name: no client resumes it (26H-12).
         let stream = Stream::new(0, bounds);
-        let outlet = OwnOutlet::new(request.log_level(), {
+        let channel = RequestChannel::new(request.log_level(), {
             let stream = stream.clone();
             move |message| stream.push(message)
         });
         let stop = Arc::new(Stop::default());
-        let mut answering = Box::pin(methods::answer(request, outlet, stop.clone()));
+        let mut answering = Box::pin(methods::answer(request, channel, stop.clone()));
         let answer = match (&mut answering).now_or_never() {
             Some(Some(answer)) if stream.end_unwritten() => return reply::answer(answer, &self.server.auth),
             answer => answer,
         };
         let (tell, told) = oneshot::channel();
-        // From here on, whoever drops this future cancels the request.
-        let leaving = Leaving { stop, told, left: false };
-        let ending = Ending { tell, stream: stream.clone() };
+        // From here on, dropping this future cancels the request.
+        let leaving = AnswerGuard { stop, told, left: false };
+        let ending = AnswerSender { tell, stream: stream.clone() };
         match answer {
             Some(answer) => ending.with(answer),
-            // Goes on elsewhere, so that hanging up leaves nothing half done: the stop
-            // ends it, and it sees to what it has begun.
+            // Spawned, so that hanging up leaves nothing half done: the stop ends it, and it cleans
+            // up its own work.
             None => drop(self.requests.spawn(async move { ending.with(answering.await) })),
         }
         // Waiting may end early: then the answer is a stream.
-        drop(tokio::time::timeout(settings.stream_after, stream.stirred()).await);
+        drop(tokio::time::timeout(settings.stream_after, stream.wait_for_change()).await);
         match stream.sole_message() {
             Some(Some(message)) => reply::answer(leaving.now(message), &self.server.auth),
             _ => reply::events(events(stream.read_after(0), leaving, settings.keep_alive)),
@@ -137,7 +137,7 @@ impl Endpoint {
     async fn listen(&self, request: Box<Request>) -> Reply {
         let keep_alive = self.server.settings.keep_alive;
         match Subscription::open(request, self.stopping.clone()).await {
-            Ok(subscription) => reply::events(told(subscription, keep_alive)),
+            Ok(subscription) => reply::events(subscription_events(subscription, keep_alive)),
             Err(answer) => reply::answer(answer, &self.server.auth),
         }
     }
@@ -147,19 +147,19 @@ impl Endpoint {
     }
 }
 
-/// Where the answer of a request goes when it is there.
-struct Ending {
+/// Sends the answer of a request to its stream.
+struct AnswerSender {
     tell: oneshot::Sender<(Status, Option<Handover>)>,
     stream: Arc<Stream>,
 }
 
-impl Ending {
+impl AnswerSender {
     fn with(self, answer: Option<Answer>) {
         let Some(Answer { message, status, handover }) = answer else {
             return self.stream.end(None);
         };
-        // Told before the message can be read. If nobody is there any more, a task
-        // that was to be handed out is let go of here.
+        // Told before the message can be read. If the client is gone, this drops a task that was to
+        // be handed out.
         drop(self.tell.send((status, handover)));
         self.stream.end(Some(message));
     }
@@ -167,13 +167,13 @@ impl Ending {
 
 /// An answer on its way out. Dropped before it has left, it cancels the request
 /// (26H-13), and a task that was to be handed out with it.
-struct Leaving {
+struct AnswerGuard {
     stop: Arc<Stop>,
     told: oneshot::Receiver<(Status, Option<Handover>)>,
     left: bool,
 }
 
-impl Leaving {
+impl AnswerGuard {
     /// The answer, to leave as one object.
     fn now(mut self, message: Bytes) -> Answer {
         self.left = true;
@@ -185,12 +185,12 @@ impl Leaving {
     fn left(mut self) {
         self.left = true;
         if let Ok((_, Some(handover))) = self.told.try_recv() {
-            handover.delivered();
+            handover.mark_delivered();
         }
     }
 }
 
-impl Drop for Leaving {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
         if !self.left {
             self.stop.set();
@@ -198,18 +198,22 @@ impl Drop for Leaving {
     }
 }
 
-/// The messages of a request and its answer, as events. Whoever falls behind what is
-/// kept is cut off, which cancels the request like any other way to go.
-fn events(reader: Reader, leaving: Leaving, keep_alive: Duration) -> impl FutureStream<Item = Bytes> + Send {
+/// The messages of a request and its answer, as events. A client that falls behind the log is cut
+/// off, which cancels the request like any other disconnect.
+fn events(
+    reader: StreamReader,
+    leaving: AnswerGuard,
+    keep_alive: Duration,
+) -> impl FutureStream<Item = Bytes> + Send {
     stream::unfold((reader, leaving), move |(mut reader, leaving)| async move {
         let event = match tokio::time::timeout(keep_alive, reader.next()).await {
-            Ok(Next::Message(_, message)) => sse::bare(message),
-            Ok(Next::Ended) => {
+            Ok(ReadStep::Message(_, message)) => sse::bare(message),
+            Ok(ReadStep::Ended) => {
                 leaving.left();
                 return None;
             }
-            // Nobody releases it.
-            Ok(Next::CutOff | Next::Released(..)) => return None,
+            // This stream is never released.
+            Ok(ReadStep::CutOff | ReadStep::Released(..)) => return None,
             Err(_) => sse::KEEP_ALIVE,
         };
         Some((event, (reader, leaving)))
@@ -217,7 +221,10 @@ fn events(reader: Reader, leaving: Leaving, keep_alive: Duration) -> impl Future
 }
 
 /// The messages of a subscription, as events.
-fn told(subscription: Subscription, keep_alive: Duration) -> impl FutureStream<Item = Bytes> + Send {
+fn subscription_events(
+    subscription: Subscription,
+    keep_alive: Duration,
+) -> impl FutureStream<Item = Bytes> + Send {
     stream::unfold(subscription, move |mut subscription| async move {
         let event = match tokio::time::timeout(keep_alive, subscription.next()).await {
             Ok(message) => sse::bare(message?),

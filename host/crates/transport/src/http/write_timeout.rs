@@ -6,7 +6,7 @@
 //! whether the kernel holds bytes of the client that were not read: a request that has
 //! arrived is answered.
 
-use super::connection_limit::Occupancy;
+use super::connection_limit::ConnectionActivity;
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -23,12 +23,12 @@ pub(super) struct TimedStream<S> {
     time: Duration,
     /// The end of the timeout; present while something waits to be written.
     until: Option<Pin<Box<Sleep>>>,
-    occupancy: Arc<Occupancy>,
+    activity: Arc<ConnectionActivity>,
 }
 
 impl<S: Unpin> TimedStream<S> {
-    pub fn new(stream: S, time: Duration, occupancy: Arc<Occupancy>) -> Self {
-        Self { stream, time, until: None, occupancy }
+    pub fn new(stream: S, time: Duration, activity: Arc<ConnectionActivity>) -> Self {
+        Self { stream, time, until: None, activity }
     }
 
     fn attempt<T>(
@@ -48,11 +48,11 @@ impl<S: Unpin> TimedStream<S> {
 }
 
 /// A stream that can say whether bytes of its client wait to be read.
-pub(super) trait Unread {
+pub(super) trait UnreadInput {
     fn has_unread(&self) -> bool;
 }
 
-impl Unread for TcpStream {
+impl UnreadInput for TcpStream {
     fn has_unread(&self) -> bool {
         let mut byte = [MaybeUninit::uninit()];
         // The reader finds an end or an error.
@@ -60,7 +60,7 @@ impl Unread for TcpStream {
     }
 }
 
-impl<S: AsyncRead + Unread + Unpin> AsyncRead for TimedStream<S> {
+impl<S: AsyncRead + UnreadInput + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -69,13 +69,11 @@ impl<S: AsyncRead + Unread + Unpin> AsyncRead for TimedStream<S> {
         let before = into.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, into);
         match &read {
-            Poll::Ready(Ok(())) if into.filled().len() > before => self.occupancy.has_spoken(),
+            Poll::Ready(Ok(())) if into.filled().len() > before => self.activity.mark_spoken(),
             // Nothing is there to be read, and nothing to be written: to HTTP this is a
             // client that has closed its side. The kernel is asked, as the runtime may not
             // have heard yet of what has arrived.
-            Poll::Pending
-                if self.until.is_none() && self.occupancy.may_end() && !self.stream.has_unread() =>
-            {
+            Poll::Pending if self.until.is_none() && self.activity.may_end() && !self.stream.has_unread() => {
                 return Poll::Ready(Ok(()));
             }
             _ => {}
@@ -120,7 +118,7 @@ mod tests {
     use futures_util::FutureExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
-    impl Unread for DuplexStream {
+    impl UnreadInput for DuplexStream {
         fn has_unread(&self) -> bool {
             // Its reader knows all that there is.
             false
@@ -131,7 +129,7 @@ mod tests {
     async fn who_takes_nothing_is_cut_off() {
         let (ours, _theirs) = tokio::io::duplex(4);
         let mut ours = TimedStream::new(ours, Duration::from_millis(1), Arc::default());
-        let cut = ours.write_all(b"more than there is room for").await.expect_err("nobody reads");
+        let cut = ours.write_all(b"more than there is room for").await.expect_err("no reader");
         assert_eq!(cut.kind(), ErrorKind::TimedOut);
     }
 
@@ -158,31 +156,31 @@ mod tests {
     #[tokio::test]
     async fn who_has_to_leave_is_read_first_and_not_disturbed_while_it_is_served() {
         let (ours, mut theirs) = tokio::io::duplex(64);
-        let occupancy = Arc::new(Occupancy::default());
-        let mut ours = TimedStream::new(ours, Duration::from_secs(60), occupancy.clone());
+        let activity = Arc::new(ConnectionActivity::default());
+        let mut ours = TimedStream::new(ours, Duration::from_secs(60), activity.clone());
         theirs.write_all(b"request").await.expect("there is room");
-        occupancy.leave();
+        activity.leave();
         let mut bytes = [0; 64];
         assert_eq!(ours.read(&mut bytes).await.expect("it has arrived"), 7);
         assert!(ours.read(&mut bytes).now_or_never().is_none(), "half a request may become a whole one");
-        occupancy.begin();
-        occupancy.leave_at_once();
+        activity.begin();
+        activity.leave_at_once();
         assert!(ours.read(&mut bytes).now_or_never().is_none(), "it is being served");
-        occupancy.end(0);
+        activity.end(0);
         assert_eq!(ours.read(&mut bytes).now_or_never().expect("an end").expect("no error"), 0);
     }
 
     #[tokio::test]
     async fn who_has_to_leave_in_half_a_request_leaves_in_the_end() {
         let (ours, mut theirs) = tokio::io::duplex(64);
-        let occupancy = Arc::new(Occupancy::default());
-        let mut ours = TimedStream::new(ours, Duration::from_secs(60), occupancy.clone());
+        let activity = Arc::new(ConnectionActivity::default());
+        let mut ours = TimedStream::new(ours, Duration::from_secs(60), activity.clone());
         theirs.write_all(b"POST").await.expect("there is room");
         let mut bytes = [0; 64];
         assert_eq!(ours.read(&mut bytes).await.expect("it has arrived"), 4);
-        occupancy.leave();
+        activity.leave();
         assert!(ours.read(&mut bytes).now_or_never().is_none());
-        occupancy.leave_at_once();
+        activity.leave_at_once();
         assert_eq!(ours.read(&mut bytes).now_or_never().expect("an end").expect("no error"), 0);
     }
 }

@@ -6,7 +6,7 @@ use crate::answer::{Failure, Output};
 use crate::request::{Origin, Request};
 use serde_json::{Map, Value, json};
 use toolyard_dispatch::{Era, Fault, Outcome, Task};
-use toolyard_protocol::question::{Checked, Kind};
+use toolyard_protocol::question::{CheckedQuestion, Kind};
 use toolyard_protocol::stateless::envelope::Envelope;
 use toolyard_protocol::stateless::error::{missing_capability, tasks_required};
 use toolyard_protocol::stateless::input::{input_requests, update_params};
@@ -37,7 +37,7 @@ impl Handler {
                 self.complete(snapshot(&self.task(envelope).await?, &client)?, None)
             }
             (Method::TasksResult, _) => {
-                let outcome = dispatch.task_result(caller, &task_id(params)?, self.outlet.clone()).await?;
+                let outcome = dispatch.task_result(caller, &task_id(params)?, self.channel.clone()).await?;
                 outcome.map_err(Failure::Answered)?.into()
             }
             (Method::TasksList, _) => dispatch.list_tasks(caller, params).await?.into(),
@@ -130,7 +130,7 @@ fn check_askable<'a>(
 ) -> Result<(), RpcError> {
     let mut required = Map::new();
     for (kind, params) in questions {
-        let question = Checked { kind, params: params.clone() };
+        let question = CheckedQuestion { kind, params: params.clone() };
         if question.check_client(client).is_err() {
             require(&mut required, &question, client);
         }
@@ -139,7 +139,7 @@ fn check_askable<'a>(
 }
 
 /// Adds the capability that a question needs and the client lacks.
-fn require(required: &mut Map<String, Value>, question: &Checked, client: &ClientCapabilities) {
+fn require(required: &mut Map<String, Value>, question: &CheckedQuestion, client: &ClientCapabilities) {
     let (of, part) = match question.kind {
         Kind::Form => ("elicitation", Some("form")),
         Kind::Url => ("elicitation", Some("url")),

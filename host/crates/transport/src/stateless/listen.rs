@@ -1,9 +1,9 @@
-//! `subscriptions/listen` (26SUB): what a client hears of until it goes away.
+//! `subscriptions/listen` (26SUB): the notifications of a client until it goes away.
 //!
-//! Nothing waits for a client that reads slowly: whoever writes takes the next message
-//! from here once there is room for it, and what changed meanwhile is told as one
-//! change, as it is then. So a subscription costs a bounded amount of memory and a
-//! slow client misses no state, only the states in between.
+//! Nothing waits for a client that reads slowly. The writer takes the next message from here once
+//! there is room for it, and all changes meanwhile become one notification of the latest state. So
+//! a subscription costs a bounded amount of memory, and a slow client misses no state, only the
+//! states in between.
 
 use crate::answer::{Answer, Failure};
 use crate::change_notifications::ChangeReceiver;
@@ -19,10 +19,10 @@ use toolyard_protocol::ClientCapabilities;
 use toolyard_protocol::stateless::error::tasks_required;
 use toolyard_protocol::stateless::listen::{self, Filter};
 
-/// What one client hears of.
+/// The subscription of one client.
 pub(crate) struct Subscription {
     request: Box<Request>,
-    /// What it can be asked, which decides what it can be shown (26M-3).
+    /// Its capabilities, which decide what it can be shown (26M-3).
     client: ClientCapabilities,
     granted: Filter,
     changes: ChangeReceiver,
@@ -82,7 +82,7 @@ impl Subscription {
             }
             tokio::select! {
                 biased;
-                // Whoever told us may be gone, which is the end as well.
+                // The sender may be gone, which is the end as well.
                 () = ended(&mut self.ending) => {
                     self.over = true;
                     return Some(listen::ended(&self.request.id));
@@ -96,8 +96,8 @@ impl Subscription {
         }
     }
 
-    /// A task that waits for what this client cannot be asked is told of when it goes
-    /// on: whatever is told is whole (26T-19, 26T-23).
+    /// A task that waits for a capability which this client lacks is reported when it goes on:
+    /// every notification is complete (26T-19, 26T-23).
     fn tell_of(&mut self, task: &Task) {
         if let Ok(detailed) = snapshot(task, &self.client) {
             self.ready.push_back(listen::task(&self.request.id, &detailed));
@@ -109,7 +109,7 @@ async fn ended(ending: &mut watch::Receiver<bool>) {
     drop(ending.wait_for(|ending| *ending).await);
 }
 
-/// What of the request is granted, and the tasks among it.
+/// The granted part of the request, and the tasks in it.
 async fn grant(request: &Request) -> Result<(Filter, Vec<TaskId>), Failure> {
     let Request { server, caller, method, params, .. } = request;
     let dispatch = &server.dispatch;

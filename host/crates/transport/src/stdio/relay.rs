@@ -1,21 +1,20 @@
-//! A process at the client's pipe that is a relay (`toolyard stdio --detach`): calls that
-//! may begin a task are made in a background host, which outlives the pipe. All else is
-//! answered here, tasks too, since both look into one store.
+//! A process at the client's pipe that is a relay (`toolyard stdio --detach`): a background host,
+//! which outlives the pipe, makes the calls that may begin a task. This process answers everything
+//! else, also about tasks, since both use one store.
 //!
-//! What may not live here: how the background host is found and started; that is behind
-//! the port [`Background`].
+//! Not here: how the background host is found and started; that is behind the port [`Background`].
 
 mod change_notifications;
 mod link;
 
-use super::lines::Outbox;
+use super::line_framing::Outbox;
 use crate::inflight::InflightRequest;
 use crate::request::{Origin, Request};
 use bytes::Bytes;
 pub(super) use change_notifications::AnnouncementReceiver;
 use futures_util::future::BoxFuture;
-pub(super) use link::Responded;
-use link::{Handshake, Links, Post, Shared};
+pub(super) use link::ClientResponse;
+use link::{Handshake, Links, RelayMessage, Shared};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -37,23 +36,23 @@ pub trait Background: Send + Sync + 'static {
 
 /// Both directions of a connection. It ends for the other side when `output` is dropped.
 pub struct Connection {
-    /// What the other side writes.
+    /// The bytes that the other side writes.
     pub input: Box<dyn BufRead + Send>,
-    /// What it reads.
+    /// The bytes that it reads.
     pub output: Box<dyn Write + Send>,
 }
 
 /// The relay, for one client.
 #[derive(Clone)]
 pub(super) struct Relay {
-    posts: mpsc::Sender<Post>,
+    posts: mpsc::Sender<RelayMessage>,
     shared: Arc<Shared>,
     handshake: Arc<watch::Sender<Handshake>>,
 }
 
-/// What became of a request that was sent on.
+/// The outcome of a relayed request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Relayed {
+pub(super) enum RelayOutcome {
     /// Its answer is on its way to the client, or none is wanted any more.
     Done,
     /// The background host cannot be reached; nothing was done.
@@ -62,8 +61,8 @@ pub(super) enum Relayed {
     Lost,
 }
 
-impl Relayed {
-    /// What the client is told of a call that has no answer.
+impl RelayOutcome {
+    /// The error for a call that has no answer.
     pub fn error(&self) -> Option<RpcError> {
         Some(RpcError::internal(match self {
             Self::Done => return None,
@@ -78,7 +77,7 @@ impl Relayed {
 }
 
 /// A request that is sent on.
-pub(super) struct Passage {
+pub(super) struct RelayedRequest {
     pub id: Id,
     /// The line that it came in.
     pub line: Bytes,
@@ -112,36 +111,36 @@ impl Relay {
     }
 
     /// Sends a request on and waits until its answer has gone to the client.
-    pub async fn pass(&self, passage: Passage) -> Relayed {
-        let Passage { id, line, kept, starts } = passage;
+    pub async fn pass(&self, passage: RelayedRequest) -> RelayOutcome {
+        let RelayedRequest { id, line, kept, starts } = passage;
         let (done, told) = oneshot::channel();
         let stop = kept.stop.clone();
-        let post = Post::Request { id: id.clone(), line, kept, starts, done };
+        let post = RelayMessage::Request { id: id.clone(), line, kept, starts, done };
         let passing = async {
             if self.posts.send(post).await.is_err() {
-                return Relayed::Lost;
+                return RelayOutcome::Lost;
             }
-            told.await.unwrap_or(Relayed::Lost)
+            told.await.unwrap_or(RelayOutcome::Lost)
         };
         tokio::select! {
             biased;
             relayed = passing => relayed,
             () = stop.wait() => {
                 // After the request itself, which may still wait in the same line.
-                drop(self.posts.send(Post::Cancel { id }).await);
-                Relayed::Done
+                drop(self.posts.send(RelayMessage::Cancel { id }).await);
+                RelayOutcome::Done
             }
         }
     }
 
     /// Sends a response of the client on, if it was the background host that asked. Else
     /// it is given back.
-    pub async fn respond(&self, response: Responded) -> Option<Responded> {
+    pub async fn respond(&self, response: ClientResponse) -> Option<ClientResponse> {
         if !self.shared.was_asked(&response.id) {
             return Some(response);
         }
         // The other end of this lives as long as the client is served.
-        drop(self.posts.send(Post::Response(response)).await);
+        drop(self.posts.send(RelayMessage::Response(response)).await);
         None
     }
 

@@ -1,14 +1,14 @@
 //! Requests over stdio that stand alone (26S): beside a session on the same pipe, or
 //! without one; the one takes no notice of the other (26B-1, 26B-5).
 
-use super::lines::{Outbox, Outgoing};
-use super::relay::{self, Passage, Relay};
+use super::line_framing::{Outbox, Outgoing};
+use super::relay::{self, Relay, RelayedRequest};
 use crate::Server;
 use crate::answer::{Answer, Failure};
 use crate::inflight::{Inflight, InflightRequest};
 use crate::methods;
 use crate::request::{Request, RequestMessage, Sender};
-use crate::stateless::{self, OwnOutlet, Subscription};
+use crate::stateless::{self, RequestChannel, Subscription};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 use toolyard_dispatch::{Principal, RateKey};
 use toolyard_protocol::method::Generation;
-use toolyard_protocol::stateless::envelope::Claimed;
+use toolyard_protocol::stateless::envelope::ClaimedParams;
 use toolyard_protocol::{Id, Method, response};
 
 /// The requests of one pipe that stand alone.
@@ -30,7 +30,7 @@ pub(super) struct Stateless {
     subscriptions: TaskTracker,
     /// Ends the subscriptions.
     end: watch::Sender<bool>,
-    /// Where there is a background host.
+    /// The relay, if there is a background host.
     relay: Option<Relay>,
 }
 
@@ -53,11 +53,11 @@ impl Stateless {
         }
     }
 
-    /// Takes a request in. What can be answered at once is given back; what cannot is
-    /// answered when it is done.
-    pub fn take(&self, message: RequestMessage, claimed: Claimed, line: Bytes) -> Option<Bytes> {
+    /// Handles a request. Returns an answer that is ready at once; any other answer is sent when it
+    /// is ready.
+    pub fn take(&self, message: RequestMessage, claimed: ClaimedParams, line: Bytes) -> Option<Bytes> {
         let server = &self.server;
-        server.metrics.asked(&message.method);
+        server.metrics.count_request(&message.method);
         let id = message.id.clone();
         let (request, kept) = match self.checked(message, claimed) {
             Ok(both) => both,
@@ -77,7 +77,7 @@ impl Stateless {
         if let Err(failure) = request.count() {
             return Some(request.refuse(failure).message);
         }
-        let outlet = OwnOutlet::new(request.log_level(), {
+        let channel = RequestChannel::new(request.log_level(), {
             let (outbox, stop) = (self.outbox.clone(), kept.stop.clone());
             // A client that does not read loses notices, and gets every answer; who has
             // cancelled hears nothing more (26S-2).
@@ -87,7 +87,7 @@ impl Stateless {
                 }
             }
         });
-        let mut answering = Box::pin(methods::answer(request, outlet.clone(), kept.stop.clone()));
+        let mut answering = Box::pin(methods::answer(request, channel.clone(), kept.stop.clone()));
         let answer = match (&mut answering).now_or_never() {
             Some(Some(Answer { message, handover: None, .. })) => return Some(message),
             Some(answer) => Some(answer),
@@ -99,7 +99,7 @@ impl Stateless {
                 Some(answer) => answer,
                 None => answering.await,
             };
-            outlet.close();
+            channel.close();
             deliver(&outbox, answer, kept).await;
         });
         None
@@ -108,7 +108,7 @@ impl Stateless {
     fn checked(
         &self,
         message: RequestMessage,
-        claimed: Claimed,
+        claimed: ClaimedParams,
     ) -> Result<(Box<Request>, InflightRequest), Failure> {
         let request = Request::stateless(&self.server, message, claimed, &self.sender)?;
         request.check_method()?;
@@ -143,9 +143,9 @@ impl Stateless {
 /// Has the background host answer a call.
 async fn pass(relay: Relay, request: Box<Request>, kept: InflightRequest, line: Bytes, outbox: Outbox) {
     let id = request.id.clone();
-    let passage = Passage { id: id.clone(), line, kept, starts: true };
+    let passage = RelayedRequest { id: id.clone(), line, kept, starts: true };
     if let Some(error) = relay.pass(passage).await.error() {
-        // Nobody reads any more once the writer is gone.
+        // The writer is gone, and with it the client.
         drop(outbox.send(Outgoing::line(response::error(Some(&id), &error))).await);
     }
 }
@@ -162,12 +162,11 @@ async fn deliver(outbox: &Outbox, answer: Option<Answer>, kept: InflightRequest)
     if let Some(handover) = handover
         && told.await.is_ok()
     {
-        handover.delivered();
+        handover.mark_delivered();
     }
 }
 
-/// Room for one line, unless the request is cancelled before there is some, or nobody
-/// writes any more.
+/// A place for one line, unless the request is cancelled first, or the writer is gone.
 async fn place<'a>(
     outbox: &'a Outbox,
     kept: &InflightRequest,

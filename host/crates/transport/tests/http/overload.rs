@@ -1,5 +1,5 @@
-//! More than there is room for, over HTTP, on real sockets: every bound is met by an
-//! honest refusal, whoever is slow or gone is let go of, and others go on.
+//! Overload over HTTP, on real sockets: every bound leads to an honest refusal, slow and lost
+//! clients are dropped, and the others go on.
 
 use crate::client::{Served, serve};
 use crate::request::{able, request};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore, mpsc};
-use toolyard_dispatch::{Parting, TaskSupport};
+use toolyard_dispatch::{DrainMode, TaskSupport};
 use toolyard_task::Tool;
 use toolyard_transport::{Server, Settings};
 
@@ -42,7 +42,7 @@ fn waiting(go: &Arc<Semaphore>, told: &mpsc::UnboundedSender<&'static str>) -> A
 /// A server with these settings of the wire.
 fn set(tools: Vec<Arc<dyn Tool>>, change: impl FnOnce(&mut Settings)) -> Arc<Server> {
     let mut server = server(tools);
-    change(&mut Arc::get_mut(&mut server).expect("nobody else has it yet").settings);
+    change(&mut Arc::get_mut(&mut server).expect("not shared yet").settings);
     server
 }
 
@@ -74,7 +74,7 @@ async fn heard(stream: &mut TcpStream) -> String {
     String::from_utf8(text).expect("text")
 }
 
-/// What is sent up to the end of an answer of known length.
+/// The bytes up to the end of an answer of known length.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut text = String::new();
     let whole = |text: &str| {
@@ -247,7 +247,7 @@ async fn h_7_heads_and_bodies_that_come_byte_by_byte_are_cut_and_others_are_serv
     served.stopped().await;
 }
 
-/// Closes a connection so that its peer is told with a reset.
+/// Closes a connection with a reset.
 fn reset(stream: &TcpStream) {
     socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).expect("a socket takes it");
 }
@@ -262,7 +262,7 @@ async fn t_26h_13_however_a_client_goes_in_the_middle_of_a_call_the_call_is_over
         assert_eq!(tells.recv().await, Some("begun"));
         match how {
             "reset" => reset(&stream),
-            // Who will not ask any more is taken to have left: HTTP/1.1 knows no other sign.
+            // A client that closes its sending half counts as gone: HTTP/1.1 has no other sign.
             "half-close" => stream.shutdown().await.expect("a shutdown"),
             _ => {}
         }
@@ -364,7 +364,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     served.stopped().await;
 }
 
-/// A server that stops: what is under way is answered, and nobody else comes in.
+/// A server that stops: requests under way are answered, and no new ones accepted.
 #[tokio::test]
 async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
     let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
@@ -405,14 +405,14 @@ async fn a_server_that_stops_answers_what_is_under_way_and_lets_nobody_in() {
     served.stopped().await;
 }
 
-/// What waits when the server is done waiting gets its end, not silence.
+/// A request that still waits at the end gets an answer, not silence.
 #[tokio::test]
 async fn calls_that_outlast_the_drain_are_told_that_the_server_closes() {
     let (go, (told, mut tells)) = (Arc::new(Semaphore::new(0)), mpsc::unbounded_channel());
     let server = server(vec![waiting(&go, &told)]);
     let dispatch = server.dispatch.clone();
     let served = Served::draining(server, async move {
-        dispatch.drain(Duration::ZERO, Parting::HandOver).await;
+        dispatch.drain(Duration::ZERO, DrainMode::HandOver).await;
     })
     .await;
     let call = request(json!(1), "tools/call", json!({"name": "waiting", "arguments": {}}), &able());

@@ -46,7 +46,7 @@ impl Drop for Connection {
 }
 
 impl Served {
-    /// Serves it; once it stops, calls may go on until `drained` is over.
+    /// Serves it; after the stop, calls may go on until `drained` ends.
     pub async fn draining(
         server: std::sync::Arc<Server>,
         drained: impl Future<Output = ()> + Send + 'static,

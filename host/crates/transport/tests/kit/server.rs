@@ -15,7 +15,7 @@ use toolyard_task::wire::ToolDescription;
 use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
 use toolyard_transport::http::host_origin::AllowedNames;
-use toolyard_transport::{Implementation, Metrics, Presented, Server, ServerIdentity, Settings};
+use toolyard_transport::{Implementation, Metrics, Server, ServerIdentity, ServerInfo, Settings};
 
 /// Every look is a millisecond later, so that nothing happens at once.
 struct TestClock(AtomicI64);
@@ -119,7 +119,7 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         sessions: store.clone(),
         keys: store.clone(),
         grants: store.clone(),
-        gossip: store.clone(),
+        broadcast: store.clone(),
         audit: store,
     };
     let ids = Arc::new(TestIds(AtomicU32::new(1)));
@@ -136,7 +136,7 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         auth: Auth::new(nobody_is_asked(), clock, "test"),
         allowed_names: AllowedNames::default(),
         metrics: Metrics::default(),
-        presented: Presented::default(),
+        server_info: ServerInfo::default(),
     })
 }
 
@@ -153,7 +153,7 @@ fn application() -> toolyard_dispatch::Settings {
         question_ms: 60_000,
         question_settle_ms: 0,
         state_ms: 60_000,
-        // What is to be a task says so; nothing becomes one by time.
+        // Only a request makes a task; no call becomes one by time.
         inline_for_ms: 3_600_000,
         attempts: 3,
         rerun_after_ms: 10,
@@ -182,7 +182,7 @@ fn wire() -> Settings {
         subscriptions: 3,
         cache: Duration::from_secs(10),
         requests_per_session: 100,
-        // Whatever does not end at once is a stream at once.
+        // Every answer that is not ready at once is a stream at once.
         stream_after: Duration::ZERO,
         keep_alive: long,
         retry: Duration::from_secs(1),
@@ -201,9 +201,9 @@ fn wire() -> Settings {
 }
 
 /// The settings of a server that is open to everybody.
-pub fn nobody_is_asked() -> auth::Settings {
+pub fn nobody_is_asked() -> auth::AuthSettings {
     let never = Duration::from_secs(3600);
-    auth::Settings {
+    auth::AuthSettings {
         resource: None,
         leeway: Duration::ZERO,
         scopes: Vec::new(),

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use toolyard_cli::output::{self, Styled};
 use toolyard_cli::tell;
 use toolyard_dispatch::{
-    Caller, Dispatch, Line, Notice, Outlet, Place, Presence, RawJson, Report, RpcError, TaskId, visible,
+    Caller, ClientChannel, ClientPresence, ClientRoute, Dispatch, Notice, RawJson, Report, RouteScope,
+    RpcError, TaskId, visible,
 };
 
 /// Questions that may wait for the person.
@@ -134,7 +135,7 @@ impl Terminal {
             if let (Some(key), Some(given)) = (key, Given::of(&response)) {
                 self.lock().given.push((key, given));
             }
-            if let Err(fault) = dispatch.answered(&caller, &id, response).await {
+            if let Err(fault) = dispatch.take_response(&caller, &id, response).await {
                 tell!("toolyard: the answer was not taken: {fault}");
             }
         }
@@ -234,7 +235,7 @@ fn action(name: &str) -> RawJson {
     RawJson::of(&serde_json::json!({"action": name}))
 }
 
-impl Outlet for Terminal {
+impl ClientChannel for Terminal {
     fn notify(&self, _task: Option<TaskId>, notice: Notice) {
         let bar = &self.bar;
         match notice {
@@ -260,8 +261,8 @@ impl Outlet for Terminal {
         }
     }
 
-    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
-        self.questions.clone().map(|questions| Arc::new(Person(questions)) as Arc<dyn Line>)
+    fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
+        self.questions.clone().map(|questions| Arc::new(Person(questions)) as Arc<dyn ClientRoute>)
     }
 
     fn release(&self, _retry: Duration) {}
@@ -283,7 +284,7 @@ impl Person {
     }
 }
 
-impl Line for Person {
+impl ClientRoute for Person {
     fn request(&self, id: &str, method: &str, params: &RawJson) -> bool {
         self.put(None, id, method, params)
     }
@@ -295,8 +296,8 @@ impl Line for Person {
     // A line that was printed cannot be unprinted; the answer is ignored.
     fn withdraw(&self, _id: &str, _reason: &str, _task: Option<TaskId>) {}
 
-    fn presence(&self) -> Presence {
-        if self.0.is_closed() { Presence::Gone } else { Presence::There }
+    fn presence(&self) -> ClientPresence {
+        if self.0.is_closed() { ClientPresence::Gone } else { ClientPresence::There }
     }
 }
 

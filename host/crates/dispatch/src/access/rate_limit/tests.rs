@@ -24,62 +24,62 @@ fn peer(address: &str) -> RateKey {
     RateKey::of(&Arc::new(Principal::Anonymous), Some(address.parse().expect("an address")))
 }
 
-fn paces(rates: Rates) -> Paces {
-    Paces::new(&Rates { calls: rate("2/h"), ..rates })
+fn rate_limits(rates: Rates) -> RateLimits {
+    RateLimits::new(&Rates { calls: rate("2/h"), ..rates })
 }
 
-fn let_through(paces: &Paces, who: &RateKey) -> usize {
-    (0..5).filter(|_| paces.count(who, Operation::Call).is_ok()).count()
+fn let_through(rate_limits: &RateLimits, who: &RateKey) -> usize {
+    (0..5).filter(|_| rate_limits.count(who, Operation::Call).is_ok()).count()
 }
 
 #[test]
 fn t_42_each_principal_has_a_rate_of_its_own() {
-    let paces = paces(Rates::default());
-    assert_eq!(let_through(&paces, &subject("alice", "one")), 2);
-    assert_eq!(let_through(&paces, &subject("bob", "one")), 2);
-    assert_eq!(let_through(&paces, &peer("192.0.2.1")), 2);
-    assert_eq!(let_through(&paces, &peer("192.0.2.2")), 2);
-    let wait = paces.count(&subject("alice", "one"), Operation::Call).expect_err("too often");
+    let rate_limits = rate_limits(Rates::default());
+    assert_eq!(let_through(&rate_limits, &subject("alice", "one")), 2);
+    assert_eq!(let_through(&rate_limits, &subject("bob", "one")), 2);
+    assert_eq!(let_through(&rate_limits, &peer("192.0.2.1")), 2);
+    assert_eq!(let_through(&rate_limits, &peer("192.0.2.2")), 2);
+    let wait = rate_limits.count(&subject("alice", "one"), Operation::Call).expect_err("too often");
     assert!(wait > Duration::from_secs(1) && wait <= Duration::from_secs(3600), "{wait:?}");
 }
 
 #[test]
 fn t_42_another_token_or_a_near_address_is_no_fresh_start() {
-    let paces = paces(Rates::default());
-    assert_eq!(let_through(&paces, &subject("alice", "one")), 2);
-    assert_eq!(let_through(&paces, &subject("alice", "another")), 0);
-    assert_eq!(let_through(&paces, &peer("2001:db8::1")), 2);
-    assert_eq!(let_through(&paces, &peer("2001:db8::2")), 0);
-    assert_eq!(let_through(&paces, &peer("192.0.2.1")), 2);
-    assert_eq!(let_through(&paces, &peer("::ffff:192.0.2.1")), 0);
+    let rate_limits = rate_limits(Rates::default());
+    assert_eq!(let_through(&rate_limits, &subject("alice", "one")), 2);
+    assert_eq!(let_through(&rate_limits, &subject("alice", "another")), 0);
+    assert_eq!(let_through(&rate_limits, &peer("2001:db8::1")), 2);
+    assert_eq!(let_through(&rate_limits, &peer("2001:db8::2")), 0);
+    assert_eq!(let_through(&rate_limits, &peer("192.0.2.1")), 2);
+    assert_eq!(let_through(&rate_limits, &peer("::ffff:192.0.2.1")), 0);
 }
 
 #[test]
 fn t_42_the_user_of_this_machine_is_held_to_rates_only_if_that_is_set() {
     for (local, expected) in [(false, 5), (true, 2)] {
-        let paces = paces(Rates { local, ..Rates::default() });
-        assert_eq!(let_through(&paces, &RateKey::Local), expected);
-        let paces = super::tests::paces(Rates { local, ..Rates::default() });
-        assert_eq!(let_through(&paces, &peer("127.0.0.1")), expected);
-        assert_eq!(let_through(&paces, &subject("alice", "one")), 2);
+        let rate_limits = rate_limits(Rates { local, ..Rates::default() });
+        assert_eq!(let_through(&rate_limits, &RateKey::Local), expected);
+        let rate_limits = super::tests::rate_limits(Rates { local, ..Rates::default() });
+        assert_eq!(let_through(&rate_limits, &peer("127.0.0.1")), expected);
+        assert_eq!(let_through(&rate_limits, &subject("alice", "one")), 2);
     }
 }
 
 #[test]
 fn t_42_strangers_without_end_are_counted_together() {
-    let paces = paces(Rates::default());
+    let rate_limits = rate_limits(Rates::default());
     let stranger = |number: usize| {
         let address = std::net::Ipv6Addr::from_bits((0x2001_0db8_0000_0000 + number as u128) << 64);
         RateKey::of(&Arc::new(Principal::Anonymous), Some(address.into()))
     };
-    for number in 0..MOST_KEYS {
-        assert!(paces.count(&stranger(number), Operation::Call).is_ok());
+    for number in 0..MAX_KEYS {
+        assert!(rate_limits.count(&stranger(number), Operation::Call).is_ok());
     }
     // No room is left, and who is there has used too much to be forgotten.
-    let more = (0..5).filter(|more| paces.count(&stranger(MOST_KEYS + more), Operation::Call).is_ok());
+    let more = (0..5).filter(|more| rate_limits.count(&stranger(MAX_KEYS + more), Operation::Call).is_ok());
     assert_eq!(more.count(), 2, "one rate for all of them");
-    assert!(paces.limiters[&Operation::Call].len() <= MOST_KEYS + 1);
-    assert_eq!(let_through(&paces, &subject("alice", "one")), 2, "who is known is counted alone");
+    assert!(rate_limits.limiters[&Operation::Call].len() <= MAX_KEYS + 1);
+    assert_eq!(let_through(&rate_limits, &subject("alice", "one")), 2, "who is known is counted alone");
 }
 
 #[test]
@@ -92,36 +92,36 @@ fn t_42_each_kind_of_operation_has_a_rate_of_its_own() {
         sessions: rate("2/h"),
         ..Rates::default()
     };
-    let paces = paces(all);
+    let rate_limits = rate_limits(all);
     let who = subject("alice", "one");
     for operation in Operation::ALL {
-        let passed = (0..5).filter(|_| paces.count(&who, operation).is_ok()).count();
+        let passed = (0..5).filter(|_| rate_limits.count(&who, operation).is_ok()).count();
         assert_eq!(passed, 2, "{operation:?}");
     }
-    let none = Paces::new(&Rates::default());
+    let none = RateLimits::new(&Rates::default());
     assert!(Operation::ALL.into_iter().all(|operation| none.count(&who, operation).is_ok()));
 }
 
 #[test]
 fn t_42_an_excess_is_reported_once_in_a_while() {
-    let paces = paces(Rates::default());
+    let rate_limits = rate_limits(Rates::default());
     let (alice, bob) = (subject("alice", "one"), subject("bob", "one"));
-    assert!(paces.is_news(&alice, Operation::Polling));
-    assert!(!paces.is_news(&alice, Operation::Polling));
-    assert!(paces.is_news(&alice, Operation::FailedLookup));
-    assert!(paces.is_news(&bob, Operation::Polling));
+    assert!(rate_limits.take_report_turn(&alice, Operation::Polling));
+    assert!(!rate_limits.take_report_turn(&alice, Operation::Polling));
+    assert!(rate_limits.take_report_turn(&alice, Operation::FailedLookup));
+    assert!(rate_limits.take_report_turn(&bob, Operation::Polling));
 }
 
 #[test]
 fn t_42_who_looks_up_too_much_that_is_not_there_looks_up_nothing_for_a_while() {
-    let paces = paces(Rates::default());
+    let rate_limits = rate_limits(Rates::default());
     let (alice, bob) = (subject("alice", "one"), subject("bob", "one"));
-    assert_eq!(paces.blocked_for(&alice), None);
-    paces.block(&alice, Duration::from_secs(3600));
-    assert!(paces.blocked_for(&alice).is_some());
-    assert_eq!(paces.blocked_for(&bob), None);
-    paces.block(&alice, Duration::ZERO);
-    assert_eq!(paces.blocked_for(&alice), None);
-    paces.tidy();
-    assert!(paces.blocked.lock().expect("no panic").is_empty());
+    assert_eq!(rate_limits.blocked_for(&alice), None);
+    rate_limits.block(&alice, Duration::from_secs(3600));
+    assert!(rate_limits.blocked_for(&alice).is_some());
+    assert_eq!(rate_limits.blocked_for(&bob), None);
+    rate_limits.block(&alice, Duration::ZERO);
+    assert_eq!(rate_limits.blocked_for(&alice), None);
+    rate_limits.tidy();
+    assert!(rate_limits.blocked.lock().expect("no panic").is_empty());
 }

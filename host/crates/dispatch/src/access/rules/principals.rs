@@ -3,7 +3,7 @@
 use super::rule::Pattern;
 use crate::{Principal, Subject};
 
-/// Whom a rule is for.
+/// The principals that a rule names.
 #[derive(Debug)]
 pub(crate) enum PrincipalPattern {
     /// `*`: everybody.
@@ -32,7 +32,7 @@ impl PrincipalPattern {
                 (None, Some(name)) => Self::Token(Pattern::new(name)?),
                 (None, None) => {
                     return Err(format!(
-                        "`{pattern}` names nobody; a principal is written `anonymous`, `local`, `token:NAME`, \
+                        "`{pattern}` names no principal; one is written `anonymous`, `local`, `token:NAME`, \
                          `ISSUER#SUBJECT` (such as `https://idp.example.com#*`) or `*`"
                     ));
                 }

@@ -2,14 +2,14 @@
 
 use super::condition::{Arguments, Condition};
 use super::principals::PrincipalPattern;
-use super::{Kind, Object, RuleError};
+use super::{Object, ObjectKind, RuleError};
 use crate::Principal;
 use globset::{Glob, GlobMatcher};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What a rule does.
+/// The effect of a rule that matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
@@ -36,10 +36,10 @@ impl fmt::Display for Effect {
 pub struct RuleSpec {
     /// A name for people.
     pub name: Option<String>,
-    /// What it does.
+    /// The effect of a match.
     pub effect: Effect,
-    /// Whom it is for: `anonymous`, `local`, `token:NAME`, `ISSUER#SUBJECT` with
-    /// globs on either side, or `*`.
+    /// The principals: `anonymous`, `local`, `token:NAME`, `ISSUER#SUBJECT` with globs on either
+    /// side, or `*`.
     pub principals: Option<Vec<String>>,
     /// The clients that a token was issued to, as globs.
     pub clients: Option<Vec<String>>,
@@ -71,10 +71,10 @@ impl RuleSpec {
 
 /// Why a rule does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Miss {
+pub enum Mismatch {
     /// It is about something else.
     Object,
-    /// It is for somebody else.
+    /// The rule names other principals.
     Principal,
     /// It is for another client.
     Client,
@@ -86,7 +86,7 @@ pub enum Miss {
     Argument(String),
 }
 
-impl fmt::Display for Miss {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object => f.write_str("it is about something else"),
@@ -104,7 +104,7 @@ impl fmt::Display for Miss {
 pub struct Rule {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// The effect of a match.
     pub effect: Effect,
     /// The scopes that it asks for.
     pub scopes: BTreeSet<String>,
@@ -174,15 +174,15 @@ impl Rule {
     }
 
     /// Whether it is about anything of this kind.
-    pub(super) fn speaks_of(&self, kind: Kind) -> bool {
+    pub(super) fn speaks_of(&self, kind: ObjectKind) -> bool {
         !self.objects(kind).is_empty()
     }
 
-    fn objects(&self, kind: Kind) -> &[Pattern] {
+    fn objects(&self, kind: ObjectKind) -> &[Pattern] {
         match kind {
-            Kind::Tool => &self.tools,
-            Kind::Resource => &self.resources,
-            Kind::Prompt => &self.prompts,
+            ObjectKind::Tool => &self.tools,
+            ObjectKind::Resource => &self.resources,
+            ObjectKind::Prompt => &self.prompts,
         }
     }
 
@@ -194,30 +194,34 @@ impl Rule {
         more: Option<&BTreeSet<String>>,
         object: Object<'_>,
         arguments: &Arguments<'_>,
-    ) -> Result<(), Miss> {
+    ) -> Result<(), Mismatch> {
         let (Object::Tool(name) | Object::Resource(name) | Object::Prompt(name)) = object;
         if !any(self.objects(object.kind()), name) {
-            return Err(Miss::Object);
+            return Err(Mismatch::Object);
         }
-        self.is_for(principal, more)?;
+        self.check_principal(principal, more)?;
         for condition in &self.arguments {
             let met = match self.effect {
                 Effect::Allow => condition.every(arguments),
                 Effect::Deny => condition.any(arguments),
             };
             if !met {
-                return Err(Miss::Argument(condition.pointer.clone()));
+                return Err(Mismatch::Argument(condition.pointer.clone()));
             }
         }
         Ok(())
     }
 
     /// Whether it is for this principal.
-    pub(super) fn is_for(&self, principal: &Principal, more: Option<&BTreeSet<String>>) -> Result<(), Miss> {
+    pub(super) fn check_principal(
+        &self,
+        principal: &Principal,
+        more: Option<&BTreeSet<String>>,
+    ) -> Result<(), Mismatch> {
         if let Some(patterns) = &self.principals
             && !patterns.iter().any(|pattern| pattern.matches(principal))
         {
-            return Err(Miss::Principal);
+            return Err(Mismatch::Principal);
         }
         let subject = match principal {
             Principal::Subject(subject) => Some(subject),
@@ -226,12 +230,12 @@ impl Rule {
         if let Some(globs) = &self.clients {
             let client = subject.and_then(|subject| subject.client.as_deref());
             if !client.is_some_and(|client| any(globs, client)) {
-                return Err(Miss::Client);
+                return Err(Mismatch::Client);
             }
         }
         for condition in &self.claims {
             if !subject.is_some_and(|subject| condition.holds_of(&subject.claims)) {
-                return Err(Miss::Claim(condition.pointer.clone()));
+                return Err(Mismatch::Claim(condition.pointer.clone()));
             }
         }
         let has = |scope: &&String| {
@@ -240,7 +244,7 @@ impl Rule {
             })
         };
         let lacking: Vec<String> = self.scopes.iter().filter(|scope| !has(scope)).cloned().collect();
-        if lacking.is_empty() { Ok(()) } else { Err(Miss::Scopes(lacking)) }
+        if lacking.is_empty() { Ok(()) } else { Err(Mismatch::Scopes(lacking)) }
     }
 }
 

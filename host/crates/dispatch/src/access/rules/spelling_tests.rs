@@ -5,22 +5,22 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn denying(pattern: &str) -> Authority {
+fn denying(pattern: &str) -> AccessRules {
     rules(json!([
         {"effect": "deny", "tools": ["t"], "arguments": {"/v": pattern}},
         {"effect": "allow", "tools": ["*"]},
     ]))
 }
 
-fn allowing(pattern: &str) -> Authority {
+fn allowing(pattern: &str) -> AccessRules {
     rules(json!([{"effect": "allow", "tools": ["t"], "arguments": {"/v": pattern}}]))
 }
 
-fn passes(authority: &Authority, text: &str) -> bool {
+fn passes(authority: &AccessRules, text: &str) -> bool {
     is_allowed(&authority.allows(&alice(), tool("t"), &args(text)))
 }
 
-fn passes_typed(authority: &Authority, value: ArgumentValue<'static>) -> bool {
+fn passes_typed(authority: &AccessRules, value: ArgumentValue<'static>) -> bool {
     let typed = || Some(ArgumentValue::Object(vec![("v".into(), value)]));
     is_allowed(&authority.allows_typed(
         &alice(),

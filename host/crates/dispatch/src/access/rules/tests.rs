@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Rules as an operator writes them.
-pub(super) fn rules(written: Value) -> Authority {
+pub(super) fn rules(written: Value) -> AccessRules {
     let written: Vec<RuleSpec> = serde_json::from_value(written).expect("rules");
-    Authority::new(written).expect("valid rules")
+    AccessRules::new(written).expect("valid rules")
 }
 
 fn refusal(rule: Value) -> String {
     match serde_json::from_value::<Vec<RuleSpec>>(json!([rule])) {
-        Ok(written) => Authority::new(written).expect_err("an invalid rule").to_string(),
+        Ok(written) => AccessRules::new(written).expect_err("an invalid rule").to_string(),
         Err(error) => error.to_string(),
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn is_allowed(decision: &Decision) -> bool {
 
 #[test]
 fn without_rules_everything_is_allowed_and_with_any_only_what_they_say() {
-    assert_eq!(Authority::default().shows(&Principal::Anonymous, tool("x")), Decision::Allowed(None));
+    assert_eq!(AccessRules::default().shows(&Principal::Anonymous, tool("x")), Decision::Allowed(None));
     let authority = rules(json!([{"effect": "allow", "tools": ["csv_*"]}]));
     assert_eq!(authority.shows(&alice(), tool("csv_profile")), Decision::Allowed(Some(0)));
     assert_eq!(authority.shows(&alice(), tool("jq")), Decision::Denied(None));
@@ -129,7 +129,7 @@ fn a_3_a_scope_that_would_help_is_named_and_one_that_would_not_is_not() {
     assert_eq!(of("read_x"), Decision::Allowed(Some(2)));
     assert_eq!(of("secret_x"), Decision::Denied(Some(0)));
     assert_eq!(of("team_x"), Decision::Denied(None));
-    // Who has no token gets no better one.
+    // A client without a token cannot get a better one.
     assert_eq!(authority.shows(&Principal::Anonymous, tool("write_x")), Decision::Denied(None));
 }
 
@@ -162,7 +162,7 @@ fn conditions_on_arguments_look_at_whole_values() {
         (r#"{"p\u0061th":"/etc/passwd"}"#, false, false),
     ] {
         let ask =
-            |authority: &Authority| is_allowed(&authority.allows(&alice(), tool("open"), &args(arguments)));
+            |authority: &AccessRules| is_allowed(&authority.allows(&alice(), tool("open"), &args(arguments)));
         assert_eq!((ask(&allow), ask(&deny)), (by_allow, by_deny), "{arguments}");
     }
     // Lists show what some arguments would be allowed for.
@@ -202,7 +202,7 @@ fn a_rule_that_cannot_be_used_is_refused_with_its_place_and_key() {
         (json!({"effect": "allow", "tools": ["a{"]}), "`tools`: error parsing glob"),
         (
             json!({"effect": "allow", "tools": ["*"], "principals": ["alice"]}),
-            "`principals`: `alice` names nobody",
+            "`principals`: `alice` names no principal",
         ),
         (json!({"effect": "allow", "tools": ["*"], "scopes": ["a b"]}), "`scopes`: `a b` is not a scope"),
         (
@@ -223,9 +223,9 @@ fn a_rule_that_cannot_be_used_is_refused_with_its_place_and_key() {
         let refusal = refusal(rule.clone());
         assert!(refusal.contains(says), "{rule}: {refusal}");
     }
-    let many = vec![json!({"effect": "allow", "tools": ["*"]}); MOST_RULES + 1];
+    let many = vec![json!({"effect": "allow", "tools": ["*"]}); MAX_RULES + 1];
     let many: Vec<RuleSpec> = serde_json::from_value(json!(many)).expect("rules");
-    assert!(Authority::new(many).expect_err("too many").to_string().contains("more than 256 rules"));
+    assert!(AccessRules::new(many).expect_err("too many").to_string().contains("more than 256 rules"));
 }
 
 #[test]
@@ -242,10 +242,10 @@ fn every_step_to_a_decision_can_be_told() {
     let steps = authority.explain(&alice, tool("x"), Some(&args(r#"{"n":2}"#)));
     let misses: Vec<_> = steps.iter().map(|step| step.miss.clone()).collect();
     let expected = [
-        Some(Miss::Object),
-        Some(Miss::Principal),
-        Some(Miss::Scopes(vec!["write".to_owned()])),
-        Some(Miss::Argument("/n".to_owned())),
+        Some(Mismatch::Object),
+        Some(Mismatch::Principal),
+        Some(Mismatch::Scopes(vec!["write".to_owned()])),
+        Some(Mismatch::Argument("/n".to_owned())),
         None,
     ];
     assert_eq!(misses, expected);
@@ -258,11 +258,11 @@ fn nobody_is_asked_for_a_list_of_which_nothing_would_be_shown() {
         {"effect": "allow", "resources": ["notes:*"], "principals": ["local"]},
         {"effect": "allow", "tools": ["*"]},
     ]));
-    assert!(authority.may_show_any(&Principal::Local, Kind::Resource));
-    assert!(!authority.may_show_any(&Principal::Anonymous, Kind::Resource));
-    assert!(!authority.may_show_any(&Principal::Local, Kind::Prompt));
-    assert!(authority.may_show_any(&Principal::Anonymous, Kind::Tool));
-    assert!(Authority::default().may_show_any(&Principal::Anonymous, Kind::Prompt));
+    assert!(authority.may_show_any(&Principal::Local, ObjectKind::Resource));
+    assert!(!authority.may_show_any(&Principal::Anonymous, ObjectKind::Resource));
+    assert!(!authority.may_show_any(&Principal::Local, ObjectKind::Prompt));
+    assert!(authority.may_show_any(&Principal::Anonymous, ObjectKind::Tool));
+    assert!(AccessRules::default().may_show_any(&Principal::Anonymous, ObjectKind::Prompt));
 }
 
 /// Decides by trying out: with the scopes that a principal has, then with every
@@ -389,7 +389,7 @@ proptest! {
             expires_at: None,
         };
         let expected = naive::decide(&written, &who, called, value);
-        let authority = Authority::new(written).expect("valid rules");
+        let authority = AccessRules::new(written).expect("valid rules");
         let principal = Principal::Subject(who);
         let arguments = args(&json!({"value": value}).to_string());
         let decision = authority.allows(&principal, tool(called), &arguments);
@@ -402,10 +402,10 @@ proptest! {
             Decision::Denied(_) => "denied",
         };
         prop_assert_eq!(found, expected);
-        // What is allowed with some arguments is shown.
+        // An object that is allowed with some arguments is shown.
         if is_allowed(&decision) {
             prop_assert!(is_allowed(&authority.shows(&principal, tool(called))));
-            prop_assert!(authority.may_show_any(&principal, Kind::Tool));
+            prop_assert!(authority.may_show_any(&principal, ObjectKind::Tool));
         }
     }
 }

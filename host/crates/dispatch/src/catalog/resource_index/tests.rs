@@ -70,14 +70,14 @@ fn the_most_exact_template_has_a_uri_that_no_plugin_listed() {
 #[test]
 fn what_a_plugin_listed_counts_until_it_was_asked_again() {
     let (index, both) = two();
-    let learnt = |uris: &[&str]| Learnt {
+    let learnt = |uris: &[&str]| PluginResources {
         uris: uris.iter().map(|uri| (*uri).to_owned()).collect(),
         is_whole: true,
         templates: Some(Vec::new()),
     };
     index.note_learnt(&both[0], &learnt(&["x:1", "x:2"]));
     assert!(index.is_fresh(&both[0]) && !index.is_fresh(&both[1]));
-    index.changed(Some("a"));
+    index.mark_changed(Some("a"));
     assert_eq!(index.lister(&both, "x:1"), Some(0), "it goes to no other plugin meanwhile");
     index.note_learnt(&both[0], &learnt(&["x:2"]));
     assert_eq!(index.lister(&both, "x:1"), None);
@@ -99,7 +99,7 @@ fn it_is_bounded_whatever_is_listed() {
     index.note_templates(&both[0], templates.iter().map(String::as_str));
     assert!(index.lock()["a"].templates.len() * (1 << 10) <= MAX_TEMPLATE_BYTES);
     for caller in 0..MAX_LATE + 10 {
-        index.was_late(&caller.to_string().into(), "a");
+        index.mark_late(&caller.to_string().into(), "a");
     }
     assert!(index.late().len() <= MAX_LATE);
 }
@@ -109,18 +109,18 @@ fn who_is_late_is_passed_over_for_longer_each_time_and_for_this_caller_alone() {
     let (index, _) = two();
     let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
     let time = Duration::from_secs(2);
-    assert_eq!(index.was_late(&one, "a"), FIRST_PENALTY);
+    assert_eq!(index.mark_late(&one, "a"), FIRST_PENALTY);
     assert_eq!(index.patience(&one, "a", time), None);
     assert_eq!(index.patience(&other, "a", time), Some(time));
     assert_eq!(index.patience(&one, "b", time), Some(time));
     // As if the penalty had passed.
     index.late().values_mut().for_each(|lateness| lateness.until = Instant::now());
     assert_eq!(index.patience(&one, "a", time), Some(time / 2), "then with less time");
-    assert_eq!(index.was_late(&one, "a"), FIRST_PENALTY * 2);
+    assert_eq!(index.mark_late(&one, "a"), FIRST_PENALTY * 2);
     for _ in 0..20 {
-        assert!(index.was_late(&one, "a") <= LONGEST_PENALTY);
+        assert!(index.mark_late(&one, "a") <= LONGEST_PENALTY);
     }
-    index.was_in_time(&one, "a");
+    index.mark_in_time(&one, "a");
     assert_eq!(index.patience(&one, "a", time), Some(time));
 }
 

@@ -1,9 +1,9 @@
-//! What the person is shown, and what they may choose.
+//! The form that the user sees, and the possible answers.
 
 use crate::run::run::Run;
 use serde_json::{Value, json};
 use toolyard_protocol::RawJson;
-use toolyard_protocol::question::Checked;
+use toolyard_protocol::question::CheckedQuestion;
 use toolyard_task::permission::Access;
 use toolyard_task::wire::QuestionKind;
 use toolyard_task::{Owner, Wanted};
@@ -13,16 +13,16 @@ const FIELD: &str = "decision";
 /// The longest name of a host that is shown whole; no name in the DNS is longer.
 const HOST_CHARS: usize = 253;
 
-/// What a person can say.
+/// An answer of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum PermissionAnswer {
     /// Yes, for this one use.
     Once,
-    /// Yes, until the task or the call is over.
+    /// Yes, until the task or the call ends.
     Task,
     /// Yes, until it is taken back.
     Always,
-    /// No, until the task or the call is over.
+    /// No, until the task or the call ends.
     No,
     /// No, until that is taken back.
     Never,
@@ -30,26 +30,26 @@ pub(super) enum Decision {
 
 /// Which of them are offered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Offered {
+pub(super) struct PermissionChoices {
     /// A yes for the whole task or call, where that is more than one use.
     pub for_task: bool,
     /// A word for ever, where one will know again whose it is.
     pub for_ever: bool,
 }
 
-impl Offered {
+impl PermissionChoices {
     pub const ALL: Self = Self { for_task: true, for_ever: true };
 
-    fn has(self, decision: Decision) -> bool {
+    fn has(self, decision: PermissionAnswer) -> bool {
         match decision {
-            Decision::Once | Decision::No => true,
-            Decision::Task => self.for_task,
-            Decision::Always | Decision::Never => self.for_ever,
+            PermissionAnswer::Once | PermissionAnswer::No => true,
+            PermissionAnswer::Task => self.for_task,
+            PermissionAnswer::Always | PermissionAnswer::Never => self.for_ever,
         }
     }
 }
 
-impl Decision {
+impl PermissionAnswer {
     const ALL: [Self; 5] = [Self::Once, Self::Task, Self::Always, Self::No, Self::Never];
 
     /// The value in the form. Clients that show nothing but values show these.
@@ -77,9 +77,9 @@ impl Decision {
         }
     }
 
-    /// What an `ElicitResult` says, if it says one of what was offered; declined and
-    /// cancelled say nothing.
-    pub(super) fn read(answer: &RawJson, offered: &Offered) -> Option<Self> {
+    /// The answer in an `ElicitResult`, if it was among the choices; `None` for a declined or
+    /// cancelled form.
+    pub(super) fn read(answer: &RawJson, offered: &PermissionChoices) -> Option<Self> {
         let answer: Value = answer.decode().ok()?;
         let said = answer["content"][FIELD].as_str().filter(|_| answer["action"] == "accept")?;
         Self::ALL.into_iter().find(|decision| decision.value() == said && offered.has(*decision))
@@ -88,9 +88,9 @@ impl Decision {
 
 /// The form. `enumNames` rather than `oneOf`: clients of every revision that has
 /// forms know it.
-pub(super) fn question(of: &Run, wanted: &Wanted, offered: &Offered) -> Checked {
-    let choices: Vec<Decision> =
-        Decision::ALL.into_iter().filter(|decision| offered.has(*decision)).collect();
+pub(super) fn question(of: &Run, wanted: &Wanted, offered: &PermissionChoices) -> CheckedQuestion {
+    let choices: Vec<PermissionAnswer> =
+        PermissionAnswer::ALL.into_iter().filter(|decision| offered.has(*decision)).collect();
     let values: Vec<&str> = choices.iter().map(|decision| decision.value()).collect();
     let titles: Vec<&str> = choices.iter().map(|decision| decision.title(of)).collect();
     let params = json!({
@@ -103,11 +103,11 @@ pub(super) fn question(of: &Run, wanted: &Wanted, offered: &Offered) -> Checked 
             "required": [FIELD],
         },
     });
-    Checked { kind: QuestionKind::Form, params: RawJson::of(&params) }
+    CheckedQuestion { kind: QuestionKind::Form, params: RawJson::of(&params) }
 }
 
-/// In words. What a guest or a manifest named stands in quotes, with whatever could
-/// hide or turn around a part of it escaped (`Debug` of a text does so for control,
+/// The question in words. Names that come from a guest or a manifest are quoted, with all
+/// characters escaped that could hide or reverse a part of them (`Debug` of a text escapes control,
 /// format and separator characters).
 fn message(of: &Run, wanted: &Wanted) -> String {
     let (plugin, _) = of.work.component();
@@ -121,7 +121,7 @@ fn message(of: &Run, wanted: &Wanted) -> String {
                 Access::Read => "to read the files",
                 Access::Write => "to read, create, change and delete files",
             };
-            // Where the folders of the host are is for the people of the host.
+            // Only users of this machine may see where the folders of the host are.
             let place = if of.client.owner == Some(Owner::Local) { path } else { named };
             format!("{who} wants {does} in the folder {place:?}, which it calls {guest:?}. May it?")
         }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::slots::work::Work;
+use crate::slots::work::RunTarget;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use toolyard_task::provider::{ProviderSpec, Retrieval, RetrievalEnd};
@@ -50,26 +50,26 @@ fn idle(plugin: &str) -> Arc<Idle> {
     Arc::new(Idle { spec, room: Mutex::new(Ok(())) })
 }
 
-fn claim(owner: &str, plugin: &str) -> Claim {
-    Claim { owner: owner.into(), work: Work::Provider(idle(plugin)) }
+fn request(owner: &str, plugin: &str) -> SlotRequest {
+    SlotRequest { owner: owner.into(), work: RunTarget::Provider(idle(plugin)) }
 }
 
 #[test]
 fn who_finds_no_room_on_the_machine_waits_until_another_ends() {
     let admission = Admission::new(BOUNDS);
-    let other = admission.admit(claim("a", "x")).expect("room");
+    let other = admission.admit(request("a", "x")).expect("room");
     let large = idle("large");
     *large.room.lock().expect("free") = Err(Shortage::Memory(1 << 30));
-    let claim = Claim { owner: "b".into(), work: Work::Provider(large.clone()) };
-    assert_eq!(admission.admit(claim.clone()).err(), Some(Full::Room(Shortage::Memory(1 << 30))));
-    let waits = granted(admission.line_up(claim).expect("a place")).expect_err("no room yet");
+    let request = SlotRequest { owner: "b".into(), work: RunTarget::Provider(large.clone()) };
+    assert_eq!(admission.admit(request.clone()).err(), Some(LimitReached::Room(Shortage::Memory(1 << 30))));
+    let waits = granted(admission.enqueue(request).expect("a place")).expect_err("no room yet");
     *large.room.lock().expect("free") = Ok(());
     drop(other);
     drop(granted(waits).expect("room now"));
     assert_eq!(admission.running(), 0);
 }
 
-fn granted(mut ticket: Ticket) -> Result<Slot, Ticket> {
+fn granted(mut ticket: PendingSlot) -> Result<Slot, PendingSlot> {
     match (&mut ticket.granted).now_or_never() {
         Some(Ok(slot)) => Ok(slot),
         _ => Err(ticket),
@@ -79,12 +79,12 @@ fn granted(mut ticket: Ticket) -> Result<Slot, Ticket> {
 #[test]
 fn a_plain_claim_is_told_which_bound_it_met() {
     let admission = Admission::new(BOUNDS);
-    let _a = admission.admit(claim("a", "x")).expect("room");
-    let _b = admission.admit(claim("a", "narrow")).expect("room");
-    assert_eq!(admission.admit(claim("a", "x")).err(), Some(Full::Principal));
-    assert_eq!(admission.admit(claim("b", "narrow")).err(), Some(Full::Plugin));
-    let c = admission.admit(claim("b", "x")).expect("room");
-    assert_eq!(admission.admit(claim("c", "x")).err(), Some(Full::Host));
+    let _a = admission.admit(request("a", "x")).expect("room");
+    let _b = admission.admit(request("a", "narrow")).expect("room");
+    assert_eq!(admission.admit(request("a", "x")).err(), Some(LimitReached::Principal));
+    assert_eq!(admission.admit(request("b", "narrow")).err(), Some(LimitReached::Plugin));
+    let c = admission.admit(request("b", "x")).expect("room");
+    assert_eq!(admission.admit(request("c", "x")).err(), Some(LimitReached::Host));
     drop(c);
     assert_eq!(admission.running(), 2);
 }
@@ -92,10 +92,10 @@ fn a_plain_claim_is_told_which_bound_it_met() {
 #[test]
 fn t_42_those_in_line_start_in_order_and_owners_take_turns() {
     let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
-    let first = admission.admit(claim("z", "x")).expect("room");
-    let a1 = admission.line_up(claim("a", "x")).expect("a place");
-    let a2 = admission.line_up(claim("a", "x")).expect("a place");
-    let b1 = admission.line_up(claim("b", "x")).expect("a place");
+    let first = admission.admit(request("z", "x")).expect("room");
+    let a1 = admission.enqueue(request("a", "x")).expect("a place");
+    let a2 = admission.enqueue(request("a", "x")).expect("a place");
+    let b1 = admission.enqueue(request("b", "x")).expect("a place");
     drop(first);
     let a1 = granted(a1).expect("a is first");
     let a2 = granted(a2).expect_err("one at a time");
@@ -110,9 +110,9 @@ fn t_42_those_in_line_start_in_order_and_owners_take_turns() {
 #[test]
 fn who_leaves_the_line_does_not_keep_the_slot() {
     let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
-    let first = admission.admit(claim("z", "x")).expect("room");
-    let gone = admission.line_up(claim("a", "x")).expect("a place");
-    let waits = admission.line_up(claim("a", "x")).expect("a place");
+    let first = admission.admit(request("z", "x")).expect("room");
+    let gone = admission.enqueue(request("a", "x")).expect("a place");
+    let waits = admission.enqueue(request("a", "x")).expect("a place");
     drop(gone);
     drop(first);
     drop(granted(waits).expect("the next gets it"));
@@ -123,9 +123,9 @@ fn who_leaves_the_line_does_not_keep_the_slot() {
 #[test]
 fn a_full_plugin_does_not_hold_up_others_of_the_same_owner() {
     let admission = Admission::new(BOUNDS);
-    let narrow = admission.admit(claim("a", "narrow")).expect("room");
-    let waits = admission.line_up(claim("a", "narrow")).expect("a place");
-    let passes = admission.line_up(claim("a", "x")).expect("a place");
+    let narrow = admission.admit(request("a", "narrow")).expect("room");
+    let waits = admission.enqueue(request("a", "narrow")).expect("a place");
+    let passes = admission.enqueue(request("a", "x")).expect("a place");
     let passes = granted(passes).expect("another plugin has room");
     let waits = granted(waits).expect_err("its plugin is full");
     drop(passes);
@@ -137,9 +137,9 @@ fn a_full_plugin_does_not_hold_up_others_of_the_same_owner() {
 #[test]
 fn a_full_line_has_room_again_at_once_when_somebody_leaves_it() {
     let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
-    let runs = admission.admit(claim("z", "x")).expect("room");
-    let gone = admission.line_up(claim("a", "x")).expect("a place");
-    let kept = admission.line_up(claim("a", "x")).expect("a place");
+    let runs = admission.admit(request("z", "x")).expect("room");
+    let gone = admission.enqueue(request("a", "x")).expect("a place");
+    let kept = admission.enqueue(request("a", "x")).expect("a place");
     assert_eq!(admission.lock().plugins["x"].waiting, 2);
     drop(gone);
     assert_eq!(admission.lock().plugins["x"].waiting, 1);
@@ -153,11 +153,11 @@ fn a_full_line_has_room_again_at_once_when_somebody_leaves_it() {
 #[test]
 fn who_leaves_the_line_and_comes_back_has_one_turn() {
     let admission = Admission::new(Bounds { running: 1, ..BOUNDS });
-    let runs = admission.admit(claim("z", "x")).expect("room");
+    let runs = admission.admit(request("z", "x")).expect("room");
     for _ in 0..100 {
-        drop(admission.line_up(claim("a", "x")).expect("a place"));
+        drop(admission.enqueue(request("a", "x")).expect("a place"));
     }
-    let waits = admission.line_up(claim("a", "x")).expect("a place");
+    let waits = admission.enqueue(request("a", "x")).expect("a place");
     assert_eq!(admission.lock().turns.len(), 1);
     drop(runs);
     drop(granted(waits).expect("its turn"));
@@ -166,12 +166,12 @@ fn who_leaves_the_line_and_comes_back_has_one_turn() {
 #[test]
 fn one_who_may_run_is_found_behind_a_hundred_thousand_who_may_not() {
     let admission = Admission::new(BOUNDS);
-    let narrow = admission.admit(claim("z", "narrow")).expect("room");
-    let tickets: Vec<Ticket> =
-        (0..100_000).map(|_| admission.line_up(claim("a", "narrow")).expect("a place")).collect();
+    let narrow = admission.admit(request("z", "narrow")).expect("room");
+    let tickets: Vec<PendingSlot> =
+        (0..100_000).map(|_| admission.enqueue(request("a", "narrow")).expect("a place")).collect();
     // Quadratic work would not come to an end here.
     for _ in 0..100_000 {
-        drop(granted(admission.line_up(claim("a", "x")).expect("a place")).expect("has room"));
+        drop(granted(admission.enqueue(request("a", "x")).expect("a place")).expect("has room"));
     }
     drop(narrow);
     // Each gets the slot of the one before it, in order.

@@ -5,7 +5,7 @@ use crate::bindings::exports::toolyard::plugin::completion::Completions;
 use crate::bindings::exports::toolyard::plugin::prompts::{Message, PromptResult, Role};
 use crate::limits::failure::Failure;
 use toolyard_task::provider::Retrieved;
-use toolyard_task::wire::{MOST_VALUES, RawJson};
+use toolyard_task::wire::{MAX_VALUES, RawJson};
 
 /// Encodes a `GetPromptResult`.
 pub(crate) fn made(result: PromptResult, limit: u64) -> Result<Retrieved, Failure> {
@@ -39,7 +39,7 @@ pub(crate) fn completed(given: Completions, limit: u64) -> Result<Retrieved, Fai
     let Completions { values, total, has_more } = given;
     let mut out = Bounded::new(0, limit);
     out.raw("{\"completion\":{\"values\":[")?;
-    for (index, value) in values.iter().take(MOST_VALUES).enumerate() {
+    for (index, value) in values.iter().take(MAX_VALUES).enumerate() {
         if index > 0 {
             out.raw(",")?;
         }
@@ -49,7 +49,7 @@ pub(crate) fn completed(given: Completions, limit: u64) -> Result<Retrieved, Fai
     if let Some(total) = total {
         out.raw(&format!(",\"total\":{total}"))?;
     }
-    let has_more = has_more || values.len() > MOST_VALUES;
+    let has_more = has_more || values.len() > MAX_VALUES;
     out.raw(if has_more { ",\"hasMore\":true}}" } else { ",\"hasMore\":false}}" })?;
     Ok(Retrieved::Completion(RawJson::trusted(out.bytes)))
 }

@@ -5,7 +5,7 @@ const CC: &str = r#""io.modelcontextprotocol/clientCapabilities""#;
 const CI: &str = r#""io.modelcontextprotocol/clientInfo""#;
 const LL: &str = r#""io.modelcontextprotocol/logLevel""#;
 
-fn claim_of(params: &str) -> Claim {
+fn claim_of(params: &str) -> VersionClaim {
     claim(Some(&RawJson::trusted(params.to_owned())))
 }
 
@@ -13,7 +13,7 @@ fn claim_of(params: &str) -> Claim {
 fn decode(params: &str) -> Result<Envelope, RpcError> {
     let params = RawJson::trusted(params.to_owned());
     let decoded = Envelope::decode(Some(&params));
-    let claimed = Claimed::by(&Method::ToolsList, Some(&params));
+    let claimed = ClaimedParams::by(&Method::ToolsList, Some(&params));
     assert_eq!(claimed.claim, claim(Some(&params)), "{params:?}");
     let opened = claimed.open(Some(&params)).map(|(envelope, _)| envelope);
     assert_eq!(format!("{opened:?}"), format!("{decoded:?}"), "{params:?}");
@@ -25,8 +25,8 @@ fn with(more: &str) -> String {
     format!(r#"{{"_meta":{{{PV}:"2026-07-28",{CC}:{{}}{more}}}}}"#)
 }
 
-fn version(name: &str) -> Claim {
-    Claim::Version(name.to_owned())
+fn version(name: &str) -> VersionClaim {
+    VersionClaim::Version(name.to_owned())
 }
 
 /// 26B, the first row of the table: `_meta` with the key makes it stateless,
@@ -51,7 +51,7 @@ fn a_version_in_meta_is_a_claim_however_it_is_written() {
 /// 26B: a request of the other generation may speak of the key as much as it likes.
 #[test]
 fn the_key_anywhere_else_is_no_claim() {
-    assert_eq!(claim(None), Claim::None);
+    assert_eq!(claim(None), VersionClaim::None);
     for params in [
         "{}".to_owned(),
         r#"{"name":"echo","arguments":{"text":"V Version \\u \/"},"_meta":{"progressToken":1}}"#.to_owned(),
@@ -68,17 +68,17 @@ fn the_key_anywhere_else_is_no_claim() {
         r#"{"_meta":{"IO.modelcontextprotocol/protocolVersion":"x"}}"#.to_owned(),
         r#"{"_meta":{"io.modelcontextprotocol\\/protocolVersion":"x"}}"#.to_owned(),
     ] {
-        assert_eq!(claim_of(&params), Claim::None, "{params}");
+        assert_eq!(claim_of(&params), VersionClaim::None, "{params}");
     }
 }
 
-/// 26B, 26R-2: what is not a string, or said twice, claims a version that nobody
-/// can tell; it is refused, not taken for the other generation.
+/// 26B, 26R-2: a value that is not a string, or a duplicate key, claims an unknown
+/// version. The request is refused, not taken for the other generation.
 #[test]
 fn a_claim_without_a_readable_version_is_malformed() {
     for value in ["null", "5", "true", "{}", r#"["2026-07-28"]"#, r#""\ud800""#] {
         let params = format!(r#"{{"_meta":{{{PV}:{value},{CC}:{{}}}}}}"#);
-        assert_eq!(claim_of(&params), Claim::Malformed, "{value}");
+        assert_eq!(claim_of(&params), VersionClaim::Malformed, "{value}");
         assert_eq!(decode(&params).expect_err(value).code, -32602, "{value}");
     }
     for params in [
@@ -86,7 +86,7 @@ fn a_claim_without_a_readable_version_is_malformed() {
         format!(r#"{{"_meta":{{{PV}:"a","io.modelcontextprotocol\/protocolVersion":"a"}}}}"#),
         format!(r#"{{"_meta":{{{PV}:"a"}},"_meta":{{{PV}:"a"}}}}"#),
     ] {
-        assert_eq!(claim_of(&params), Claim::Malformed, "{params}");
+        assert_eq!(claim_of(&params), VersionClaim::Malformed, "{params}");
         assert_eq!(decode(&params).expect_err(&params).code, -32602, "{params}");
     }
     // Two of which one claims: still a claim, and refused by the envelope.
@@ -215,13 +215,13 @@ proptest::proptest! {
         let text = serde_json::to_string(&text).expect("text");
         let value = serde_json::to_string(&version).expect("text");
         let params = format!(r#"{{"arguments":{{"text":{text}}},"_meta":{{"other":{text},"{key}":{value}}}}}"#);
-        proptest::prop_assert_eq!(claim_of(&params), Claim::Version(version));
+        proptest::prop_assert_eq!(claim_of(&params), VersionClaim::Version(version));
         let other = format!(r#"{{"arguments":{{"text":{text}}},"_meta":{{"other":{text}}}}}"#);
-        proptest::prop_assert_eq!(claim_of(&other), Claim::None);
+        proptest::prop_assert_eq!(claim_of(&other), VersionClaim::None);
     }
 }
 
-/// Whatever else is there, what is known of the claim changes nothing.
+/// No other member changes the claim.
 #[test]
 fn an_envelope_is_read_the_same_with_its_claim_known() {
     for params in [
@@ -238,15 +238,15 @@ fn an_envelope_is_read_the_same_with_its_claim_known() {
     assert_eq!(decode(&params).expect_err("two of them").code, -32602);
 }
 
-/// What a call says plainly is read at once, and is what the readers of its parts find; of
-/// what is written otherwise, they alone say what it is.
+/// A plainly written call is read at once, with the same values that the readers of its parts find.
+/// Only they read a call that is written otherwise.
 #[test]
 fn a_plain_call_is_read_with_its_envelope() {
     let meta = format!(r#""_meta":{{{PV}:"2026-07-28",{CC}:{{}},"progressToken":"p"}}"#);
     let read = |params: &str| {
         let params = RawJson::trusted(params.to_owned());
         let (_, call) =
-            Claimed::by(&Method::ToolsCall, Some(&params)).open(Some(&params)).expect("an envelope");
+            ClaimedParams::by(&Method::ToolsCall, Some(&params)).open(Some(&params)).expect("an envelope");
         let alone = crate::stateless::input::call_params(Some(&params));
         (call, alone)
     };
@@ -273,6 +273,6 @@ fn a_plain_call_is_read_with_its_envelope() {
     }
     // serde reads a struct from an array, too; who reads the parts does not.
     let array = RawJson::trusted(r#"{"_meta":["2026-07-28",{}],"name":"x"}"#);
-    assert_eq!(Claimed::by(&Method::ToolsCall, Some(&array)).claim, Claim::None);
+    assert_eq!(ClaimedParams::by(&Method::ToolsCall, Some(&array)).claim, VersionClaim::None);
     assert!(Plain::read(&Method::ToolsCall, &array).is_none());
 }

@@ -5,7 +5,7 @@ fn retry(params: &str) -> Result<Retry, RpcError> {
     Retry::decode(&Method::ToolsCall, Some(&RawJson::trusted(params.to_owned())))
 }
 
-/// 26M-4, 26M-5: what a retry brings is taken as it is, whatever it is.
+/// 26M-4, 26M-5: the state and answers of a retry are accepted unverified.
 #[test]
 fn a_retry_brings_any_answers_and_the_state_to_the_letter() {
     assert_eq!(Retry::decode(&Method::ToolsCall, None), Ok(Retry::default()));

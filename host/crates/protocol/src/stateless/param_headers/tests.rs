@@ -203,7 +203,7 @@ proptest::proptest! {
 
     #[test]
     fn no_header_makes_it_panic(value in ".{0,24}", argument in "\"[a-z]{0,4}\"|-?[0-9]{1,4}(\\.[0-9]{1,2})?([eE][+-]?[0-9]{1,20})?|true") {
-        // A number may be one that nobody can hold.
+        // A number may exceed every type.
         if serde_json::from_str::<&serde_json::value::RawValue>(&argument).is_ok() {
             let _ = check(ParamKind::Integer, &argument, Some(&value));
         }

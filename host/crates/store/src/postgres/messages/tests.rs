@@ -34,7 +34,8 @@ fn messages_are_opened_as_they_were_sealed() {
         assert!(sealed.len() < 8_000);
         assert_eq!(to.open(&sealed), Ok(message));
     }
-    let longest = from.seal(&word(&"x".repeat(toolyard_task::gossip::LONGEST)), NOW).expect("is sealed");
+    let longest =
+        from.seal(&word(&"x".repeat(toolyard_task::broadcast::MAX_MESSAGE_BYTES)), NOW).expect("is sealed");
     assert!(longest.len() < 8_000, "{}", longest.len());
 }
 
@@ -123,7 +124,7 @@ fn a_clock_that_is_set_back_shuts_nobody_out() {
     let hour = 3_600_000;
     let sealed = sender(&[]).seal(&word("x"), NOW - hour).expect("is sealed");
     assert_eq!(to.open(&sealed), Err(Refusal::Replayed));
-    to.is_now(NOW - hour);
+    to.set_time(NOW - hour);
     assert_eq!(to.open(&sealed), Ok(word("x")));
 }
 

@@ -6,14 +6,14 @@ use serde_json::json;
 const KEYS: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"one","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
 const NOW: Timestamp = Timestamp(1_000_000_000);
 
-fn rules() -> Rules {
+fn rules() -> TokenRules {
     let settings = IssuerSettings {
         issuer: Address::parse("https://i.example").expect("an address"),
         audience: vec!["us".to_owned()],
         keys: KeySource::File("keys.json".into()),
         algorithms: Algorithm::ALL.to_vec(),
     };
-    Rules::new(&settings, Duration::from_secs(60))
+    TokenRules::new(&settings, Duration::from_secs(60))
 }
 
 fn keys() -> KeySet {
@@ -30,7 +30,7 @@ fn good_claims() -> Value {
 }
 
 /// Why a token with good claims and this header is refused.
-fn refused(header: &Value, signature: &str) -> Why {
+fn refused(header: &Value, signature: &str) -> TokenRejection {
     let token = written(header, &good_claims(), signature);
     rules().verify(&token, &keys(), NOW).expect_err("refused")
 }
@@ -39,40 +39,40 @@ fn refused(header: &Value, signature: &str) -> Why {
 fn a_4_a_header_that_asks_for_less_than_a_signature_is_refused() {
     let wrong = URL_SAFE_NO_PAD.encode([7; 64]);
     for (header, why) in [
-        (json!({"alg": "none", "kid": "one"}), Why::Algorithm),
-        (json!({"alg": "HS256", "kid": "one"}), Why::Algorithm),
-        (json!({"alg": ["EdDSA"], "kid": "one"}), Why::Algorithm),
-        (json!({"kid": "one"}), Why::Algorithm),
-        (json!({"alg": "EdDSA", "kid": "one", "crit": ["b64"], "b64": false}), Why::Critical),
-        (json!({"alg": "EdDSA", "kid": "one", "crit": null}), Why::Critical),
-        (json!({"alg": "EdDSA", "kid": "one", "typ": "logout+jwt"}), Why::Type),
-        (json!({"alg": "EdDSA", "kid": "one", "typ": 7}), Why::Type),
-        (json!({"alg": "EdDSA", "kid": 1}), Why::Unreadable),
-        (json!({"alg": "EdDSA", "kid": "two"}), Why::Key),
-        (json!({"alg": "ES256", "kid": "one"}), Why::Key),
-        (json!({"alg": "EdDSA", "kid": "one"}), Why::Signature),
-        (json!({"alg": "EdDSA"}), Why::Signature),
-        (json!({"alg": "EdDSA", "kid": "one", "typ": "AT+JWT"}), Why::Signature),
+        (json!({"alg": "none", "kid": "one"}), TokenRejection::Algorithm),
+        (json!({"alg": "HS256", "kid": "one"}), TokenRejection::Algorithm),
+        (json!({"alg": ["EdDSA"], "kid": "one"}), TokenRejection::Algorithm),
+        (json!({"kid": "one"}), TokenRejection::Algorithm),
+        (json!({"alg": "EdDSA", "kid": "one", "crit": ["b64"], "b64": false}), TokenRejection::Critical),
+        (json!({"alg": "EdDSA", "kid": "one", "crit": null}), TokenRejection::Critical),
+        (json!({"alg": "EdDSA", "kid": "one", "typ": "logout+jwt"}), TokenRejection::Type),
+        (json!({"alg": "EdDSA", "kid": "one", "typ": 7}), TokenRejection::Type),
+        (json!({"alg": "EdDSA", "kid": 1}), TokenRejection::Unreadable),
+        (json!({"alg": "EdDSA", "kid": "two"}), TokenRejection::Key),
+        (json!({"alg": "ES256", "kid": "one"}), TokenRejection::Key),
+        (json!({"alg": "EdDSA", "kid": "one"}), TokenRejection::Signature),
+        (json!({"alg": "EdDSA"}), TokenRejection::Signature),
+        (json!({"alg": "EdDSA", "kid": "one", "typ": "AT+JWT"}), TokenRejection::Signature),
     ] {
         assert_eq!(refused(&header, &wrong), why, "{header}");
     }
     let header = json!({"alg": "EdDSA", "kid": "one"});
     for signature in ["", "AA", "=", "*", "AAAA===="] {
-        assert_eq!(refused(&header, signature), Why::Signature, "{signature}");
+        assert_eq!(refused(&header, signature), TokenRejection::Signature, "{signature}");
     }
 }
 
 #[test]
 fn a_3_what_is_no_jwt_is_unknown_or_unreadable() {
     for (token, why) in [
-        ("", Why::Unknown),
-        ("abc", Why::Unknown),
-        ("a.b", Why::Unknown),
-        ("a.b.c.d", Why::Unknown),
-        ("a.b.c.d.e", Why::Unknown),
-        ("..", Why::Unreadable),
-        ("e30.e30.", Why::Algorithm),
-        ("W10.e30.AA", Why::Unreadable),
+        ("", TokenRejection::Unknown),
+        ("abc", TokenRejection::Unknown),
+        ("a.b", TokenRejection::Unknown),
+        ("a.b.c.d", TokenRejection::Unknown),
+        ("a.b.c.d.e", TokenRejection::Unknown),
+        ("..", TokenRejection::Unreadable),
+        ("e30.e30.", TokenRejection::Algorithm),
+        ("W10.e30.AA", TokenRejection::Unreadable),
     ] {
         assert_eq!(rules().verify(token, &keys(), NOW).expect_err(token), why, "{token}");
     }
@@ -84,7 +84,7 @@ fn a_4_keys_in_the_header_are_not_looked_at() {
     let wrong = URL_SAFE_NO_PAD.encode([7; 64]);
     let jwk = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
     let header = json!({"alg": "EdDSA", "kid": "two", "jwk": jwk, "jku": "http://127.0.0.1:1/", "x5u": "x"});
-    assert_eq!(refused(&header, &wrong), Why::Key);
+    assert_eq!(refused(&header, &wrong), TokenRejection::Key);
 }
 
 proptest! {

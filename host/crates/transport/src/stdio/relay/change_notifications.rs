@@ -13,7 +13,7 @@ pub(super) const METHOD: &str = "toolyard/changed";
 
 #[derive(Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(tag = "what", rename_all = "lowercase")]
-enum Changed {
+enum Announcement {
     Tools,
     Prompts,
     Resources,
@@ -32,12 +32,12 @@ impl AnnouncementReceiver {
     /// The message for the next one. Safe to drop while it waits.
     pub async fn next(&mut self) -> Bytes {
         let changed = match self.0.recv().await {
-            Ok(Change::Tools) => Changed::Tools,
-            Ok(Change::Prompts) => Changed::Prompts,
-            Ok(Change::Resources) => Changed::Resources,
-            Ok(Change::Resource(uri)) => Changed::Resource { uri },
-            Err(broadcast::error::RecvError::Lagged(_)) => Changed::Anything,
-            // The dispatcher outlives whoever follows it.
+            Ok(Change::Tools) => Announcement::Tools,
+            Ok(Change::Prompts) => Announcement::Prompts,
+            Ok(Change::Resources) => Announcement::Resources,
+            Ok(Change::Resource(uri)) => Announcement::Resource { uri },
+            Err(broadcast::error::RecvError::Lagged(_)) => Announcement::Anything,
+            // The dispatcher outlives its followers.
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         };
         notification(METHOD, Some(&RawJson::of(&changed)))
@@ -46,13 +46,13 @@ impl AnnouncementReceiver {
 
 /// Passes an announcement on to those who follow this dispatcher.
 pub(super) fn announce(dispatch: &Dispatch, params: Option<&RawJson>) {
-    let changed = params.and_then(|params| params.decode::<Changed>().ok());
+    let changed = params.and_then(|params| params.decode::<Announcement>().ok());
     dispatch.announce(match changed {
-        Some(Changed::Tools) => Change::Tools,
-        Some(Changed::Prompts) => Change::Prompts,
-        Some(Changed::Resources) => Change::Resources,
-        Some(Changed::Resource { uri }) => Change::Resource(uri),
-        Some(Changed::Anything) => return dispatch.announce_anything(),
+        Some(Announcement::Tools) => Change::Tools,
+        Some(Announcement::Prompts) => Change::Prompts,
+        Some(Announcement::Resources) => Change::Resources,
+        Some(Announcement::Resource { uri }) => Change::Resource(uri),
+        Some(Announcement::Anything) => return dispatch.announce_anything(),
         None => return tracing::warn!("the background host announced what is not understood"),
     });
 }

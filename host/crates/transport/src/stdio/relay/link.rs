@@ -2,11 +2,11 @@
 //! order in which it came, what it writes in the order in which it wrote it, and what was
 //! under way when it ends.
 
-use super::{Background, Connection, Relayed, change_notifications};
+use super::{Background, Connection, RelayOutcome, change_notifications};
 use crate::inflight::InflightRequest;
 use crate::stdio::INBOX;
 use crate::stdio::OUTBOX;
-use crate::stdio::lines::{self, Line, Outbox, Outgoing};
+use crate::stdio::line_framing::{self, Line, Outbox, Outgoing};
 use bytes::Bytes;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
@@ -23,17 +23,17 @@ use toolyard_protocol::{Id, Incoming, Message, Method, RawJson, RpcError};
 const OWN: &str = "toolyard-relay-";
 
 /// Something for the background host.
-pub(super) enum Post {
+pub(super) enum RelayMessage {
     /// A request of the client.
-    Request { id: Id, line: Bytes, kept: InflightRequest, starts: bool, done: oneshot::Sender<Relayed> },
+    Request { id: Id, line: Bytes, kept: InflightRequest, starts: bool, done: oneshot::Sender<RelayOutcome> },
     /// The client takes no answer to it any more.
     Cancel { id: Id },
     /// The client's response to a request of the background host.
-    Response(Responded),
+    Response(ClientResponse),
 }
 
 /// A response of the client.
-pub(in crate::stdio) struct Responded {
+pub(in crate::stdio) struct ClientResponse {
     pub caller: Arc<Caller>,
     pub id: Id,
     pub outcome: Result<RawJson, RpcError>,
@@ -41,7 +41,7 @@ pub(in crate::stdio) struct Responded {
     pub line: Bytes,
 }
 
-/// What the background host has to know of the client's session.
+/// The state of the client's session that the background host needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Handshake {
     /// The params of `initialize`.
@@ -52,27 +52,27 @@ pub(super) struct Handshake {
     pub level: Option<RawJson>,
 }
 
-/// What all sides of a relay share.
+/// The state that all parts of a relay share.
 #[derive(Default)]
 pub(super) struct Shared {
-    under_way: Mutex<UnderWay>,
+    under_way: Mutex<LinkState>,
 }
 
-/// What is under way on the connection; nothing without one.
+/// The requests under way on the connection; empty without one.
 #[derive(Default)]
-struct UnderWay {
+struct LinkState {
     /// Whether there is a connection.
     up: bool,
     /// Requests of the client that were sent on.
-    pending: HashMap<Id, Pending>,
+    pending: HashMap<Id, PendingRelay>,
     /// Requests of the background host that wait for the client.
     asked: HashSet<Id>,
 }
 
 /// A request under way; the sender is dropped without a word if the connection ends.
-struct Pending {
+struct PendingRelay {
     kept: InflightRequest,
-    done: oneshot::Sender<Relayed>,
+    done: oneshot::Sender<RelayOutcome>,
 }
 
 impl Shared {
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// A request is sent on. Given back if the connection has ended.
-    fn add(&self, id: &Id, pending: Pending) -> Result<(), Pending> {
+    fn add(&self, id: &Id, pending: PendingRelay) -> Result<(), PendingRelay> {
         let mut under_way = self.lock();
         if !under_way.up {
             return Err(pending);
@@ -108,11 +108,11 @@ impl Shared {
         Ok(())
     }
 
-    fn take(&self, id: &Id) -> Option<Pending> {
+    fn take(&self, id: &Id) -> Option<PendingRelay> {
         self.lock().pending.remove(id)
     }
 
-    fn lock(&self) -> MutexGuard<'_, UnderWay> {
+    fn lock(&self) -> MutexGuard<'_, LinkState> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -121,7 +121,7 @@ impl Shared {
 pub(super) struct Links {
     pub background: Arc<dyn Background>,
     pub dispatch: Arc<Dispatch>,
-    /// Where the client's lines are put.
+    /// The queue of the client's lines.
     pub outbox: Outbox,
     pub shared: Arc<Shared>,
     pub handshake: watch::Receiver<Handshake>,
@@ -129,9 +129,9 @@ pub(super) struct Links {
 
 /// A connection.
 struct Link {
-    /// Where the background host's lines are put.
+    /// The queue of the background host's lines.
     lines: Outbox,
-    /// What it was told of the session.
+    /// The state of the session, as last sent.
     told: Handshake,
     /// Requests of our own so far.
     own: u64,
@@ -139,8 +139,8 @@ struct Link {
 }
 
 impl Links {
-    /// Runs until nobody posts any more.
-    pub async fn run(mut self, mut posts: mpsc::Receiver<Post>) {
+    /// Runs until all senders are dropped.
+    pub async fn run(mut self, mut posts: mpsc::Receiver<RelayMessage>) {
         let mut link = None;
         let mut unadopted = self.dispatch.unadopted();
         loop {
@@ -163,29 +163,29 @@ impl Links {
                 link = None;
             }
             match (post, &mut link) {
-                (Some(Post::Request { id, line, kept, starts, done }), link) => {
-                    let request = Request { id, line, pending: Pending { kept, done } };
+                (Some(RelayMessage::Request { id, line, kept, starts, done }), link) => {
+                    let request = RelayRequest { id, line, pending: PendingRelay { kept, done } };
                     self.request(link, request, starts).await;
                 }
-                (Some(Post::Cancel { id }), Some(link)) => {
-                    // What was answered meanwhile cannot be cancelled any more.
+                (Some(RelayMessage::Cancel { id }), Some(link)) => {
+                    // A request that was answered meanwhile cannot be cancelled any more.
                     if self.shared.take(&id).is_some() {
                         link.send(cancelled(&id)).await;
                     }
                 }
-                (Some(Post::Response(response)), Some(link)) => link.send(response.line).await,
-                (Some(Post::Response(response)), None) => self.keep(response).await,
+                (Some(RelayMessage::Response(response)), Some(link)) => link.send(response.line).await,
+                (Some(RelayMessage::Response(response)), None) => self.keep(response).await,
                 (None, Some(link)) => link.shake_hands(&self.now()).await,
-                // What it was about has ended with the connection.
-                (Some(Post::Cancel { .. }) | None, None) => {}
+                // The cancelled request has ended with the connection.
+                (Some(RelayMessage::Cancel { .. }) | None, None) => {}
             }
         }
     }
 
-    /// Who has asked is gone, but what it asked for a task is in the store.
-    async fn keep(&self, Responded { caller, id, outcome, .. }: Responded) {
+    /// The asking host is gone, but the question of a task is in the store.
+    async fn keep(&self, ClientResponse { caller, id, outcome, .. }: ClientResponse) {
         if let Id::Text(id) = id
-            && let Err(fault) = self.dispatch.answered(&caller, &id, outcome).await
+            && let Err(fault) = self.dispatch.take_response(&caller, &id, outcome).await
         {
             tracing::error!(error = &fault as &dyn std::error::Error, "an answer was not kept");
         }
@@ -195,8 +195,8 @@ impl Links {
         self.handshake.borrow_and_update().clone()
     }
 
-    async fn request(&mut self, link: &mut Option<Link>, request: Request, starts: bool) {
-        let Request { id, line, mut pending } = request;
+    async fn request(&mut self, link: &mut Option<Link>, request: RelayRequest, starts: bool) {
+        let RelayRequest { id, line, mut pending } = request;
         loop {
             if pending.done.is_closed() {
                 // It was cancelled while it waited here.
@@ -206,9 +206,9 @@ impl Links {
                 Some(link) => link,
                 None if starts => match self.connect().await {
                     Ok(new) => link.insert(new),
-                    Err(why) => return drop(pending.done.send(Relayed::Unreachable(why))),
+                    Err(why) => return drop(pending.done.send(RelayOutcome::Unreachable(why))),
                 },
-                None => return drop(pending.done.send(Relayed::Lost)),
+                None => return drop(pending.done.send(RelayOutcome::Lost)),
             };
             match self.shared.add(&id, pending) {
                 Ok(()) => {
@@ -224,9 +224,9 @@ impl Links {
 
     async fn connect(&self) -> Result<Link, String> {
         let Connection { input, output } = self.background.connect().await?;
-        // What the other end writes was bounded there: it is ourselves.
-        let received = lines::spawn_reader(input, usize::MAX, INBOX);
-        let (lines, _) = lines::spawn_writer(output, OUTBOX);
+        // The other end has bounded its lines: it is this same program.
+        let received = line_framing::spawn_reader(input, usize::MAX, INBOX);
+        let (lines, _) = line_framing::spawn_writer(output, OUTBOX);
         self.shared.begin();
         let listener = Listener {
             dispatch: self.dispatch.clone(),
@@ -238,10 +238,10 @@ impl Links {
     }
 }
 
-struct Request {
+struct RelayRequest {
     id: Id,
     line: Bytes,
-    pending: Pending,
+    pending: PendingRelay,
 }
 
 impl Link {
@@ -250,7 +250,7 @@ impl Link {
         drop(self.lines.send(Outgoing::line(line)).await);
     }
 
-    /// Tells what has changed in the session since it was told last.
+    /// Sends the changes of the session since the last time.
     async fn shake_hands(&mut self, now: &Handshake) {
         if self.told == *now {
             return;
@@ -303,7 +303,7 @@ impl Listener {
         }
         tracing::debug!("the connection to the background host has ended");
         self.shared.end();
-        // What it has left unfinished is seen to from now on, whoever asks or does not.
+        // Its unfinished tasks are recovered from now on, even without a request.
         self.dispatch.recover_now().await;
     }
 
@@ -345,33 +345,33 @@ impl Listener {
 
     /// Writes an answer. If it matters whether the client can read it, that is waited
     /// for; says whether it can.
-    async fn answer(&self, pending: Pending, line: Bytes, matters: bool) -> bool {
-        let Pending { kept, done } = pending;
+    async fn answer(&self, pending: PendingRelay, line: Bytes, matters: bool) -> bool {
+        let PendingRelay { kept, done } = pending;
         let (tell, told) = oneshot::channel();
         let place = self.outbox.reserve().await;
         // The id may be used again as soon as the answer can be read.
         drop(kept);
         let Ok(place) = place else { return false };
         place.send(Outgoing { written: matters.then_some(tell), ..Outgoing::line(line) });
-        // Who waited for it may have been cancelled just now.
-        let _ = done.send(Relayed::Done);
+        // The waiting request may have been cancelled just now.
+        let _ = done.send(RelayOutcome::Done);
         !matters || told.await.is_ok()
     }
 
-    /// Nobody knows of this task.
+    /// Cancels a task that no client knows of.
     async fn cancel(&self, task: &str) {
         let caller = Caller::local(RawJson::empty_object());
         match self.dispatch.cancel_task(&caller, task).await {
             Ok(_) | Err(Fault::AlreadyOver(_)) => {}
             Err(fault) => {
                 let error = &fault as &dyn std::error::Error;
-                tracing::warn!(error, task, "a task that nobody knows of goes on");
+                tracing::warn!(error, task, "a task without a client goes on");
             }
         }
     }
 
     async fn send(&self, line: Bytes) {
-        // Nobody reads any more once the writer is gone; the input ends then too.
+        // The writer is gone, and with it the client; the input ends then too.
         drop(self.outbox.send(Outgoing::line(line)).await);
     }
 }

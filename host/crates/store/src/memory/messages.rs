@@ -3,28 +3,28 @@
 use super::MemoryStore;
 use async_trait::async_trait;
 use tokio::sync::broadcast;
-use toolyard_task::gossip::{Gossip, Heard, LONGEST};
+use toolyard_task::broadcast::{Broadcast, BroadcastReceiver, MAX_MESSAGE_BYTES};
 
-impl Gossip for MemoryStore {
-    fn tell(&self, word: String) {
-        if word.len() <= LONGEST {
-            // Nobody may be listening.
-            drop(self.shared.words.send((self.handle, word)));
+impl Broadcast for MemoryStore {
+    fn send(&self, message: String) {
+        if message.len() <= MAX_MESSAGE_BYTES {
+            // There may be no receiver.
+            drop(self.shared.words.send((self.handle, message)));
         }
     }
 
-    fn hear(&self) -> Box<dyn Heard> {
-        Box::new(Words { handle: self.handle, words: self.shared.words.subscribe() })
+    fn subscribe(&self) -> Box<dyn BroadcastReceiver> {
+        Box::new(BroadcastFeed { handle: self.handle, words: self.shared.words.subscribe() })
     }
 }
 
-struct Words {
+struct BroadcastFeed {
     handle: u64,
     words: broadcast::Receiver<(u64, String)>,
 }
 
 #[async_trait]
-impl Heard for Words {
+impl BroadcastReceiver for BroadcastFeed {
     async fn next(&mut self) -> Option<String> {
         loop {
             match self.words.recv().await {

@@ -1,4 +1,4 @@
-//! What it takes to make a task of a running call.
+//! The parts that a running call needs to become a task.
 
 use crate::Fault;
 use crate::access::caller::Caller;
@@ -9,18 +9,18 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use toolyard_protocol::RawJson;
 use toolyard_task::Task;
 
-/// What it takes to make a task of a running call.
-pub(crate) struct Prospect {
+/// The parts that a running call needs to become a task.
+pub(crate) struct Promotion {
     pub(crate) caller: Caller,
     pub(crate) permit: CallPermit,
     pub(crate) progress_token: Option<RawJson>,
     /// The run, the guest and the clock may all want to decide; one at a time does.
     turn: Semaphore,
-    /// The run is over: there is nothing to make a task of.
+    /// Set when the run has ended: then there is nothing to promote.
     pub(crate) over: OnceLock<()>,
     /// Keeps the run registered: as a plain call, then as that of its task.
     guard: Mutex<Option<RunGuard>>,
-    /// Whoever waits for the call is told that it is a task.
+    /// Tells the waiting call that it has become a task.
     pub(crate) tell: Mutex<Option<oneshot::Sender<Task>>>,
 }
 
@@ -32,23 +32,23 @@ pub(crate) enum NotPromoted {
         "this call cannot become a task: its client has not declared the tasks extension, or its tool forbids it"
     )]
     MayNot,
-    /// It is over.
-    #[error("the call is over")]
+    /// The call has ended.
+    #[error("the call has ended")]
     Over,
     /// Not now.
     #[error("{0}")]
     Fault(Fault),
 }
 
-impl Prospect {
-    /// The prospect of a call, and the news that it has become a task.
+impl Promotion {
+    /// The promotion of a call, and the receiver of its task.
     pub fn new(
         caller: &Caller,
         permit: &CallPermit,
         progress_token: Option<RawJson>,
     ) -> (Self, oneshot::Receiver<Task>) {
         let (tell, told) = oneshot::channel();
-        let prospect = Self {
+        let promotion = Self {
             caller: caller.clone(),
             permit: permit.clone(),
             progress_token,
@@ -57,7 +57,7 @@ impl Prospect {
             guard: Mutex::default(),
             tell: Mutex::new(Some(tell)),
         };
-        (prospect, told)
+        (promotion, told)
     }
 
     /// Waits for the right to decide what becomes of the call.
@@ -65,7 +65,7 @@ impl Prospect {
         self.turn.acquire().await.expect("it is never closed")
     }
 
-    /// The run is over. From here on it becomes no task any more.
+    /// Closes the promotion because the run has ended.
     pub async fn close(&self) {
         let _turn = self.turn().await;
         // It ends once.

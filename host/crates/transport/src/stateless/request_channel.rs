@@ -1,31 +1,31 @@
-//! What is told while a request is under way: on its own stream, before its answer,
-//! and nowhere else (26C-3, 26C-4).
+//! Notices while a request is under way: on its own stream, before its answer, and nowhere else
+//! (26C-3, 26C-4).
 
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use toolyard_dispatch::{Line, Notice, Outlet, Place, TaskId};
+use toolyard_dispatch::{ClientChannel, ClientRoute, Notice, RouteScope, TaskId};
 use toolyard_protocol::{LogLevel, notification, progress};
 
-/// Where the messages go. It must not block.
+/// The receiver of the messages. It must not block.
 type Sink = Box<dyn Fn(Bytes) + Send>;
 
-/// The outlet of one request. It tells of progress and, to a client that named a
+/// The channel of one request. It tells of progress and, to a client that named a
 /// level in the request, of what is logged at that level or above. It tells nothing
 /// of a task, and asks nothing: what a guest asks is part of the answer (26J-1).
-pub(crate) struct OwnOutlet {
+pub(crate) struct RequestChannel {
     least: Option<LogLevel>,
     /// There until the answer leaves.
     sink: Mutex<Option<Sink>>,
 }
 
-impl OwnOutlet {
-    /// An outlet to `sink` for a request that named this level.
+impl RequestChannel {
+    /// A channel to `sink` for a request that named this level.
     pub fn new(least: Option<LogLevel>, sink: impl Fn(Bytes) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { least, sink: Mutex::new(Some(Box::new(sink))) })
     }
 
-    /// The answer leaves, or none is to come: nothing is told any more.
+    /// The answer leaves, or there will be none: no notice may follow.
     pub fn close(&self) {
         drop(self.sink.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -42,7 +42,7 @@ impl OwnOutlet {
     }
 }
 
-impl Outlet for OwnOutlet {
+impl ClientChannel for RequestChannel {
     fn notify(&self, task: Option<TaskId>, notice: Notice) {
         if task.is_some() {
             return;
@@ -54,7 +54,7 @@ impl Outlet for OwnOutlet {
         }
     }
 
-    fn line(&self, _task: Option<TaskId>, _place: Place) -> Option<Arc<dyn Line>> {
+    fn route(&self, _task: Option<TaskId>, _scope: RouteScope) -> Option<Arc<dyn ClientRoute>> {
         None
     }
 
@@ -78,38 +78,38 @@ mod tests {
         Notice::Progress { token: RawJson::trusted("7"), progress }
     }
 
-    fn outlet(least: Option<LogLevel>) -> (Arc<OwnOutlet>, mpsc::Receiver<Bytes>) {
+    fn channel(least: Option<LogLevel>) -> (Arc<RequestChannel>, mpsc::Receiver<Bytes>) {
         let (sender, told) = mpsc::channel();
-        let outlet = OwnOutlet::new(least, move |message| sender.send(message).expect("somebody reads"));
-        (outlet, told)
+        let channel = RequestChannel::new(least, move |message| sender.send(message).expect("a reader"));
+        (channel, told)
     }
 
     #[test]
     fn t_26c_4_nothing_is_logged_to_a_request_that_named_no_level() {
-        let (silent, told) = outlet(None);
+        let (silent, told) = channel(None);
         for level in LogLevel::ALL {
             silent.notify(None, log(level));
         }
         assert!(told.try_recv().is_err());
-        let (outlet, told) = outlet(Some(LogLevel::Warning));
+        let (channel, told) = channel(Some(LogLevel::Warning));
         for level in LogLevel::ALL {
-            outlet.notify(None, log(level));
+            channel.notify(None, log(level));
         }
         assert_eq!(told.try_iter().count(), 5, "warning and what is more serious");
     }
 
     #[test]
     fn t_26c_3_nothing_is_told_of_a_task_or_after_the_answer() {
-        let (outlet, told) = outlet(Some(LogLevel::Debug));
+        let (channel, told) = channel(Some(LogLevel::Debug));
         let id = TaskId::parse("786512e2-9e0d-44bd-8f29-789f320fe840").expect("an id");
-        outlet.notify(Some(id), step());
-        outlet.notify(Some(id), log(LogLevel::Error));
+        channel.notify(Some(id), step());
+        channel.notify(Some(id), log(LogLevel::Error));
         assert!(told.try_recv().is_err(), "of a task");
-        assert!(outlet.line(None, Place::Anywhere).is_none(), "26J-1: it asks nothing");
-        outlet.notify(None, step());
+        assert!(channel.route(None, RouteScope::Anywhere).is_none(), "26J-1: it asks nothing");
+        channel.notify(None, step());
         assert!(told.try_recv().is_ok());
-        outlet.close();
-        outlet.notify(None, step());
+        channel.close();
+        channel.notify(None, step());
         assert!(told.try_recv().is_err(), "after the answer");
     }
 }

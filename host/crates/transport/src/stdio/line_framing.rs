@@ -103,7 +103,7 @@ impl Outgoing {
     }
 }
 
-/// Where lines are put that are to be written.
+/// The queue of lines to write.
 pub(super) type Outbox = mpsc::Sender<Outgoing>;
 
 /// Writes lines on a thread, until all senders are gone or the output breaks; the

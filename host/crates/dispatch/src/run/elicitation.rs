@@ -1,16 +1,16 @@
 //! A guest asks the client (IR-1 to IR-10). From a plain call the question is a
-//! request on the call's own line; from a task it is written to the task first and
+//! request on the call's own route; from a task it is written to the task first and
 //! goes out wherever the client can be reached.
 
 use crate::Fault;
-use crate::client::client_channel::Place;
+use crate::client::client_channel::RouteScope;
 use crate::run::deps::RunDeps;
-use crate::run::posed::{KEYS, Posed, same};
-use crate::run::round_trip::Rounds;
+use crate::run::pending_question::{KEYS, PendingQuestion, same};
+use crate::run::round_trip::RoundTrip;
 use crate::run::run::Run;
-use crate::task::commit::Changed;
-use crate::task::questions::Addressee;
-use crate::task::waiters::Watch;
+use crate::task::commit::CommitOutcome;
+use crate::task::questions::QuestionRecipient;
+use crate::task::waiters::TaskWatch;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -18,11 +18,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use toolyard_protocol::question::{self, Checked, Given};
+use toolyard_protocol::question::{self, CheckedQuestion, ClientAnswer};
 use toolyard_protocol::{ClientCapabilities, RawJson};
-use toolyard_task::apply::MOST_ASKED_AGAIN;
+use toolyard_task::apply::MAX_ASKED_AGAIN;
 use toolyard_task::audit::By;
-use toolyard_task::store::{Read, StoreError};
+use toolyard_task::store::{ReadTask, StoreError};
 use toolyard_task::task::{Era, Question};
 use toolyard_task::tool::{AnswerCheck, AskError, AskedQuestion, GivenAnswer};
 use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
@@ -30,7 +30,7 @@ use toolyard_task::{Event, Fence, Refusal, Task, TaskId};
 /// How often it is looked whether a question that is out nowhere can go out.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a client whose connection broke may take to come back before a
-/// question goes out on another line.
+/// question goes out on another route.
 const COMES_BACK: Duration = Duration::from_secs(10);
 /// The longest key of a question.
 const KEY_BYTES: usize = 128;
@@ -57,46 +57,48 @@ impl Run {
             let question = question::check(&method, &params, &elicitation_id)
                 .map_err(|what| AskError::Invalid(format!("the question `{key}`: {what}")))?;
             question.check_client(&client).map_err(AskError::Unsupported)?;
-            posed.push(Posed { key, question, check });
+            posed.push(PendingQuestion { key, question, check });
         }
-        self.asked().add(&posed, self.work.bounds().questions as usize)?;
+        self.question_history().add(&posed, self.work.bounds().questions as usize)?;
         let answers = self.put_all(posed).await?;
-        self.asked().note(&answers);
+        self.question_history().note(&answers);
         Ok(answers)
     }
 
     /// Puts questions that were checked, under keys that stand for them alone, and
     /// waits for every answer.
-    pub(crate) async fn put_all(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
+    pub(crate) async fn put_all(&self, posed: Vec<PendingQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
         if let Some(observation) = self.observation() {
-            posed.iter().for_each(|Posed { key, question, .. }| observation.asked(key, question));
+            posed
+                .iter()
+                .for_each(|PendingQuestion { key, question, .. }| observation.tell_question(key, question));
         }
-        let answers = match (self.task(), &self.rounds) {
+        let answers = match (self.task(), &self.round_trip) {
             (Some(_), _) => self.ask_in_task(posed).await?,
-            (None, Some(rounds)) => self.ask_by_rounds(rounds, posed).await?,
+            (None, Some(round_trip)) => self.ask_by_round_trip(round_trip, posed).await?,
             (None, None) => {
                 let client = ClientCapabilities::of(&self.client.capabilities);
-                let put = |Posed { key, question, .. }| self.ask_plainly(&client, key, question);
+                let put = |PendingQuestion { key, question, .. }| self.ask_plainly(&client, key, question);
                 join_all(posed.into_iter().map(put)).await
             }
         };
         if let Some(observation) = self.observation() {
-            observation.answered(&answers);
+            observation.tell_answers(&answers);
         }
         Ok(answers)
     }
 
     /// Asks the client of a stateless plain call: with answers that are there the
     /// guest goes on, else its run ends here.
-    pub(crate) async fn ask_by_rounds(
+    pub(crate) async fn ask_by_round_trip(
         &self,
-        rounds: &Rounds,
-        posed: Vec<Posed>,
+        round_trip: &RoundTrip,
+        posed: Vec<PendingQuestion>,
     ) -> Result<Vec<GivenAnswer>, AskError> {
         let mut answers = Vec::with_capacity(posed.len());
         let mut open = Vec::new();
-        for Posed { key, question, check } in &posed {
-            match rounds.answer(key, question, check.as_deref()) {
+        for PendingQuestion { key, question, check } in &posed {
+            match round_trip.answer(key, question, check.as_deref()) {
                 Some(answer) => answers.push(GivenAnswer { key: key.clone(), outcome: Ok(answer) }),
                 None => open.push((key.clone(), question.clone())),
             }
@@ -106,7 +108,7 @@ impl Run {
         }
         if self.has_effects() {
             // To ask by another round would be to run it again.
-            self.asked().note(&answers);
+            self.question_history().note(&answers);
             return match self.become_task().await {
                 Ok(()) => self.ask_in_task(posed).await,
                 Err(why) => {
@@ -119,20 +121,25 @@ impl Run {
             // It must not become a task while it is being ended for another round.
             let _turn = self.turn().await;
             if self.task().is_none() {
-                rounds.suspend(open);
+                round_trip.suspend(open);
                 open = Vec::new();
             }
         }
         if !open.is_empty() {
-            self.asked().note(&answers);
+            self.question_history().note(&answers);
             return self.ask_in_task(posed).await;
         }
-        // Whoever drives the run drops it now.
+        // The driver of the run drops it now.
         std::future::pending().await
     }
 
-    async fn ask_plainly(&self, client: &ClientCapabilities, key: String, question: Checked) -> GivenAnswer {
-        let known = self.asked().answer(&key);
+    async fn ask_plainly(
+        &self,
+        client: &ClientCapabilities,
+        key: String,
+        question: CheckedQuestion,
+    ) -> GivenAnswer {
+        let known = self.question_history().answer(&key);
         let outcome = match known {
             Some(answer) => answer,
             None => self.put(client, &key, &question).await,
@@ -145,7 +152,7 @@ impl Run {
         &self,
         client: &ClientCapabilities,
         key: &str,
-        question: &Checked,
+        question: &CheckedQuestion,
     ) -> Result<RawJson, AskError> {
         let time = Duration::from_millis(self.deps.settings.question_ms);
         let until = Instant::now() + time;
@@ -153,19 +160,22 @@ impl Run {
         let ttl = as_task.then_some(self.deps.settings.question_ms);
         let result = self.question(key, question.kind.method(), &question.params(ttl), until).await?;
         match question::given(question.kind, as_task, &result).map_err(AskError::Refused)? {
-            Given::Answer(answer) => Ok(answer),
-            Given::Task(task) => self.follow(question.kind, task, until).await,
+            ClientAnswer::Answer(answer) => Ok(answer),
+            ClientAnswer::Task(task) => self.follow(question.kind, task, until).await,
         }
     }
 
     /// Questions of a task: durable first (IR-1), then out, then answered.
-    pub(crate) async fn ask_in_task(&self, posed: Vec<Posed>) -> Result<Vec<GivenAnswer>, AskError> {
+    pub(crate) async fn ask_in_task(
+        &self,
+        posed: Vec<PendingQuestion>,
+    ) -> Result<Vec<GivenAnswer>, AskError> {
         let (id, fence) = self.task().ok_or(AskError::Cancelled)?;
-        // What was answered before this was a task is not asked again, stored or not.
-        let was_call = self.prospect.is_some();
+        // An answer that the plain call got, stored or not, must not be asked for again.
+        let was_call = self.promotion.is_some();
         let (mut known, mut checked, mut keys) = (Vec::new(), Vec::new(), Vec::new());
-        for Posed { key, question, check } in posed {
-            let answer = if was_call { self.asked().answer(&key) } else { None };
+        for PendingQuestion { key, question, check } in posed {
+            let answer = if was_call { self.question_history().answer(&key) } else { None };
             if let Some(outcome) = answer {
                 known.push(GivenAnswer { key, outcome });
             } else {
@@ -178,7 +188,7 @@ impl Run {
         }
         self.store_questions(id, fence, checked).await?;
         let settle = Duration::from_millis(self.deps.settings.question_settle_ms);
-        let mut wait = Wait {
+        let mut wait = AnswerWait {
             run: self,
             id,
             fence,
@@ -187,16 +197,16 @@ impl Run {
             following: FuturesUnordered::new(),
             followed: HashSet::new(),
             arrived: None,
-            place: Place::Expected,
+            scope: RouteScope::Expected,
             next_look: Instant::now() + settle,
         };
         loop {
             match wait.step().await {
-                Ok(Step::Answered(answers)) => return Ok([known, answers].concat()),
+                Ok(WaitStep::Answered(answers)) => return Ok([known, answers].concat()),
                 // The guest is being stopped.
-                Ok(Step::Over) => return Err(AskError::Cancelled),
-                Ok(Step::Again) => {}
-                // What was asked is asked; the store comes back.
+                Ok(WaitStep::Over) => return Err(AskError::Cancelled),
+                Ok(WaitStep::Again) => {}
+                // The question is out; the store will come back.
                 Err(error) => {
                     tracing::warn!(task = %id, error = &error as &dyn std::error::Error, "the store failed while a task waits for answers; trying again");
                     tokio::time::sleep(LOOK_AGAIN).await;
@@ -210,10 +220,10 @@ impl Run {
         &self,
         id: TaskId,
         fence: Fence,
-        checked: Vec<(String, Checked)>,
+        checked: Vec<(String, CheckedQuestion)>,
     ) -> Result<(), AskError> {
-        let task = match self.deps.tasks.store.read(id, None).await.map_err(unstored)? {
-            Some(Read { task, .. }) if task.is_live() => task,
+        let task = match self.deps.tasks.store.read(id, None).await.map_err(store_failed)? {
+            Some(ReadTask { task, .. }) if task.is_live() => task,
             _ => return Err(AskError::Cancelled),
         };
         let time = Duration::from_millis(self.deps.settings.question_ms);
@@ -222,7 +232,7 @@ impl Run {
         for (key, question) in checked {
             let asked = task.questions.iter().find(|asked| asked.key == key);
             let is_same = |asked: &Question| {
-                same(&Checked { kind: asked.kind, params: asked.params.clone() }, &question)
+                same(&CheckedQuestion { kind: asked.kind, params: asked.params.clone() }, &question)
             };
             let params = match asked {
                 None => question.params,
@@ -233,7 +243,8 @@ impl Run {
                     // It is still open, and waits as long as if it were new.
                     asked.params.clone()
                 }
-                // An earlier run of this task asked something else: asked anew.
+                // An earlier run of this task asked another question under this key: ask the new
+                // one.
                 Some(asked) if asked.attempt < fence.attempt => question.params,
                 Some(_) => {
                     let what = format!("the key `{key}` was used for another question");
@@ -257,16 +268,16 @@ impl Run {
             return Ok(());
         }
         let asked = Event::Asked { fence, questions: new };
-        match self.deps.tasks.change(id, &asked, &By::host()).await.map_err(unstored)? {
-            Changed::Done(task) => {
+        match self.deps.tasks.change(id, &asked, &By::host()).await.map_err(store_failed)? {
+            CommitOutcome::Done(task) => {
                 tracing::info!(task = %id, questions = task.open_questions().count(), "task asks its client");
                 Ok(())
             }
-            Changed::Refused(_, Refusal::KeyReused) => {
+            CommitOutcome::Refused(_, Refusal::KeyReused) => {
                 Err(AskError::Invalid("a key was used for another question".to_owned()))
             }
-            // It is over; the guest is being stopped.
-            Changed::Refused(..) | Changed::Gone => Err(AskError::Cancelled),
+            // The task has ended; the guest is being stopped.
+            CommitOutcome::Refused(..) | CommitOutcome::Gone => Err(AskError::Cancelled),
         }
     }
 
@@ -288,35 +299,35 @@ impl Run {
 }
 
 /// A task's wait for the answers to some of its questions.
-struct Wait<'a> {
+struct AnswerWait<'a> {
     run: &'a Run,
     id: TaskId,
     fence: Fence,
     keys: Vec<(String, Option<Arc<dyn AnswerCheck>>)>,
-    watch: Watch<'a>,
+    watch: TaskWatch<'a>,
     /// Questions that the client runs as tasks of its own.
     following: FuturesUnordered<BoxFuture<'a, (String, Result<RawJson, AskError>)>>,
     followed: HashSet<String>,
-    /// What a client's task came to and is not written yet.
+    /// The result of a client's task, until it is written.
     arrived: Option<Event>,
-    /// Where questions that are out nowhere may go now.
-    place: Place,
+    /// The routes that questions may use which are out nowhere.
+    scope: RouteScope,
     next_look: Instant,
 }
 
-/// What a step of a wait came to.
-enum Step {
+/// The outcome of one step of a wait.
+enum WaitStep {
     Answered(Vec<GivenAnswer>),
     Over,
     Again,
 }
 
-impl Wait<'_> {
-    /// Sees to the questions as they are, and waits for the next thing to happen.
-    async fn step(&mut self) -> Result<Step, StoreError> {
+impl AnswerWait<'_> {
+    /// Sends, expires and follows questions as their state demands, and waits for the next change.
+    async fn step(&mut self) -> Result<WaitStep, StoreError> {
         let RunDeps { tasks, clock, .. } = &*self.run.deps;
         if let Some(answered) = &self.arrived {
-            // What the client's own task came to.
+            // The result of the client's own task.
             tasks.change(self.id, answered, &By::client()).await?;
             self.arrived = None;
         }
@@ -324,17 +335,17 @@ impl Wait<'_> {
         tokio::pin!(changed);
         changed.as_mut().enable();
         let task = match tasks.store.read(self.id, None).await? {
-            Some(Read { task, .. }) if task.is_live() => task,
-            _ => return Ok(Step::Over),
+            Some(ReadTask { task, .. }) if task.is_live() => task,
+            _ => return Ok(WaitStep::Over),
         };
-        if let Some(key) = self.misfit(&task) {
+        if let Some(key) = self.unfit_answer(&task) {
             tracing::info!(task = %self.id, key, "an answer does not fit; the client is asked again");
             let again = Event::AskedAgain { fence: Some(self.fence), key };
             tasks.change(self.id, &again, &By::host()).await?;
-            return Ok(Step::Again);
+            return Ok(WaitStep::Again);
         }
         if let Some(answers) = answers(&task, &self.keys) {
-            return Ok(Step::Answered(answers));
+            return Ok(WaitStep::Answered(answers));
         }
         let now = clock.now();
         let open: Vec<&Question> =
@@ -342,11 +353,11 @@ impl Wait<'_> {
         for question in &open {
             if question.deadline <= now {
                 // IR-8.
-                tracing::info!(task = %self.id, key = question.key, "nobody answered in time");
+                tracing::info!(task = %self.id, key = question.key, "the client did not answer in time");
                 let timed_out =
                     Event::Answered { key: question.key.clone(), answer: Err(AskError::TimedOut) };
                 tasks.change(self.id, &timed_out, &By::host()).await?;
-                return Ok(Step::Again);
+                return Ok(WaitStep::Again);
             }
             if let Some(client_task) = &question.client_task
                 && self.followed.insert(question.key.clone())
@@ -355,11 +366,11 @@ impl Wait<'_> {
                 self.following.push(following.boxed());
             }
         }
-        let to = Addressee {
+        let to = QuestionRecipient {
             session: self.run.client.session.as_ref(),
             capabilities: &self.run.client.capabilities,
-            outlet: &self.run.client.outlet,
-            place: std::mem::replace(&mut self.place, Place::Expected),
+            channel: &self.run.client.channel,
+            scope: std::mem::replace(&mut self.scope, RouteScope::Expected),
             patience: COMES_BACK,
         };
         tasks.offer_questions(&task, to).await?;
@@ -371,33 +382,33 @@ impl Wait<'_> {
             () = tokio::time::sleep(Duration::from_millis(left)) => {}
             () = tokio::time::sleep_until(self.next_look) => {
                 self.next_look = Instant::now() + LOOK_AGAIN;
-                self.place = Place::Anywhere;
+                self.scope = RouteScope::Anywhere;
             }
         }
-        Ok(Step::Again)
+        Ok(WaitStep::Again)
     }
 }
 
-impl Wait<'_> {
+impl AnswerWait<'_> {
     fn waits_for(&self, key: &str) -> bool {
         self.keys.iter().any(|(waited, _)| waited == key)
     }
 
-    /// A question whose answer does not fit, and whose client can be asked again: one
-    /// that answers by key (26T-22). With sessions the guest is told what came.
-    fn misfit(&self, task: &Task) -> Option<String> {
+    /// A question whose answer does not fit, and whose client can be asked again because it answers
+    /// by key (26T-22). With sessions the guest gets the answer as it is.
+    fn unfit_answer(&self, task: &Task) -> Option<String> {
         if task.era != Era::Stateless {
             return None;
         }
-        let misfits = |(key, check): &&(String, Option<Arc<dyn AnswerCheck>>)| {
+        let is_unfit = |(key, check): &&(String, Option<Arc<dyn AnswerCheck>>)| {
             let question = task.questions.iter().find(|question| question.key == *key);
-            let question = question.filter(|question| question.asked_again < MOST_ASKED_AGAIN);
+            let question = question.filter(|question| question.asked_again < MAX_ASKED_AGAIN);
             match (check, question.and_then(|question| question.answer.as_ref())) {
                 (Some(check), Some(Ok(answer))) => check.check(answer).is_err(),
                 _ => false,
             }
         };
-        self.keys.iter().find(misfits).map(|(key, _)| key.clone())
+        self.keys.iter().find(is_unfit).map(|(key, _)| key.clone())
     }
 }
 
@@ -410,6 +421,6 @@ fn answers(task: &Task, keys: &[(String, Option<Arc<dyn AnswerCheck>>)]) -> Opti
     keys.iter().map(answer).collect()
 }
 
-fn unstored(error: StoreError) -> AskError {
+fn store_failed(error: StoreError) -> AskError {
     AskError::Refused(Fault::Store(error).rpc())
 }

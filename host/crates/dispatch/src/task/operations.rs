@@ -1,56 +1,44 @@
-//! Questions about tasks: get, result, list, cancel. What is not yours reads as
-//! unknown, and so does what has expired (T-23, T-40).
+//! Operations on tasks: get, result, list, cancel. A task of another owner reads as unknown, and so
+//! does an expired one (T-23, T-40).
 
 use crate::Fault;
 use crate::access::caller::Caller;
-use crate::client::client_channel::{Outlet, Place};
+use crate::client::client_channel::{ClientChannel, RouteScope};
 use crate::task::Tasks;
-use crate::task::commit::Changed;
-use crate::task::questions::Addressee;
+use crate::task::commit::CommitOutcome;
+use crate::task::questions::QuestionRecipient;
 use futures_util::stream::{self, Stream};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use toolyard_protocol::question::{self, Given};
+use toolyard_protocol::question::{self, ClientAnswer};
 use toolyard_protocol::response::with_related_task;
 use toolyard_protocol::stateless::error::MISSING_CAPABILITY;
 use toolyard_protocol::tools::text_result;
 use toolyard_protocol::{RawJson, RpcError};
-use toolyard_task::apply::MOST_ASKED_AGAIN;
+use toolyard_task::apply::MAX_ASKED_AGAIN;
 use toolyard_task::audit::{By, name_of};
-use toolyard_task::store::{After, ListQuery, Read};
+use toolyard_task::store::{After, ListQuery, ReadTask};
 use toolyard_task::task::{Era, Summary};
 use toolyard_task::tool::AskError;
 use toolyard_task::{Event, Outcome, Owner, Refusal, Task, TaskId};
 
-/// However long nobody wakes it, a waiter looks again after this time: hints may
-/// be lost.
+/// A waiter reads the task again after this time even without a wake-up, since hints may be lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// The same while the task has questions.
 const LOOK_AGAIN_ASKING: Duration = Duration::from_secs(1);
 
 impl Tasks {
-    /// The task as it is (T-22).
-    ///
-    /// # Errors
-    /// [`Fault::UnknownTask`], [`Fault::TasksOff`], [`Fault::Store`].
     pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Fault> {
         let id = self.known(caller, id)?;
         self.visible(caller, id).await
     }
 
-    /// Waits until the task is over, and gives what the plain call would have
-    /// given (T-24 to T-28). Meanwhile the questions of the task go out through
-    /// `outlet`, unless they are out elsewhere (IR-3, IR-7). May be called by many
-    /// and again; dropping it ends this wait only.
-    ///
-    /// # Errors
-    /// As [`Dispatch::task`]; [`Fault::Closing`] if this host ends before the task.
     pub async fn task_result(
         &self,
         caller: &Caller,
         id: &str,
-        outlet: Arc<dyn Outlet>,
+        channel: Arc<dyn ClientChannel>,
     ) -> Result<Result<RawJson, RpcError>, Fault> {
         let id = self.known(caller, id)?;
         let watch = self.waiters.watch(id);
@@ -64,33 +52,29 @@ impl Tasks {
                 self.access.note_retrieved(caller, &task);
                 return Ok(outcome);
             }
-            // Who asks for the result anew has given up any line that broke.
-            let to = Addressee {
+            // A client that asks for the result again has given up any broken route.
+            let to = QuestionRecipient {
                 session: caller.session.as_ref(),
                 capabilities: &caller.capabilities,
-                outlet: &outlet,
-                place: Place::Expected,
+                channel: &channel,
+                scope: RouteScope::Expected,
                 patience: Duration::ZERO,
             };
             self.offer_questions(&task, to).await?;
-            // A question may be out on a line that breaks; nobody is told of that.
+            // A question may be out on a route that breaks, without any event.
             let asks = task.open_questions().next().is_some();
             let look_again = if asks { LOOK_AGAIN_ASKING } else { LOOK_AGAIN };
             let left = Duration::from_millis(task.expires_at().since(self.clock.now()) + 50);
             tokio::select! {
                 biased;
                 () = changed => {}
-                // T-24: it will not be over here; whoever asks the next host is told.
-                () = self.slots.parted.wait() => return Err(Fault::Closing),
+                // T-24: the task will not end here; the next host has the result.
+                () = self.slots.handed_over.wait() => return Err(Fault::Closing),
                 () = tokio::time::sleep(left.min(look_again)) => {}
             }
         }
     }
 
-    /// Summaries of the caller's tasks after this one, the oldest first.
-    ///
-    /// # Errors
-    /// [`Fault::TasksOff`], [`Fault::Store`].
     pub async fn summaries(
         &self,
         caller: &Caller,
@@ -109,22 +93,16 @@ impl Tasks {
         };
         let cancelled = Event::Cancelled { message: message.to_owned() };
         match self.change(task.id, &cancelled, &by).await? {
-            Changed::Done(task) => {
+            CommitOutcome::Done(task) => {
                 tracing::info!(task = %task.id, tool = task.tool, owner = name_of(&task.owner), "task cancelled");
                 Ok(task)
             }
-            Changed::Refused(task, Refusal::Terminal) => Err(Fault::AlreadyOver(task.status())),
+            CommitOutcome::Refused(task, Refusal::Terminal) => Err(Fault::AlreadyOver(task.status())),
             // No other refusal follows a cancellation.
-            Changed::Refused(..) | Changed::Gone => Err(Fault::UnknownTask),
+            CommitOutcome::Refused(..) | CommitOutcome::Gone => Err(Fault::UnknownTask),
         }
     }
 
-    /// Takes in what a client answers by key (26T-17). What does not wait for an answer
-    /// is ignored; what is no answer at all is asked again under another key (26T-22),
-    /// so often, and is then the guest's to see.
-    ///
-    /// # Errors
-    /// As [`Dispatch::task`].
     pub async fn update_task(
         &self,
         caller: &Caller,
@@ -142,25 +120,22 @@ impl Tasks {
             };
             let key = question.key.clone();
             let event = match question::given(question.kind, false, &response) {
-                Ok(Given::Answer(answer)) => Event::Answered { key, answer: Ok(answer) },
-                Ok(Given::Task(_)) | Err(_) if question.asked_again < MOST_ASKED_AGAIN => {
+                Ok(ClientAnswer::Answer(answer)) => Event::Answered { key, answer: Ok(answer) },
+                Ok(ClientAnswer::Task(_)) | Err(_) if question.asked_again < MAX_ASKED_AGAIN => {
                     Event::AskedAgain { fence: None, key }
                 }
-                Ok(Given::Task(_)) => {
+                Ok(ClientAnswer::Task(_)) => {
                     let error = RpcError::invalid_params("a task is no answer here");
                     Event::Answered { key, answer: Err(AskError::Refused(error)) }
                 }
                 Err(error) => Event::Answered { key, answer: Err(AskError::Refused(error)) },
             };
-            // Somebody else may have answered meanwhile: theirs was the first.
+            // Another answer may have come first; that one counts.
             self.change(task.id, &event, &caller.by()).await?;
         }
         Ok(())
     }
 
-    /// The task as it is, and again whenever a client would see it changed, until it is
-    /// over or is not the caller's to see any more. What changes faster than it is
-    /// taken is left out; the last state never is.
     pub fn follow_task(
         self: &Arc<Self>,
         caller: Caller,
@@ -208,8 +183,8 @@ impl Tasks {
         })
     }
 
-    /// The caller's own task, its ttl seen to. What is not there, and what is
-    /// somebody else's, is one read that finds nothing.
+    /// The caller's own task, expired if its ttl has passed. A task that does not exist and a task
+    /// of another owner are one read that finds nothing.
     pub(crate) async fn visible(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
         let found = self.own(caller, id).await;
         if matches!(found, Err(Fault::UnknownTask)) {
@@ -221,25 +196,25 @@ impl Tasks {
     async fn own(&self, caller: &Caller, id: TaskId) -> Result<Task, Fault> {
         let mut found = self.store.read(id, caller.reads()?).await?;
         if found.is_none() && matches!(caller.owner, Some(Owner::Session(_))) {
-            // Whoever knows the id of a task without an owner may ask about it.
+            // A task without an owner is visible to everyone who knows its id.
             found = self.store.read(id, Some(&Owner::Anyone)).await?;
         }
-        let Some(Read { task, now }) = found else { return Err(Fault::UnknownTask) };
+        let Some(ReadTask { task, now }) = found else { return Err(Fault::UnknownTask) };
         if task.is_gone(now) {
             return Err(Fault::UnknownTask);
         }
         if task.is_live() && now >= task.expires_at() {
             return match self.expire(id).await? {
-                Changed::Done(task) | Changed::Refused(task, _) => Ok(task),
-                Changed::Gone => Err(Fault::UnknownTask),
+                CommitOutcome::Done(task) | CommitOutcome::Refused(task, _) => Ok(task),
+                CommitOutcome::Gone => Err(Fault::UnknownTask),
             };
         }
         Ok(task)
     }
 }
 
-/// What the plain call would have given (T-25), or the fixed errors for an end
-/// that no plain call has (T-28).
+/// The result that the plain call would have had (T-25), or the fixed errors for ends that no plain
+/// call has (T-28).
 fn plain_outcome(task: &Task) -> Option<Result<RawJson, RpcError>> {
     let id = task.id.to_string();
     let no_result = |message: String| {
