@@ -69,7 +69,7 @@ pub async fn run_call(
         Ok(CallReply::Result(result)) => Ok(Ending::Result(result)),
         Ok(CallReply::Error(error)) => Ok(Ending::Error(error)),
         Ok(CallReply::Created(created)) => {
-            wait_for_task(dispatch, caller, &created.view.id, outlet, stop).await
+            wait_for_task(dispatch, caller, &created.view.id, channel, stop).await
         }
         // Only calls under the terms without sessions ask in this way.
         Ok(CallReply::InputRequired(_)) => Ok(Ending::Error(RpcError::internal(
@@ -90,7 +90,7 @@ async fn wait_for_task(
 ) -> Result<Ending, Fault> {
     tokio::select! {
         biased;
-        ended = dispatch.task_result(caller, id, outlet) => Ok(match ended? {
+        ended = dispatch.task_result(caller, id, channel) => Ok(match ended? {
             Ok(result) => Ending::Result(plain(&result)),
             Err(error) => Ending::Error(error),
         }),

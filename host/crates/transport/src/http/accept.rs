@@ -149,7 +149,7 @@ async fn connection(
         FirstByte::Leaves => {
             drop(slot);
             let fault = full(&endpoint.server);
-            endpoint.server.metrics.faulted(&fault);
+            endpoint.server.metrics.count_fault(&fault);
             overflow::refuse(&mut stream, false, &fault).await;
             return;
         }
