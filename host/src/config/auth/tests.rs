@@ -1,6 +1,6 @@
 use super::*;
 
-fn meaning(text: &str) -> anyhow::Result<Settings> {
+fn meaning(text: &str) -> anyhow::Result<AuthSettings> {
     let auth: Auth = toml::from_str(text)?;
     auth.meaning(Path::new("/base"), &Limits::default())
 }
