@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_cli::tell;
 use toolyard_dispatch::rules::AccessRules;
 use toolyard_dispatch::{
-    Bounds, Departure, Dispatch, DrainReport, DrainMode, Policy, Rates, Settings, Stores, Weights, visible,
+    Bounds, Departure, Dispatch, DrainMode, DrainReport, Policy, Rates, Settings, Stores, Weights, visible,
 };
 use toolyard_engine::{Compiler, Engine, PluginReport, PluginState, Plugins, Snapshot};
 use toolyard_manifest::Limits;

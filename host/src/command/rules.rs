@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use toolyard_cli::output;
-use toolyard_dispatch::rules::{AccessRules, Decision, Effect, Mismatch, Object, EvaluatedRule};
+use toolyard_dispatch::rules::{AccessRules, Decision, Effect, EvaluatedRule, Mismatch, Object};
 use toolyard_dispatch::{Principal, RawJson, Subject};
 
 /// The options of `rules`.

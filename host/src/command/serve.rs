@@ -10,7 +10,7 @@ use clap::Args;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
 use toolyard_cli::{output, tell};
-use toolyard_dispatch::{DrainReport, DrainMode};
+use toolyard_dispatch::{DrainMode, DrainReport};
 use toolyard_transport::http;
 
 /// The options of `serve`.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolyard_cli::output;
 use toolyard_detach::{BackgroundHost, Launch};
-use toolyard_dispatch::{Departure, DrainReport, DrainMode};
+use toolyard_dispatch::{Departure, DrainMode, DrainReport};
 use toolyard_transport::stdio;
 
 /// The options of `stdio`.

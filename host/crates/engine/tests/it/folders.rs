@@ -3,7 +3,7 @@
 
 use crate::kit::{Folder, call, engine, error, ok, settings, state, why};
 use std::sync::Arc;
-use toolyard_engine::{Engine, PluginState, ImportUse};
+use toolyard_engine::{Engine, ImportUse, PluginState};
 use toolyard_manifest::FolderMode;
 use toolyard_task::Catalog;
 

@@ -2,7 +2,7 @@
 
 use crate::kit::{Folder, engine, guest, report, settings, state, why};
 use std::time::Duration;
-use toolyard_engine::{PluginState, ImportUse, Settings};
+use toolyard_engine::{ImportUse, PluginState, Settings};
 
 fn component(text: &str) -> Vec<u8> {
     wat::parse_str(text).expect("parses")
@@ -147,7 +147,10 @@ async fn a_check_reports_what_a_folder_would_load() {
     );
     assert!(found.exports.iter().any(|name| name == "toolyard:plugin/tools@0.1.0"), "{:?}", found.exports);
     assert!(found.imports.iter().any(|name| name == "toolyard:plugin/host@0.1.0"), "{:?}", found.imports);
-    assert_eq!((found.imports_used, found.granted), (vec![ImportUse::Environment], vec![ImportUse::Environment]));
+    assert_eq!(
+        (found.imports_used, found.granted),
+        (vec![ImportUse::Environment], vec![ImportUse::Environment])
+    );
     folder.put("files.toml", b"[http]\nallow = [\"api.example.com:8080\"]");
     folder.put("files.wasm", &guest("files"));
     let files = engine.check(&folder.file("files.wasm")).await.expect("a plugin");
@@ -156,7 +159,10 @@ async fn a_check_reports_what_a_folder_would_load() {
         "{:?}",
         files.imports_used
     );
-    assert_eq!((files.granted, files.hosts), (vec![ImportUse::Http], vec!["api.example.com:8080".to_owned()]));
+    assert_eq!(
+        (files.granted, files.hosts),
+        (vec![ImportUse::Http], vec!["api.example.com:8080".to_owned()])
+    );
     folder.put("fetch.wasm", &guest("fetch"));
     let fetch = engine.check(&folder.file("fetch.wasm")).await.expect("a plugin");
     assert!(
