@@ -211,8 +211,8 @@ fn nothing_sleeps_is_ignored_or_expected_to_panic() {
 const DISPATCH_FLOORS: [&str; 10] =
     ["observe", "access", "client", "slots", "task", "node", "catalog", "run", "cluster", "call"];
 
-/// The folders of `engine` from the ground up, above the files of the crate root: `bindings`, `error`,
-/// `settings` and `unattended`.
+/// The folders of `engine` from the ground up, above the files of the crate root: `bindings`, `error` and
+/// `settings`.
 const ENGINE_FLOORS: [&str; 9] =
     ["limits", "grant", "component", "convert", "network", "guest", "wasi", "run", "folder"];
 
@@ -317,7 +317,7 @@ fn the_folders_of_engine_are_floors() {
     }
     // The ground is below all of them.
     let lib = std::fs::read_to_string(src.join("lib.rs")).expect("text");
-    for file in ["bindings", "error", "settings", "unattended"] {
+    for file in ["bindings", "error", "settings"] {
         let text = std::fs::read_to_string(src.join(file).with_extension("rs")).expect("text");
         let floors: Vec<&str> = [file].into_iter().chain(ENGINE_FLOORS).collect();
         assert_eq!(

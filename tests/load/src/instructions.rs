@@ -4,7 +4,6 @@
 
 use crate::inside;
 use anyhow::Context as _;
-use async_trait::async_trait;
 use bytes::Bytes;
 use clap::ValueEnum;
 use futures_util::FutureExt as _;
@@ -22,12 +21,11 @@ use toolyard_protocol::{Id, Incoming, Message, Method, RawJson};
 use toolyard_readers::Reader;
 use toolyard_store::contract::{AMPLE, ManualClock, START, owner, result as outcome, task};
 use toolyard_store::{SqliteOptions, SqliteStore};
-use toolyard_task::tool::{
-    AskError, AskedQuestion, CallInfo, Checked, GivenAnswer, Report, ReportBounds, Spent, ToolSpec,
-};
+use toolyard_task::tool::{Checked, Report, ReportBounds, Spent, ToolSpec};
 use toolyard_task::wire::{TaskSupport, ToolDescription};
 use toolyard_task::{
-    Catalog, Digest, Durability, Event, Room, RunContext, RunEnd, Task, TaskStore as _, Tool, apply,
+    Catalog, Digest, Durability, Event, Room, RunContext, RunEnd, Task, TaskStore as _, Tool, Unattended,
+    apply,
 };
 use toolyard_tests::guests;
 
@@ -178,47 +176,13 @@ async fn invoke(times: u32) -> anyhow::Result<()> {
     let catalog = Plugins::open(engine, folder.path()).load().await.catalog;
     let tool = catalog.get("add").context("the tool is loaded")?.clone();
     let arguments = RawJson::trusted(r#"{"a":19,"b":23}"#);
-    let context: Arc<dyn RunContext> = Arc::new(Nobody);
+    let context: Arc<dyn RunContext> = Arc::new(Unattended);
     for _ in 0..times {
         let room = tool.room().ok().context("there is room for one")?;
         let end = tool.clone().run(arguments.clone(), room, context.clone()).await;
         anyhow::ensure!(matches!(end, RunEnd::Result { is_error: false, .. }), "not what was expected");
     }
     Ok(())
-}
-
-/// Nobody hears the guest.
-struct Nobody;
-
-#[async_trait]
-impl RunContext for Nobody {
-    fn stopped(&self) -> bool {
-        false
-    }
-
-    fn report(&self, _: Report) {}
-
-    fn info(&self) -> CallInfo {
-        CallInfo {
-            task: None,
-            attempt: 1,
-            deadline: None,
-            client_capabilities: RawJson::empty_object(),
-            trace: None,
-        }
-    }
-
-    async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        Err(AskError::TooLate)
-    }
-
-    async fn begin_task(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    async fn effects(&self) -> Result<(), AskError> {
-        Ok(())
-    }
 }
 
 /// Ends in its first poll.

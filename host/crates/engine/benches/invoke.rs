@@ -1,48 +1,13 @@
 //! What a call costs: a fresh store, ended in its first poll. The figure to
 //! compare with is that of wasmtime alone in `design/engine.md`, section b.
 
-use async_trait::async_trait;
 use criterion::{Criterion, criterion_group, criterion_main};
 use futures_util::FutureExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use toolyard_engine::{Engine, Plugins, Settings};
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
 use toolyard_task::wire::RawJson;
-use toolyard_task::{Catalog, RunContext, RunEnd, Tool};
-
-struct Nobody;
-
-#[async_trait]
-impl RunContext for Nobody {
-    fn stopped(&self) -> bool {
-        false
-    }
-
-    fn report(&self, _: Report) {}
-
-    fn info(&self) -> CallInfo {
-        CallInfo {
-            task: None,
-            attempt: 1,
-            deadline: None,
-            client_capabilities: RawJson::empty_object(),
-            trace: None,
-        }
-    }
-
-    async fn ask(&self, _: Vec<AskedQuestion>) -> Result<Vec<GivenAnswer>, AskError> {
-        Err(AskError::TooLate)
-    }
-
-    async fn begin_task(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    async fn effects(&self) -> Result<(), AskError> {
-        Ok(())
-    }
-}
+use toolyard_task::{Catalog, RunContext, RunEnd, Tool, Unattended};
 
 fn catalog(runtime: &tokio::runtime::Runtime) -> Arc<Catalog> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
@@ -74,7 +39,7 @@ fn invoke(criterion: &mut Criterion) {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("starts");
     let catalog = catalog(&runtime);
     let _inside = runtime.enter();
-    let context: Arc<dyn RunContext> = Arc::new(Nobody);
+    let context: Arc<dyn RunContext> = Arc::new(Unattended);
     for (name, arguments) in [("echo", r#"{"text":"hello"}"#), ("add", r#"{"a":1,"b":2}"#)] {
         let tool = catalog.get(name).expect("it is there").clone();
         let arguments = RawJson::parse(arguments).expect("JSON");

@@ -17,7 +17,6 @@ mod limits;
 mod network;
 mod run;
 mod settings;
-mod unattended;
 mod wasi;
 
 pub use component::compile::compile_child;

@@ -21,6 +21,7 @@ pub use http::rules::{Host, Hosts, Rule, Scheme, Target, Written, name as host_n
 pub use http::template::Template;
 pub use http::{NamedHeader, NamedHttp, NamedInjection, is_forbidden};
 pub use limits::{LimitRow, Limits, Unit};
+pub use read::nearest;
 pub use secrets::{NamedSecret, Source};
 pub use sockets::{Peer, Protocol, SocketGrant, SocketRule};
 pub use tools::ToolOverride;

@@ -215,12 +215,16 @@ impl<'a> Entry<'a> {
     /// No such key; the valid one that looks most like it is named.
     pub fn unknown(&self, valid: &[&str]) -> ManifestError {
         let key = self.key();
-        let nearest = (key.len() <= MAX_SUGGESTED_BYTES)
-            .then(|| valid.iter().min_by_key(|valid| strsim::damerau_levenshtein(valid, key)))
-            .flatten();
+        let nearest =
+            (key.len() <= MAX_SUGGESTED_BYTES).then(|| nearest(key, valid.iter().copied())).flatten();
         self.error(match nearest {
             Some(nearest) => format!("is not a key of a manifest; the nearest is `{nearest}`"),
             None => "is not a key of a manifest".to_owned(),
         })
     }
+}
+
+/// The known name that takes the fewest changes of letters to be `name`; `None` if there are no names.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known.into_iter().min_by_key(|known| strsim::damerau_levenshtein(known, name))
 }

@@ -24,6 +24,7 @@ pub mod session;
 pub mod store;
 pub mod task;
 pub mod tool;
+mod unattended;
 
 pub use apply::{Effect, Event, Refusal, Transition, apply};
 pub use archive::Archive;
@@ -42,6 +43,7 @@ pub use reservation::{Room, Shortage};
 pub use store::{StoreError, TaskStore};
 pub use task::{Fence, Outcome, Task};
 pub use tool::{RunContext, RunEnd, Tool};
+pub use unattended::Unattended;
 
 /// The parts of `protocol` for crates that must not depend on it.
 pub mod wire {

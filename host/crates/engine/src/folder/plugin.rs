@@ -21,7 +21,7 @@ use toolyard_task::wire::{PromptDescription, ToolDescription, is_tool_name};
 pub(crate) struct Plugin {
     pub base: Arc<PluginBase>,
     pub tools: Vec<Arc<GuestTool>>,
-    /// What it offers besides tools.
+    /// Its offer besides tools.
     pub provider: Option<Arc<GuestProvider>>,
 }
 
@@ -171,7 +171,7 @@ fn tool(
 
 fn no_such_tool(file: &str, name: &str, code: &LoadedComponent) -> ManifestError {
     let names = code.declared.iter().map(|tool| tool.description.name.as_str());
-    let nearest = names.min_by_key(|known| strsim::damerau_levenshtein(known, name));
+    let nearest = toolyard_manifest::nearest(name, names);
     let nearest = nearest.map_or("it has none".to_owned(), |nearest| format!("the nearest is `{nearest}`"));
     ManifestError {
         file: toolyard_manifest::file_name(file),

@@ -16,7 +16,6 @@ use crate::limits::memory_limiter::{DeniedGrowth, MemoryLimiter};
 use crate::run::backtrace;
 use crate::run::engine::Engine;
 use crate::run::loaded::PluginBase;
-use crate::unattended::Unattended;
 use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
@@ -27,7 +26,7 @@ use tokio::time::Sleep;
 use toolyard_manifest::Limits;
 use toolyard_task::permission::WhyNot;
 use toolyard_task::tool::Report;
-use toolyard_task::{NotPermitted, Room, RunContext};
+use toolyard_task::{NotPermitted, Room, RunContext, Unattended};
 use wasmtime::component::{
     ComponentExportIndex, ComponentNamedList, Instance, InstancePre, Lift, Lower, Val,
 };

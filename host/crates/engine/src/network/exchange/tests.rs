@@ -4,7 +4,6 @@ use crate::network::Network;
 use crate::network::connect::Roots;
 use crate::network::http::OutgoingHttp;
 use crate::network::name_lookup::{NameLookups, Resolver};
-use crate::unattended::Unattended;
 use async_trait::async_trait;
 use http_body_util::{Empty, Full};
 use std::io;
@@ -14,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use toolyard_manifest::{GrantedBy, Limits, Rule, Written};
-use toolyard_task::TaskId;
 use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
+use toolyard_task::{TaskId, Unattended};
 use wasmtime_wasi_http::WasiHttpHooks as _;
 
 /// Answers with the next of its answers, and with the last of them for ever; notes the

@@ -1,13 +1,13 @@
-//! Runs that no client asked for: those that ask a new component what it offers.
+//! Runs that no client asked for, such as those that ask a new component what it offers.
 
+use crate::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report, RunContext};
+use crate::wire::RawJson;
 use async_trait::async_trait;
-use toolyard_task::RunContext;
-use toolyard_task::tool::{AskError, AskedQuestion, CallInfo, GivenAnswer, Report};
-use toolyard_task::wire::RawJson;
 
 /// The context of a run that no client asked for: its reports go nowhere, and its questions have no
 /// answer.
-pub(crate) struct Unattended;
+#[derive(Debug, Clone, Copy)]
+pub struct Unattended;
 
 #[async_trait]
 impl RunContext for Unattended {
