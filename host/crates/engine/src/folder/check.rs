@@ -126,7 +126,7 @@ fn check(engine: Arc<Engine>, runtime: Handle, path: &Path, name: String) -> Res
         name,
         seen,
         former: None,
-        codes: Arc::default(),
+        components: Arc::default(),
     };
     let plugin = file.plugin()?;
     let code = &plugin.base.component;

@@ -45,7 +45,7 @@ pub(crate) enum Lookup {
 
 /// The right to load one component. While it exists, the other files that have the component wait.
 pub(crate) struct Claim {
-    codes: Arc<ComponentRegistry>,
+    components: Arc<ComponentRegistry>,
     digest: String,
     /// Wakes those who wait when it is dropped.
     _loading: watch::Sender<()>,
@@ -70,7 +70,7 @@ impl ComponentRegistry {
         }
         let (sender, loading) = watch::channel(());
         known.entries.insert(digest.to_owned(), Entry::Loading(loading));
-        Lookup::Vacant(Claim { codes: self.clone(), digest: digest.to_owned(), _loading: sender })
+        Lookup::Vacant(Claim { components: self.clone(), digest: digest.to_owned(), _loading: sender })
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -85,7 +85,7 @@ impl Claim {
 
     /// Keeps the outcome, so that it holds for all files with this component.
     pub fn settle(self, outcome: &Result<Arc<LoadedComponent>, Refusal>) {
-        let mut known = self.codes.lock();
+        let mut known = self.components.lock();
         let entry = match outcome {
             Ok(code) => Entry::Loaded(Arc::downgrade(code)),
             Err(why) if why.is_lasting() && known.refusals < MAX_REFUSALS => {
@@ -106,7 +106,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let mut known = self.codes.lock();
+        let mut known = self.components.lock();
         if matches!(known.entries.get(&self.digest), Some(Entry::Loading(_))) {
             known.entries.remove(&self.digest);
         }
@@ -117,8 +117,8 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    fn claim(codes: &Arc<ComponentRegistry>, digest: &str) -> Claim {
-        match codes.find(digest) {
+    fn claim(components: &Arc<ComponentRegistry>, digest: &str) -> Claim {
+        match components.find(digest) {
             Lookup::Vacant(claim) => claim,
             _ => panic!("{digest} is known"),
         }
@@ -126,36 +126,36 @@ mod tests {
 
     #[tokio::test]
     async fn one_file_loads_a_component_and_the_others_wait_for_it() {
-        let codes = Arc::new(ComponentRegistry::default());
-        let first = claim(&codes, "a");
-        let Lookup::Busy(mut other) = codes.find("a") else { panic!("it is being loaded") };
-        drop(claim(&codes, "b"));
+        let components = Arc::new(ComponentRegistry::default());
+        let first = claim(&components, "a");
+        let Lookup::Busy(mut other) = components.find("a") else { panic!("it is being loaded") };
+        drop(claim(&components, "b"));
         drop(first);
-        assert!(other.changed().await.is_err(), "the wait is over");
+        assert!(other.changed().await.is_err(), "the wait has ended");
         // Its holder gave up, so the next one loads it.
-        claim(&codes, "a").settle(&Err(Refusal::CompileTime(Duration::from_secs(1))));
-        assert!(matches!(codes.find("a"), Lookup::Refused(Refusal::CompileTime(_))));
+        claim(&components, "a").settle(&Err(Refusal::CompileTime(Duration::from_secs(1))));
+        assert!(matches!(components.find("a"), Lookup::Refused(Refusal::CompileTime(_))));
     }
 
     #[test]
     fn a_refusal_that_may_pass_is_not_remembered() {
-        let codes = Arc::new(ComponentRegistry::default());
+        let components = Arc::new(ComponentRegistry::default());
         for why in [
             Refusal::Unreadable("busy".to_owned()),
             Refusal::NoCompiler("too many open files".to_owned()),
             Refusal::Interrupted,
         ] {
-            claim(&codes, "a").settle(&Err(why));
+            claim(&components, "a").settle(&Err(why));
         }
-        drop(claim(&codes, "a"));
+        drop(claim(&components, "a"));
     }
 
     #[test]
     fn the_number_of_refusals_is_bounded() {
-        let codes = Arc::new(ComponentRegistry::default());
+        let components = Arc::new(ComponentRegistry::default());
         for number in 0..2 * MAX_REFUSALS {
-            claim(&codes, &number.to_string()).settle(&Err(Refusal::Toolless));
+            claim(&components, &number.to_string()).settle(&Err(Refusal::Toolless));
         }
-        assert_eq!(codes.lock().entries.len(), MAX_REFUSALS);
+        assert_eq!(components.lock().entries.len(), MAX_REFUSALS);
     }
 }

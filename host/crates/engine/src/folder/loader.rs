@@ -106,7 +106,7 @@ pub(crate) struct FileLoader {
     pub name: String,
     pub seen: FileStamps,
     pub former: Option<Arc<LoadedFile>>,
-    pub codes: Arc<ComponentRegistry>,
+    pub components: Arc<ComponentRegistry>,
 }
 
 /// How far one turn led.
@@ -226,7 +226,7 @@ impl FileLoader {
         }
         let claim = match claim.filter(|claim| claim.digest() == digest.0) {
             Some(claim) => claim,
-            None => match self.codes.find(&digest.0) {
+            None => match self.components.find(&digest.0) {
                 Lookup::Loaded(code) => return Ok(code),
                 Lookup::Refused(why) => return Err(NoCode::Refused(why)),
                 Lookup::Busy(other) => return Err(NoCode::Busy(other)),

@@ -12,7 +12,7 @@ use tokio::task::{Id, JoinSet};
 /// The loads under way.
 pub(crate) struct Loads {
     lanes: Arc<Lanes>,
-    pub codes: Arc<ComponentRegistry>,
+    pub components: Arc<ComponentRegistry>,
     tasks: JoinSet<(String, Option<Arc<LoadedFile>>)>,
     under_way: BTreeMap<String, Load>,
 }
@@ -28,7 +28,7 @@ impl Loads {
     pub fn new(places: usize) -> Self {
         Self {
             lanes: Lanes::new(places),
-            codes: Arc::default(),
+            components: Arc::default(),
             tasks: JoinSet::new(),
             under_way: BTreeMap::new(),
         }

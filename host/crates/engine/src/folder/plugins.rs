@@ -191,7 +191,7 @@ impl Plugins {
             dir: dir.clone(),
             place: self.dir.clone(),
             former: self.files.get(name).cloned(),
-            codes: self.loads.codes.clone(),
+            components: self.loads.components.clone(),
             name: name.to_owned(),
             seen: *seen,
         });
@@ -226,8 +226,9 @@ impl Plugins {
         let loading: Vec<String> =
             self.loads.names().filter(|name| !self.files.contains_key(*name)).cloned().collect();
         let files = Files::new(&self.files, &self.serving);
-        let (names, owners) = names::resolve(&files.candidates(&loading), &self.owners, &self.gone);
-        let outcomes = files.serve(names);
+        let candidates = files.candidates(&loading);
+        let (names, owners) = names::resolve(&candidates, &self.owners, &self.gone);
+        let outcomes = files.serve(&candidates, names);
         let served = |(file, outcome): (&String, &FileOutcome)| Some((file.clone(), outcome.served.clone()?));
         let serving: Serving = outcomes.iter().filter_map(served).collect();
         let reports = outcomes.into_iter().map(|(file, outcome)| report::of(&file, outcome));

@@ -1,7 +1,7 @@
 //! The plugins that serve, each without the names that another plugin has.
 
 use crate::folder::loader::LoadedFile;
-use crate::folder::names::{Candidate, Name, NameKind, Outcome};
+use crate::folder::names::{Candidate, Name, NameKind, OfferedNames, Outcome};
 use crate::folder::plugin::Plugin;
 use crate::folder::snapshot::PluginState;
 use crate::folder::verdict::{self, FileState, Version};
@@ -97,21 +97,31 @@ impl<'a> Files<'a> {
     }
 
     /// Puts the names into effect that each file has got.
-    pub fn serve(&self, mut names: BTreeMap<String, Outcome>) -> BTreeMap<String, FileOutcome> {
+    pub fn serve(
+        &self,
+        candidates: &BTreeMap<String, Candidate>,
+        mut names: BTreeMap<String, Outcome>,
+    ) -> BTreeMap<String, FileOutcome> {
         let serve = |(file, loaded): (&String, &Arc<LoadedFile>)| {
+            let listed = candidates.get(file).and_then(|candidate| candidate.listed.as_ref());
             let names = names.remove(file).unwrap_or_default();
-            (file.clone(), self.serve_one(file, loaded, names))
+            (file.clone(), self.serve_one(file, (loaded, listed), names))
         };
         self.files.iter().map(serve).collect()
     }
 
-    fn serve_one(&self, file: &str, loaded: &LoadedFile, names: Outcome) -> FileOutcome {
-        let offer = loaded.built.as_ref().map(|built| built.offer());
-        let state = match (&offer, self.faults.get(file)) {
-            _ if loaded.is_disabled() => FileState::Disabled,
-            (Err(why), _) => FileState::Refused((*why).clone()),
-            (Ok(_), Some(fault)) => FileState::Refused(fault.clone().into()),
-            (Ok(offer), None) => FileState::Ready { offer, fault: loaded.fault.as_ref() },
+    fn serve_one(
+        &self,
+        file: &str,
+        (loaded, listed): (&LoadedFile, Option<&OfferedNames>),
+        names: Outcome,
+    ) -> FileOutcome {
+        let refused = loaded.built.as_ref().err().cloned();
+        let refused = refused.or_else(|| self.faults.get(file).map(|fault| fault.clone().into()));
+        let state = match (listed, refused) {
+            (Some(offer), _) => FileState::Ready { offer, fault: loaded.fault.as_ref() },
+            (None, Some(why)) if !loaded.is_disabled() => FileState::Refused(why),
+            (None, _) => FileState::Disabled,
         };
         let (version, state) = verdict::decide(file, state, &names);
         let plugin = match version {
