@@ -11,19 +11,8 @@ use crate::stats::{median, shown};
 use crate::tasks;
 use serde_json::json;
 use std::path::Path;
-use std::time::Duration;
 use toolyard_tests::guests;
 use toolyard_tests::session::Session;
-
-/// How long each turn is.
-const TURN: Effort = Effort {
-    measure: Duration::from_secs(1),
-    warm_up: Duration::from_millis(200),
-    rounds: 1,
-    cancels: 0,
-    wakes: (0, 0),
-    starts: (0, 0),
-};
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +93,7 @@ async fn turn(server: &Server, kind: Kind, connections: usize) -> anyhow::Result
     if kind == Kind::Task {
         let session = Session::open(port).await;
         let creators = tasks::creators(&[(port, None)], &session, connections).await?;
-        return drive(server, creators, TURN).await;
+        return drive(server, creators, Effort::BRIEF).await;
     }
     let arguments = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
     let template = match kind {
@@ -113,7 +102,7 @@ async fn turn(server: &Server, kind: Kind, connections: usize) -> anyhow::Result
             calls::template(&peers::headers(port, Mode::Session).await?, "tools/call", &arguments)
         }
     };
-    drive(server, Caller::some(port, &template, b"\"text\":\"42\"", connections).await?, TURN).await
+    drive(server, Caller::some(port, &template, b"\"text\":\"42\"", connections).await?, Effort::BRIEF).await
 }
 
 /// Which of so many sorted figures hold the median between them, with 95 % confidence: by the

@@ -213,11 +213,17 @@ fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()
     done
 }
 
-async fn compare(base: &Path, pairs: usize, out: &Path) -> anyhow::Result<()> {
+/// A folder for the servers, below that of the reports, and a report that says its head.
+fn begin(out: &Path) -> anyhow::Result<(tempfile::TempDir, Report)> {
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let work = tempfile::Builder::new().prefix("run-").tempdir_in(out)?;
-    let mut report = Report::new(machine::describe());
+    let report = Report::new(machine::describe());
     say(&report.head())?;
+    Ok((work, report))
+}
+
+async fn compare(base: &Path, pairs: usize, out: &Path) -> anyhow::Result<()> {
+    let (work, mut report) = begin(out)?;
     let section = compare::measure(base, pairs, work.path()).await?;
     say(&section.table())?;
     report.sections.push(section);
@@ -242,10 +248,7 @@ async fn run(options: &Options) -> anyhow::Result<()> {
         Options { full: true, .. } => Effort::FULL,
         _ => Effort::QUICK,
     };
-    std::fs::create_dir_all(&options.out).with_context(|| options.out.display().to_string())?;
-    let work = tempfile::Builder::new().prefix("run-").tempdir_in(&options.out)?;
-    let mut report = Report::new(machine::describe());
-    say(&report.head())?;
+    let (work, mut report) = begin(&options.out)?;
     let wanted = if options.only.is_empty() { &ALL[..] } else { &options.only };
     for scenario in wanted {
         say(&format!(

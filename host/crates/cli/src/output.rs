@@ -45,11 +45,7 @@ pub fn tell_text(text: &str) {
 
 /// Prints JSON on a line of stdout.
 pub fn json(value: impl fmt::Display) {
-    let text = format!("{value}\n");
-    match io::stdout().is_terminal() {
-        true => put(io::stdout(), &visible::json(&text)),
-        false => put(io::stdout(), &text),
-    }
+    put(io::stdout(), &json_text(&format!("{value}\n"), io::stdout().is_terminal()));
 }
 
 /// Prints the text of a result, which a program may read: exact, but for a terminal.
