@@ -131,7 +131,7 @@ fn in_child(
             break status;
         }
         let is_late = Instant::now() >= deadline;
-        if is_late || turn.is_over() {
+        if is_late || turn.must_end() {
             // It may have ended in this moment; it is over in any case.
             let _ = child.kill();
             child.wait().map_err(failed)?;

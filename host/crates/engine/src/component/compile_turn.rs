@@ -71,7 +71,7 @@ impl CompileTurn {
 
     /// Whether the load must give up: because it was cancelled, or because it took too long for the
     /// quick lane and there is no place in the slow one. If there is a place, it takes that.
-    pub fn is_over(&mut self) -> bool {
+    pub fn must_end(&mut self) -> bool {
         if self.is_cancelled() {
             return true;
         }
@@ -115,16 +115,16 @@ mod tests {
         let (cancel, cancelled) = watch::channel(false);
         let turn = async |lane| lanes.turn(lane, cancelled.clone()).await.expect("a place");
         let mut first = turn(Lane::Quick).await;
-        assert!(!first.is_over(), "it moves");
+        assert!(!first.must_end(), "it moves");
         let mut second = turn(Lane::Quick).await;
-        assert!(second.is_over(), "there is one slow place only");
+        assert!(second.must_end(), "there is one slow place only");
         drop((first, second));
         let mut slow = turn(Lane::Slow).await;
-        assert!(!slow.is_over(), "it may take its time");
+        assert!(!slow.must_end(), "it may take its time");
         cancel.send_replace(true);
-        assert!(slow.is_over() && slow.is_cancelled());
+        assert!(slow.must_end() && slow.is_cancelled());
         slow.cancelled().await;
         assert!(lanes.turn(Lane::Quick, cancelled.clone()).await.is_none());
-        assert!(!CompileTurn::alone().is_over());
+        assert!(!CompileTurn::alone().must_end());
     }
 }

@@ -101,7 +101,7 @@ impl ReachableMounts {
                 if is_met && kernel::is_device(mount.at()) {
                     continue;
                 }
-                return Err(kernel::has_inside(mount));
+                return Err(kernel::inside_reason(mount));
             }
             if !is_met {
                 continue;

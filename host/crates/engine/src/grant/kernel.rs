@@ -46,12 +46,12 @@ pub(super) fn fault(folder: &File, above: &[Identity], mounts: Option<&Mounts>) 
     number_fault(folder).or_else(|| device_fault(folder, above)).or_else(|| mount_fault(folder, mounts?))
 }
 
-fn is_of(kind: &str) -> String {
+fn kernel_reason(kind: &str) -> String {
     format!("is of the kernel ({kind}): its files are devices or processes, this host among them")
 }
 
 /// Why a folder with this mount in it is refused.
-pub(super) fn has_inside(mount: &Mount) -> String {
+pub(super) fn inside_reason(mount: &Mount) -> String {
     let (kind, at) = (&mount.kind, mount.at());
     format!("has a folder of the kernel in it ({kind} at {at:?}); name one that has not")
 }
@@ -61,7 +61,7 @@ fn number_fault(folder: &File) -> Option<String> {
     // Its type differs between architectures; the number has 32 bits.
     #[allow(clippy::unnecessary_cast, reason = "not everywhere")]
     let number = rustix::fs::fstatfs(folder).ok()?.f_type as u64 & 0xffff_ffff;
-    KINDS.iter().find(|(known, _)| *known == number).map(|(_, kind)| is_of(kind))
+    KINDS.iter().find(|(known, _)| *known == number).map(|(_, kind)| kernel_reason(kind))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -76,7 +76,7 @@ fn device_fault(folder: &File, above: &[Identity]) -> Option<String> {
     let here = identity(&folder.metadata().ok()?);
     let is_in_it = here == devices || above.contains(&devices);
     let is_its_mount = device_of_devices() == Some(here.0);
-    (is_its_mount || is_in_it && here.0 == devices.0).then(|| is_of("/dev"))
+    (is_its_mount || is_in_it && here.0 == devices.0).then(|| kernel_reason("/dev"))
 }
 
 /// The device of `/dev`, if that is a file system of its own.
@@ -88,7 +88,7 @@ fn device_of_devices() -> Option<u64> {
 /// By the mount that the folder is in.
 fn mount_fault(folder: &File, mounts: &Mounts) -> Option<String> {
     let device = numbers(folder.metadata().ok()?.dev());
-    mounts.of_device(device).find(|mount| is_named(&mount.kind)).map(|mount| is_of(&mount.kind))
+    mounts.of_device(device).find(|mount| is_named(&mount.kind)).map(|mount| kernel_reason(&mount.kind))
 }
 
 fn numbers(device: u64) -> (u32, u32) {

@@ -29,7 +29,7 @@ const MAX_HEADERS: usize = 128;
 
 /// The body of a request or a response.
 pub(super) type Body = UnsyncBoxBody<Bytes, Error>;
-/// What is left of a connection once the response has begun.
+/// The rest of a connection once the response has begun.
 pub(super) type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
 pub(super) type Exchanged = Result<(Response<Body>, Rest), Error>;
 
@@ -48,7 +48,7 @@ pub(super) async fn exchange(
         policy.refused(format!("a request to {target} was not sent: the method {never} never is"));
         return Err(Error::HttpRequestMethodInvalid);
     }
-    let permit = permission::may_send(&policy, &target, request.method()).await?;
+    let permit = permission::check_send(&policy, &target, request.method()).await?;
     if !policy.may_act() {
         return Err(Error::HttpRequestDenied);
     }
@@ -102,13 +102,13 @@ async fn refuse_data(mut body: Body, policy: &NetworkPolicy, target: &Target) ->
     // A guest that drops its body without finishing it has written nothing either.
     while let Some(Ok(frame)) = body.frame().await {
         if frame.data_ref().is_some_and(|data| !data.is_empty()) {
-            return has_body(policy, target);
+            return refuse_body(policy, target);
         }
     }
     pending().await
 }
 
-fn has_body(policy: &NetworkPolicy, target: &Target) -> Error {
+fn refuse_body(policy: &NetworkPolicy, target: &Target) -> Error {
     policy.refused(format!("a request to {target} was not sent: one with GET or HEAD has no body"));
     Error::HttpRequestBodySize(Some(0))
 }
@@ -129,7 +129,7 @@ fn prepared(
     if bodiless {
         let length = head.headers.remove(header::CONTENT_LENGTH);
         if length.is_some_and(|length| length != "0") {
-            return Err(has_body(policy, target));
+            return Err(refuse_body(policy, target));
         }
     }
     // Only a proxy is told more than the path.

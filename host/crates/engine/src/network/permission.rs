@@ -51,7 +51,7 @@ impl RequestPermit {
 ///
 /// # Errors
 /// [`Error::HttpRequestDenied`], with the reason in the log and in the result.
-pub(super) async fn may_send(
+pub(super) async fn check_send(
     policy: &NetworkPolicy,
     target: &Target,
     method: &Method,
