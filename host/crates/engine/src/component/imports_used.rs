@@ -36,7 +36,7 @@ impl ImportUse {
         }
     }
 
-    /// What a component does with the import, in the third person.
+    /// The use that a component makes of the import, in the third person.
     #[must_use]
     pub const fn does(self) -> &'static str {
         match self {

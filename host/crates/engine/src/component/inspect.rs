@@ -1,5 +1,5 @@
-//! What kind of file it is, and what it imports and exports: found without
-//! compiling, so that most refusals cost nothing.
+//! The kind of a file, its imports and its exports: found without compiling, so that most refusals
+//! cost nothing.
 
 use crate::component::componentize;
 use crate::component::magic::{WasmKind, magic};
@@ -22,8 +22,8 @@ pub(crate) const LOGGING: [&str; 2] = ["wasi:logging/logging", "wasi:logging/log
 /// Names at the surface of a component.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Surface {
-    /// Those that somebody has to provide: not interfaces of types alone, which are
-    /// whole as they stand in the component.
+    /// The imports that need a provider. Interfaces of types alone need none: the component
+    /// contains them whole.
     pub imports: Vec<String>,
     pub exports: Vec<String>,
     /// Whether it knows nothing of our contract, and exports what may be functions:
@@ -251,7 +251,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What lies in the folder may be anything, or a component that was damaged.
+        /// A file in the folder may hold any bytes, or a damaged component.
         #[test]
         fn no_bytes_bring_it_down(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),

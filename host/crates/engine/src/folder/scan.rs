@@ -47,7 +47,7 @@ pub(crate) struct Scan {
     pub dir: Option<Arc<Dir>>,
     pub files: BTreeMap<String, FileStamps>,
     pub excess: Excess,
-    /// Who besides the host's user and root can put files into it.
+    /// The users besides the host's and root who can put files into it.
     pub outsiders: Option<Outsiders>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct FileStamps {
     pub manifest: Option<Stamp>,
 }
 
-/// What a file looks like from outside.
+/// The signs by which a changed file is recognised without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     kind: FileKind,
@@ -149,7 +149,7 @@ impl Folder {
         entries.rewind();
         while let Some(entry) = entries.read() {
             let entry = entry.map_err(std::io::Error::from)?;
-            // The tools of a file whose name is no text could not be named in a report.
+            // A report could not name a file whose name is not UTF-8.
             let Ok(name) = entry.file_name().to_str() else { continue };
             if name.ends_with(".wasm") && !name.starts_with(['.', '~', '#']) {
                 names.add(name, first);

@@ -1,4 +1,4 @@
-//! What `[http]` grants: hosts, and headers with secrets, which the host adds to requests for one
+//! The grants of `[http]`: hosts, and headers with secrets, which the host adds to requests for one
 //! named host. The guest neither sees nor chooses these headers.
 
 use crate::grant::secret::Secret;

@@ -140,7 +140,10 @@ impl RunBudget {
         &self.most
     }
 
-    /// Whether a amounts could ever be had; if not, why.
+    /// Checks whether the machine could ever give these amounts.
+    ///
+    /// # Errors
+    /// [`Shortage`] if it could not.
     pub fn could_take(&self, amounts: Amounts) -> Result<(), Shortage> {
         Self::check(&self.most, &Amounts::default(), &amounts)
     }

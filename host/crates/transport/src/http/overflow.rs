@@ -42,7 +42,7 @@ pub(super) async fn wait(
     None
 }
 
-/// Answers `503` to one who has no slot. Whoever breaks off meanwhile is not answered.
+/// Answers `503` to a client that has no slot. A client that hangs up meanwhile gets no answer.
 pub(super) async fn refuse(stream: &mut TcpStream, has_spoken: bool, fault: &Fault) {
     drop(try_refuse(stream, has_spoken, fault).await);
 }
