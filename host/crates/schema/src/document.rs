@@ -69,7 +69,9 @@ impl<'a> Document<'a> {
         if u32::try_from(text.len()).is_err() {
             return Ok(Err(Unreadable("is larger than 4 GiB")));
         }
-        let mut reader = Reader { text, at: 0, nodes: Vec::new(), budget };
+        // Enough for the arguments of most calls.
+        let nodes = Vec::with_capacity(text.len().min(16));
+        let mut reader = Reader { text, at: 0, nodes, budget };
         match reader.whole() {
             Ok(()) => Ok(Ok(Self { text, nodes: reader.nodes })),
             Err(Stop::Unreadable(why)) => Ok(Err(Unreadable(why))),
@@ -147,11 +149,19 @@ impl<'a> Document<'a> {
 
 /// Reads the text of a JSON number.
 pub(super) fn number(text: &str) -> Number {
+    if let Some(integer) = short_integer(text) {
+        return Number::Integer(integer.into());
+    }
     // -0 and integers of more digits than fit are the floats that they are closest to.
     match text.parse::<i128>() {
         Ok(integer) => Number::Integer(integer),
         Err(_) => Number::Float(text.parse().unwrap_or(f64::NAN)),
     }
+}
+
+/// The value of an integer of at most 18 characters, which most numbers are.
+fn short_integer(text: &str) -> Option<i64> {
+    if text.len() > 18 { None } else { text.parse().ok() }
 }
 
 enum Stop {

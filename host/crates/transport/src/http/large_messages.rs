@@ -4,9 +4,9 @@
 //! Reading eight megabytes of JSON takes tens of milliseconds in one piece, and a thread serves no
 //! other client meanwhile.
 
+use futures_util::future::BoxFuture;
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::Poll;
 use tokio::runtime::Handle;
@@ -35,12 +35,7 @@ impl Default for LargeMessages {
 impl LargeMessages {
     /// Runs the work on a large message up to its first wait on a thread of its own, and the
     /// rest where this is awaited. Dropping it ends the work, but not within the first part.
-    pub async fn begin<T: Send + 'static>(
-        &self,
-        sender: &RateKey,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> T {
-        let mut work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work);
+    pub async fn begin<T: Send + 'static>(&self, sender: &RateKey, mut work: BoxFuture<'static, T>) -> T {
         let of_sender = self.sender(sender);
         // Neither is ever closed.
         let turns = (of_sender.acquire().await, self.all.acquire().await);

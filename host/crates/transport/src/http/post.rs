@@ -50,7 +50,7 @@ impl Endpoint {
             Ok(body) if body.len() > LARGE_BYTES => {
                 let (this, visitor) = (self.clone(), by.clone());
                 let work = async move { this.received(headers, Ok(body), &visitor).await };
-                self.large.begin(&by.key, work).await
+                self.large.begin(&by.key, work.boxed()).await
             }
             body => self.received(headers, body, by).await,
         }
@@ -230,18 +230,13 @@ impl Endpoint {
             reading = Some(sse::events(&stream, 0, manner(&self.server, &session)));
         }
         if stream.ended().is_none() {
+            if let Some((client, id)) = abandoned {
+                let (stream, gone_for) = (stream.clone(), self.server.settings.retry + ABANDONED);
+                let cancel = move || client.inflight.cancel(&id);
+                answering = while_read(answering, stream, gone_for, cancel).boxed();
+            }
             let stream = stream.clone();
-            let gone_for = self.server.settings.retry + ABANDONED;
-            self.requests.spawn(async move {
-                let answer = match abandoned {
-                    Some((client, id)) => {
-                        let cancel = || client.inflight.cancel(&id);
-                        while_read(answering, &stream, gone_for, cancel).await
-                    }
-                    None => answering.await,
-                };
-                stream.end(answer.map(|answer| answer.message));
-            });
+            self.requests.spawn(async move { stream.end(answering.await.map(|answer| answer.message)) });
         }
         if let Some(events) = reading {
             return reply::events(events);
@@ -288,7 +283,7 @@ impl Endpoint {
 /// The answer. Work on it ends once its stream has had no reader for this long.
 async fn while_read(
     mut answering: BoxFuture<'static, Option<Answer>>,
-    stream: &Stream,
+    stream: Arc<Stream>,
     gone_for: Duration,
     cancel: impl FnOnce() -> bool,
 ) -> Option<Answer> {
