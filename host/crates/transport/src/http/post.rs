@@ -233,6 +233,7 @@ impl Endpoint {
             if let Some((client, id)) = abandoned {
                 let (stream, gone_for) = (stream.clone(), self.server.settings.retry + ABANDONED);
                 let cancel = move || client.inflight.cancel(&id);
+                // In a box, so that it does not enlarge what is spawned for a call.
                 answering = while_read(answering, stream, gone_for, cancel).boxed();
             }
             let stream = stream.clone();
