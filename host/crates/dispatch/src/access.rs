@@ -90,8 +90,8 @@ impl Access {
     }
 
     /// On whose account a caller's runs compute.
-    fn share(&self, caller: &Caller) -> Share {
-        Share { account: caller.account(), weight: self.policy().weights.of(&caller.principal) }
+    fn share(policy: &Policy, caller: &Caller) -> Share {
+        Share { account: caller.account(), weight: policy.weights.of(&caller.principal) }
     }
 
     /// On whose account the runs of this owner's tasks compute.

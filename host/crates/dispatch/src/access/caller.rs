@@ -83,10 +83,6 @@ impl Caller {
 
     /// The caller, as the audit log names it.
     pub(crate) fn by(&self) -> By {
-        let session = match &*self.principal {
-            Principal::Operator | Principal::Local => None,
-            Principal::Anonymous | Principal::Subject(_) => self.session.clone(),
-        };
-        By::principal(&self.principal.to_string(), session)
+        self.principal.by(self.session.as_ref())
     }
 }

@@ -101,7 +101,7 @@ impl Access {
     /// The right to ask plugins for this resource or prompt.
     pub(crate) fn permit(&self, caller: &Caller, object: Object<'_>) -> Result<AskPermit, NoPermit> {
         self.check(caller, object)?;
-        Ok(AskPermit { share: self.share(caller), kind: object.kind() })
+        Ok(AskPermit { share: Self::share(&self.policy(), caller), kind: object.kind() })
     }
 
     /// A denial goes on record, whether the object exists or not.
@@ -140,7 +140,7 @@ impl Access {
         let decision = policy.rules.allows_typed(&caller.principal, object, &arguments, typed);
         self.note(caller, &policy.rules, object, &decision);
         match decision {
-            Decision::Allowed(_) => Ok(CallPermit { share: self.share(caller), tool, arguments }),
+            Decision::Allowed(_) => Ok(CallPermit { share: Self::share(&policy, caller), tool, arguments }),
             Decision::NeedsScopes(scopes) => Err(Fault::InsufficientScope(scopes)),
             Decision::Denied(_) => Err(Fault::ArgumentsDenied(name.to_owned())),
         }
@@ -156,8 +156,9 @@ impl Access {
     /// The right to ask plugins for their objects of this kind; `None` where a list would show none
     /// of them. [`Access::shows`] filters the lists.
     pub(crate) fn permit_list(&self, caller: &Caller, kind: ObjectKind) -> Option<AskPermit> {
-        let may = self.policy().rules.may_show_any(&caller.principal, kind);
-        may.then(|| AskPermit { share: self.share(caller), kind })
+        let policy = self.policy();
+        let may = policy.rules.may_show_any(&caller.principal, kind);
+        may.then(|| AskPermit { share: Self::share(&policy, caller), kind })
     }
 
     /// Whether a list shows this object to the caller.

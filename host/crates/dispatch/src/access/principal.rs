@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
-use toolyard_task::audit::subject_name;
+use toolyard_task::audit::{By, subject_name};
 use toolyard_task::wire::Timestamp;
 use toolyard_task::{Owner, SessionId};
 
@@ -74,6 +74,15 @@ impl Principal {
             }
             _ => false,
         }
+    }
+
+    /// The principal, in this session, as the audit log names it.
+    pub(crate) fn by(&self, session: Option<&SessionId>) -> By {
+        let session = match self {
+            Self::Operator | Self::Local => None,
+            Self::Anonymous | Self::Subject(_) => session.cloned(),
+        };
+        By::principal(&self.to_string(), session)
     }
 
     /// When it stops being known, if it does.

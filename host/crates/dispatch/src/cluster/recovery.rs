@@ -197,10 +197,9 @@ impl Cluster {
             share: permit.share().clone(),
             session: task.session.clone(),
             owner: Some(task.owner.clone()).filter(|owner| *owner != Owner::Anyone),
-            by: By::client(),
+            principal: None,
             capabilities: task.client_capabilities.clone(),
             progress_token: task.progress_token.clone(),
-            name: name.clone(),
         };
         let setup = Setup {
             observation: self.deps.observers.observe(&name, tool.spec().name(), &task.arguments),

@@ -1,10 +1,11 @@
 //! The client of a run.
 
 use crate::access::caller::Caller;
+use crate::access::principal::Principal;
 use crate::client::client_channel::ClientChannel;
 use std::sync::Arc;
 use toolyard_protocol::RawJson;
-use toolyard_task::audit::By;
+use toolyard_task::audit::{By, name_of};
 use toolyard_task::tool::Share;
 use toolyard_task::{Owner, SessionId};
 
@@ -19,10 +20,8 @@ pub(crate) struct Client {
     /// The owner that permissions of the user count for; `None` for a client that the host could
     /// not recognize again.
     pub owner: Option<Owner>,
-    /// The actor in the audit log.
-    pub by: By,
-    /// The same, as a short text.
-    pub name: String,
+    /// The principal of its request; `None` for the client of a task that was taken over.
+    pub principal: Option<Arc<Principal>>,
     /// The capabilities of the client: an object.
     pub capabilities: RawJson,
     /// The token that it wants progress under.
@@ -43,11 +42,23 @@ impl Client {
             session: caller.session.clone(),
             // The host cannot recognize an anonymous client again.
             owner: caller.creates_for().filter(|owner| *owner != Owner::Anyone),
-            by: caller.by(),
-            name: caller.principal.to_string(),
+            principal: Some(caller.principal.clone()),
             capabilities: caller.capabilities.clone(),
             // For as long as it runs or waits; what it was cut from is not kept for it.
             progress_token: progress_token.map(|token| token.detached()),
         }
+    }
+
+    /// The actor in the audit log.
+    pub fn by(&self) -> By {
+        match &self.principal {
+            Some(principal) => principal.by(self.session.as_ref()),
+            None => By::client(),
+        }
+    }
+
+    /// The name of the user who gave a permission that counts for `owner`.
+    pub fn name(&self, owner: &Owner) -> String {
+        self.principal.as_ref().map_or_else(|| name_of(owner), |principal| principal.to_string())
     }
 }

@@ -225,8 +225,8 @@ impl Run {
         let session_only = matches!(owner, Owner::Session(_));
         let grant = Grant {
             id: GrantId(self.deps.ids.uuid()),
+            by: self.client.name(&owner),
             owner,
-            by: self.client.name.clone(),
             plugin: plugin.to_owned(),
             digest: digest.clone(),
             wanted: wanted.clone(),
@@ -260,7 +260,7 @@ impl Run {
 
     fn entry(&self, wanted: &Wanted, verdict: Verdict, how_long: &str) -> Entry {
         let of = self.work.component();
-        let entry = Entry::verdict_given(verdict, of, wanted, how_long, &self.client.by);
+        let entry = Entry::verdict_given(verdict, of, wanted, how_long, &self.client.by());
         let entry = match self.work.tool_name() {
             Some(name) => entry.of_tool(name),
             None => entry,

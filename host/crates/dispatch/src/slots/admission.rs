@@ -64,6 +64,8 @@ pub(crate) struct Admission {
 struct AdmissionState {
     running: u32,
     owners: HashMap<Arc<str>, OwnerCounts>,
+    /// By name. A plugin without runs stays: there are no more names than the plugin folder has had
+    /// files, and its next call needs no new entry.
     plugins: HashMap<String, PluginCounts>,
     /// Owners with queued requests, in turn.
     turns: VecDeque<Arc<str>>,
@@ -352,13 +354,15 @@ impl AdmissionState {
 
     fn give_back(&mut self, request: &SlotRequest) {
         self.running -= 1;
-        if let Some(counts) = self.owners.get_mut(&request.owner) {
-            counts.running -= 1;
-        }
         if let Some(of_plugin) = self.plugins.get_mut(request.work.plugin()) {
             of_plugin.running -= 1;
         }
-        self.tidy(request);
+        if let Some(counts) = self.owners.get_mut(&request.owner) {
+            counts.running -= 1;
+            if counts.is_idle() {
+                self.owners.remove(&request.owner);
+            }
+        }
     }
 
     /// Appends a request to its queue; returns the number of its place.
@@ -386,10 +390,12 @@ impl AdmissionState {
         if counts.lanes[index].waiting.is_empty() {
             counts.lanes.swap_remove(index);
         }
+        if counts.is_idle() {
+            self.owners.remove(&request.owner);
+        }
         if let Some(of_plugin) = self.plugins.get_mut(request.work.plugin()) {
             of_plugin.waiting -= 1;
         }
-        self.tidy(request);
         Some(left)
     }
 
@@ -415,24 +421,18 @@ impl AdmissionState {
         counts.has_turn
     }
 
-    fn tidy(&mut self, request: &SlotRequest) {
-        let plugin = request.work.plugin();
-        if self.plugins.get(plugin).is_some_and(|of_plugin| of_plugin.running == 0 && of_plugin.waiting == 0)
-        {
-            self.plugins.remove(plugin);
-        }
-        self.forget(&request.owner);
-    }
-
     fn forget(&mut self, owner: &str) {
-        // An owner with a turn is forgotten when its turn comes, so it never has two.
-        if self
-            .owners
-            .get(owner)
-            .is_some_and(|counts| counts.running == 0 && counts.lanes.is_empty() && !counts.has_turn)
-        {
+        if self.owners.get(owner).is_some_and(OwnerCounts::is_idle) {
             self.owners.remove(owner);
         }
+    }
+}
+
+impl OwnerCounts {
+    /// Whether it can be forgotten. An owner with a turn is forgotten when its turn comes, so that it
+    /// never has two.
+    const fn is_idle(&self) -> bool {
+        self.running == 0 && self.lanes.is_empty() && !self.has_turn
     }
 }
 
