@@ -14,6 +14,7 @@ cd "$(dirname "$0")/../.."
 
 readonly ALL=(decode http_headers cursor guard bearer jwt manifest rules schema stateless)
 readonly SECONDS_EACH=${FUZZ_SECONDS:-16}
+readonly JOBS=${FUZZ_JOBS:-$(getconf _NPROCESSORS_ONLN)}
 readonly CARGO=${CARGO:-cargo}
 readonly OUT=$PWD/target/fuzz
 readonly INSTRUMENTED=(
@@ -95,8 +96,8 @@ report() { # TARGET, LOG
     echo "$target: no coverage was measured; the instrumentation does not work" >&2
     exit 1
   fi
-  echo "  $executions executions, coverage $seeds at first, $last at last, $(inputs "$OUT/corpus/$target") inputs kept"
-  costliest "$target"
+  echo "  $target: $executions executions, coverage $seeds at first, $last at last," \
+    "$(inputs "$OUT/corpus/$target") inputs kept$(costliest "$target")"
 }
 
 # What the costliest input of the corpus takes of the budget that its target sets, where it sets one
@@ -105,7 +106,7 @@ costliest() { # TARGET
   local cost
   cost=$(COSTLIEST=$OUT/costliest/$1 "$OUT/$TRIPLE/release/$1" -runs=0 "$OUT/corpus/$1" 2>&1 |
     sed -n 's/^COSTLIEST //p' | tail -n 1)
-  [ -z "$cost" ] || echo "  the costliest input: $cost"
+  [ -z "$cost" ] || echo "; the costliest: $cost"
 }
 
 coverage() { # EVENT, LOG
@@ -120,6 +121,15 @@ require_compiler
 TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
 readonly TRIPLE
 build
+# As many at once as there are processors: a target uses one. Whoever fails leaves a mark, because
+# bash forgets how a job ended that `wait -n` has seen.
+rm -f "$OUT/failed"
 for target in "${@:-${ALL[@]}}"; do
-  fuzz "$target"
+  while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n || true; done
+  (
+    trap '[ $? = 0 ] || : >"$OUT/failed"' EXIT
+    fuzz "$target"
+  ) &
 done
+wait
+[ ! -e "$OUT/failed" ]
