@@ -207,6 +207,21 @@ fn nothing_sleeps_is_ignored_or_expected_to_panic() {
     }
 }
 
+/// The manifests switch doc tests off: rustdoc would take a minute to find that there are none.
+#[test]
+fn documentation_has_no_examples_because_nothing_compiles_them() {
+    let is_example =
+        |line: &str| ["/// ```", "//! ```"].iter().any(|start| line.trim_start().starts_with(start));
+    assert!(is_example("    /// ```no_run"));
+    let folders = [root().join("host/crates"), root().join("host/src"), root().join("tests")];
+    for path in sources().iter().filter(|path| folders.iter().any(|folder| path.starts_with(folder))) {
+        if path.extension().is_some_and(|kind| kind == "rs") {
+            let text = std::fs::read_to_string(path).expect("text");
+            assert!(!text.lines().any(is_example), "{}: an example in the documentation", path.display());
+        }
+    }
+}
+
 /// The folders of `dispatch` from the ground up. A folder uses only folders below it.
 const DISPATCH_FLOORS: [&str; 10] =
     ["observe", "access", "client", "slots", "task", "node", "catalog", "run", "cluster", "call"];
