@@ -1,8 +1,6 @@
 //! `tasks/list` with filters (SEP-1904, F-1 to F-8), through the application.
 
-#[path = "kit/settings.rs"]
-mod settings;
-
+use crate::kit::settings;
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;

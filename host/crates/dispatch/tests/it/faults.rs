@@ -3,29 +3,16 @@
 //! gone, the task ends and its slot is free.
 
 // The host, its clock and its client are the stage's own.
-#[allow(dead_code)]
-#[path = "kit/calls.rs"]
-mod calls;
-#[path = "kit/client.rs"]
-mod client;
-#[allow(dead_code)]
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-#[path = "faults/stage.rs"]
 mod stage;
-#[path = "kit/swept.rs"]
-mod swept;
 
+use crate::kit::native::{tool, tool_of};
+use crate::kit::swept::KINDS;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
-use native::{tool, tool_of};
 use stage::{Stage, says, sweep};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use swept::KINDS;
 use toolyard_dispatch::{CallReply, DrainMode, Fault, Outcome};
 use toolyard_task::tool::{Report, RunContext, RunEnd};
 use toolyard_task::wire::TaskStatus;

@@ -1,10 +1,10 @@
 //! A host whose store meets one fault, and a client that repeats its request until it gets an
 //! answer.
 
-use crate::calls::call;
-use crate::client::Client;
-use crate::settings::SETTINGS;
-use crate::swept::{Kind, Swept};
+use crate::kit::calls::call;
+use crate::kit::client::Client;
+use crate::kit::settings::SETTINGS;
+use crate::kit::swept::{Kind, Swept};
 use futures_util::future::{BoxFuture, join_all};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -423,7 +423,7 @@ fn start(stores: Stores, clock: &Arc<StageClock>, tools: Vec<Arc<dyn Tool>>, cli
         rerun_after_ms: 1,
         ..SETTINGS
     };
-    let ids = Arc::new(crate::native::TestIds);
+    let ids = Arc::new(crate::kit::native::TestIds);
     let dispatch = Dispatch::new(settings, stores, clock.clone(), ids, Handle::current());
     dispatch.publish(Arc::new(Catalog::new(tools).expect("distinct names")));
     dispatch.set_client_lookup(Arc::new(client.clone()));

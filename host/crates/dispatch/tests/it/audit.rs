@@ -1,19 +1,10 @@
 //! The audit log of the application (T-43), and what a foreign task looks like
 //! (T-40, T-23), over a store that can fail.
 
-#[path = "kit/calls.rs"]
-mod calls;
-#[path = "kit/faulty.rs"]
-mod faulty;
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-
-use calls::{call, create};
-use faulty::{Faulty, faulty};
+use crate::kit::calls::{call, create};
+use crate::kit::faulty::{Faulty, faulty};
+use crate::kit::native::{dispatch, eventually, tool};
 use futures_util::FutureExt as _;
-use native::{dispatch, eventually, tool};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;

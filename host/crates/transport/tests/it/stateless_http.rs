@@ -1,20 +1,11 @@
 //! 2026-07-28 over HTTP, on real sockets, with tools written in Rust: how the server tells its
 //! requests from those of sessions, the order of the checks, and the ends of a request.
 
-#[path = "kit/client.rs"]
-mod client;
-#[path = "http/overload.rs"]
-mod overload;
-#[path = "kit/request.rs"]
-mod request;
-#[path = "kit/server.rs"]
-mod server;
-
-use client::{Served, serve};
+use crate::kit::client::{Served, serve};
+use crate::kit::request::{able, request};
+use crate::kit::server::{catalog, clock, nobody_is_asked, server, tool};
 use futures_util::FutureExt as _;
-use request::{able, request};
 use serde_json::{Value, json};
-use server::{catalog, clock, nobody_is_asked, server, tool};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +19,7 @@ use toolyard_task::{RunEnd, Tool};
 use toolyard_transport::Server;
 use toolyard_transport::auth::{self, Auth, TokenSettings};
 
-fn done(text: &str) -> RunEnd {
+pub fn done(text: &str) -> RunEnd {
     RunEnd::Result { is_error: false, result: text_result(text, false), message: None }
 }
 
@@ -56,7 +47,7 @@ fn waiting(
     })
 }
 
-struct Gone(mpsc::UnboundedSender<&'static str>);
+pub struct Gone(pub mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Gone {
     fn drop(&mut self) {

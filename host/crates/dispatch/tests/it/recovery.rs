@@ -1,20 +1,11 @@
 //! Tasks whose host is gone: they run again, or end with the reason, as the operator has set; and a
 //! host that is taken for dead.
 
-#[path = "kit/calls.rs"]
-mod calls;
-#[path = "kit/client.rs"]
-mod client;
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-
-use calls::create;
-use client::Client;
+use crate::kit::calls::{call, create};
+use crate::kit::client::Client;
+use crate::kit::native::{dispatch, eventually, memory, tool, tool_of, tool_waited_for};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending};
-use native::{dispatch, eventually, tool, tool_of, tool_waited_for};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -84,7 +75,7 @@ fn never(_: Arc<dyn RunContext>) -> BoxFuture<'static, RunEnd> {
 
 /// A task that had begun on a host which then died; and the next host.
 async fn after_a_death(one: Arc<dyn Tool>) -> (Arc<Dispatch>, Arc<MemoryStore>, String) {
-    let store = native::memory();
+    let store = memory();
     let first = Arc::new(store.node());
     let id = create(&host(&first, vec![one.clone()]), &caller(), "tool", Arc::new(NoClientChannel)).await;
     first.kill();
@@ -153,7 +144,7 @@ async fn a5_what_has_said_that_its_effects_begin_is_not_run_again() {
         }
         .boxed()
     }
-    let store = native::memory();
+    let store = memory();
     let first = Arc::new(store.node());
     let before = host(&first, vec![rerun(affects)]);
     let id = create(&before, &caller(), "tool", Arc::new(NoClientChannel)).await;
@@ -166,7 +157,7 @@ async fn a5_what_has_said_that_its_effects_begin_is_not_run_again() {
 
 #[tokio::test]
 async fn a_task_is_run_three_times_at_most() {
-    let store = native::memory();
+    let store = memory();
     let mut node = Arc::new(store.node());
     let mut on = host(&node, vec![rerun(never)]);
     let id = create(&on, &caller(), "tool", Arc::new(NoClientChannel)).await;
@@ -190,7 +181,7 @@ async fn a_task_is_run_three_times_at_most() {
 async fn what_the_operator_allows_later_makes_nothing_run_again() {
     for (before, after) in [(once(second_time), rerun(second_time)), (rerun(second_time), once(second_time))]
     {
-        let store = native::memory();
+        let store = memory();
         let first = Arc::new(store.node());
         let id = create(&host(&first, vec![before]), &caller(), "tool", Arc::new(NoClientChannel)).await;
         first.kill();
@@ -201,7 +192,7 @@ async fn what_the_operator_allows_later_makes_nothing_run_again() {
 
 #[tokio::test]
 async fn a_task_waits_for_a_tool_that_is_not_loaded() {
-    let store = native::memory();
+    let store = memory();
     let first = Arc::new(store.node());
     let id =
         create(&host(&first, vec![rerun(second_time)]), &caller(), "tool", Arc::new(NoClientChannel)).await;
@@ -241,7 +232,7 @@ const ANSWER: &str = r#"{"action":"accept","content":{}}"#;
 /// IR-7: an answer is stored once, and the same question is not asked twice.
 #[tokio::test]
 async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
-    let store = native::memory();
+    let store = memory();
     let first = Arc::new(store.node());
     let before = host(&first, vec![rerun(asks)]);
     let client = Client::default();
@@ -261,7 +252,7 @@ async fn a_second_attempt_gets_the_answers_that_the_first_one_got() {
 #[tokio::test]
 async fn an_open_question_outlives_its_host() {
     for answer_late in [false, true] {
-        let store = native::memory();
+        let store = memory();
         let first = Arc::new(store.node());
         let client = Client::default();
         let before = host(&first, vec![rerun(asks)]);
@@ -305,11 +296,11 @@ async fn a_host_that_goes_hands_over_what_may_be_run_again_and_ends_the_rest() {
             tool("plain", never),
         ]
     };
-    let store = native::memory();
+    let store = memory();
     let first = host(&Arc::new(store.node()), tools());
     let again = create(&first, &caller(), "again", Arc::new(NoClientChannel)).await;
     let once = create(&first, &caller(), "once", Arc::new(NoClientChannel)).await;
-    let (calling, plain) = (first.clone(), calls::call("plain", false, Arc::new(NoClientChannel)));
+    let (calling, plain) = (first.clone(), call("plain", false, Arc::new(NoClientChannel)));
     let plain = tokio::spawn(async move { calling.call(&caller(), plain).await });
     eventually("all three to run", || first.running() == 3).await;
     let drained = first.drain(Duration::ZERO, DrainMode::HandOver).await;
@@ -344,7 +335,7 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
     let mut handed_over = 0;
     for _ in 0..20 {
         let gate = watch::Sender::new(false);
-        let store = native::memory();
+        let store = memory();
         let first = host(&Arc::new(store.node()), moment(&gate));
         let mut ids = Vec::new();
         for _ in 0..190 {
@@ -366,7 +357,7 @@ async fn a_host_that_goes_begins_nothing_that_it_hands_over() {
 
 #[tokio::test]
 async fn a_host_whose_client_is_gone_leaves_nothing_to_others() {
-    let store = native::memory();
+    let store = memory();
     let first = host(&Arc::new(store.node()), vec![rerun(never)]);
     let id = create(&first, &caller(), "tool", Arc::new(NoClientChannel)).await;
     let drained = first.drain(Duration::ZERO, DrainMode::End(Departure::PipeClosed)).await;

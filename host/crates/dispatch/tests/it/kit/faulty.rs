@@ -1,6 +1,6 @@
 //! A store in memory that can be made to fail.
 
-use crate::native::memory;
+use crate::kit::native::memory;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,18 +1,11 @@
 //! Hosts that share a store with machines of their own: work for those that have room, and
 //! what they tell each other in passing.
 
-#[path = "kit/calls.rs"]
-mod calls;
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-
-use calls::{call, create};
+use crate::kit::calls::{call, create};
+use crate::kit::native::{TestClock, dispatch_by, eventually, tool};
+use crate::kit::settings::SETTINGS;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending};
-use native::{TestClock, dispatch_by, eventually, tool};
-use settings::SETTINGS;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;

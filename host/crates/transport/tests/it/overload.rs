@@ -1,10 +1,10 @@
 //! Overload over HTTP, on real sockets: every bound leads to an honest refusal, slow and lost
 //! clients are dropped, and the others go on.
 
-use crate::client::{Served, serve};
-use crate::request::{able, request};
-use crate::server::{server, tool};
-use crate::{Gone, done};
+use crate::kit::client::{Served, serve};
+use crate::kit::request::{able, request};
+use crate::kit::server::{server, tool};
+use crate::stateless_http::{Gone, done};
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use std::net::SocketAddr;

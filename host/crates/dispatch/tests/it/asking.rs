@@ -1,22 +1,11 @@
 //! A task's question between the store and its client, where the store fails.
 
-#[path = "kit/calls.rs"]
-mod calls;
-#[path = "kit/client.rs"]
-mod client;
-#[path = "kit/faulty.rs"]
-mod faulty;
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-
-use calls::create;
-use client::Client;
-use faulty::faulty;
+use crate::kit::calls::create;
+use crate::kit::client::Client;
+use crate::kit::faulty::faulty;
+use crate::kit::native::{dispatch, eventually, tool};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use native::{dispatch, eventually, tool};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

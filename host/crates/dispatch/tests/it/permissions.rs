@@ -1,16 +1,9 @@
 //! Permissions for hosts, asked for at each use: what a run, a task and the store
 //! remember of what a person said.
 
-#[path = "kit/calls.rs"]
-mod calls;
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-
-use calls::{call, create};
+use crate::kit::calls::{call, create};
+use crate::kit::native::{NEXT_ID, dispatch, eventually, memory, tool};
 use futures_util::FutureExt as _;
-use native::{NEXT_ID, dispatch, eventually, memory, tool};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,15 +1,10 @@
 //! 2026-07-28 over stdio, on real pipes, with tools written in Rust: beside a session on
 //! the same pipe, and without one.
 
-#[path = "kit/request.rs"]
-mod request;
-#[path = "kit/server.rs"]
-mod server;
-
+use crate::kit::request::{able, request};
+use crate::kit::server::{catalog, server, tool};
 use futures_util::FutureExt as _;
-use request::{able, request};
 use serde_json::{Value, json};
-use server::{catalog, server, tool};
 use std::io::{BufRead as _, BufReader, Error, PipeReader, PipeWriter, Write};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc, watch};

@@ -18,7 +18,6 @@ impl Client {
     }
 
     /// It leaves its connection, to which it may come back.
-    #[allow(dead_code, reason = "not every test file has clients that leave")]
     pub fn leave(&self) {
         self.away.store(true, Ordering::Relaxed);
     }

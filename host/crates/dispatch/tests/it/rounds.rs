@@ -1,18 +1,11 @@
 //! Questions of plain calls whose client is stateless: round after round, by what the
 //! client carries alone.
 
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-#[path = "kit/stateless.rs"]
-mod stateless;
-
-use futures_util::FutureExt as _;
-use native::{dispatch, eventually, memory, tool};
-use stateless::{
+use crate::kit::native::{dispatch, eventually, memory, tool};
+use crate::kit::stateless::{
     YES, call, calls, client, created, eventually_asks, outcome, question, says, signed_in, text,
 };
+use futures_util::FutureExt as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,6 +1,6 @@
 //! A dispatcher over a store in memory, with tools written in Rust.
 
-use crate::settings::SETTINGS;
+use crate::kit::settings::SETTINGS;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -109,7 +109,6 @@ pub fn tool_of(
     })
 }
 
-#[allow(dead_code, reason = "not every test file has hosts with the settings of most")]
 pub fn dispatch(
     store: &Arc<MemoryStore>,
     tasks: Arc<dyn TaskStore>,
@@ -140,7 +139,6 @@ pub fn dispatch_by(
     dispatch
 }
 
-#[allow(dead_code, reason = "not every test file has a store without leases")]
 pub fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new(Arc::new(TestClock(AtomicI64::new(1_000_000)))).audited())
 }

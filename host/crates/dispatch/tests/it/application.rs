@@ -1,19 +1,10 @@
 //! The application over the memory store, with tools written in Rust: what must
 //! hold whatever the engine, the store and the client do.
 
-#[path = "kit/calls.rs"]
-mod calls;
-#[path = "kit/faulty.rs"]
-mod faulty;
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-
-use calls::{call, create};
-use faulty::faulty;
+use crate::kit::calls::{call, create};
+use crate::kit::faulty::faulty;
+use crate::kit::native::{dispatch, eventually, memory, tool};
 use futures_util::FutureExt as _;
-use native::{dispatch, eventually, memory, tool};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

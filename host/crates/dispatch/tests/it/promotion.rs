@@ -1,21 +1,12 @@
 //! A running call of a stateless client becomes a task, with a clock that runs out at
 //! once, or never.
 
-#[path = "kit/faulty.rs"]
-mod faulty;
-#[path = "kit/native.rs"]
-mod native;
-#[path = "kit/settings.rs"]
-mod settings;
-#[path = "kit/stateless.rs"]
-mod stateless;
-
-use faulty::faulty;
-use futures_util::FutureExt as _;
-use native::{dispatch, eventually, memory, tool, tool_waited_for};
-use stateless::{
+use crate::kit::faulty::faulty;
+use crate::kit::native::{dispatch, eventually, memory, tool, tool_waited_for};
+use crate::kit::stateless::{
     YES, call, calls, client, created, eventually_asks, outcome, question, says, signed_in, text,
 };
+use futures_util::FutureExt as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

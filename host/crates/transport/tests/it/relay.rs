@@ -1,20 +1,12 @@
 //! A relay on real pipes, and a background host on a real socket, both in this process:
 //! what goes where, in which order, and what is left when the one or the other is gone.
 
-#[path = "kit/pipe.rs"]
-mod pipe;
-#[path = "kit/request.rs"]
-mod request;
-#[path = "kit/server.rs"]
-#[expect(dead_code, reason = "others serve without a relay")]
-mod server;
-
+use crate::kit::pipe::{Client, client};
+use crate::kit::request::{able, request};
+use crate::kit::server::{clock, server_on, tool};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use pipe::{Client, client};
-use request::{able, request};
 use serde_json::{Value, json};
-use server::{clock, server_on, tool};
 use std::io::BufReader;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;

@@ -1,0 +1,13 @@
+//! The application over stores in memory, with tools written in Rust.
+
+mod application;
+mod asking;
+mod audit;
+mod faults;
+mod kit;
+mod neighbours;
+mod permissions;
+mod promotion;
+mod recovery;
+mod rounds;
+mod task_filters;

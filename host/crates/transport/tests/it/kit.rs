@@ -1,0 +1,6 @@
+//! What the tests share: clients at pipes and sockets, requests, and a server with tools written in Rust.
+
+pub mod client;
+pub mod pipe;
+pub mod request;
+pub mod server;
