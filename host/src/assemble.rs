@@ -25,7 +25,7 @@ use toolyard_manifest::Limits;
 use toolyard_store::postgres::PostgresLocation;
 use toolyard_store::{Backend, MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use toolyard_transport::auth::Auth;
-use toolyard_transport::{Implementation, Server, ServerIdentity};
+use toolyard_transport::{Implementation, MessageBudget, Server, ServerIdentity};
 use toolyard_workshop::CallLog;
 
 /// How long services may take to end once they are told to.
@@ -208,6 +208,10 @@ impl Assembled {
                 config.title.as_deref().unwrap_or(&config.name),
             ),
             allowed_names: config.allowed_names.clone(),
+            messages: MessageBudget::new(
+                config.limits.body_bytes.as_u64() as usize,
+                config.limits.body_bytes_per_principal.as_u64() as usize,
+            ),
             metrics: toolyard_transport::Metrics::default(),
             server_info: toolyard_transport::ServerInfo::default(),
         });
@@ -560,8 +564,6 @@ fn wire_settings(config: &Config) -> toolyard_transport::Settings {
         replay_bytes_per_session: limits.replay_bytes_per_session.as_u64() as usize,
         replay_bytes_in_all: limits.replay_bytes_in_all.as_u64() as usize,
         replay_bytes_per_principal: limits.replay_bytes_per_principal.as_u64() as usize,
-        body_bytes: limits.body_bytes.as_u64() as usize,
-        body_bytes_per_principal: limits.body_bytes_per_principal.as_u64() as usize,
         replay_time: limits.replay_time,
         streams_per_session: count(limits.streams_per_session),
         sessions_in_memory: count(limits.sessions_in_memory),

@@ -207,3 +207,44 @@ async fn tl_1_a_pipe_hears_of_new_tools() {
     let result = stdio.request("tools/call", json!({"name": "version", "arguments": {}})).await;
     assert_eq!(result["result"]["content"][0]["text"], "v1");
 }
+
+/// The refusals name their requests, and the memory is free again when the others end.
+#[tokio::test]
+async fn large_lines_under_way_are_bounded_in_bytes() {
+    let setup = Setup::new().with(&[guests::fixture("script")]).set("wire.body-bytes-per-principal", "16MiB");
+    let mut stdio = Stdio::start(setup);
+    stdio.initialize(LATEST).await;
+    let call = |id: u64, milliseconds: u32| {
+        let arguments = json!({"steps": [{"sleep": milliseconds}], "unused": "x".repeat(5 << 20)});
+        let params = json!({"name": "script", "arguments": arguments});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    };
+    for id in 100..106 {
+        stdio.line(&call(id, 60_000)).await;
+    }
+    let mut running: Vec<u64> = (100..106).collect();
+    while running.len() > 3 {
+        let answer = stdio.read().await;
+        assert_eq!(answer["error"]["data"]["limit"], "wire.body-bytes-per-principal", "{answer}");
+        running.retain(|id| answer["id"] != *id);
+    }
+    for id in running {
+        let params = json!({"requestId": id});
+        stdio
+            .line(
+                &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}).to_string(),
+            )
+            .await;
+    }
+    let mut again = 106;
+    loop {
+        stdio.line(&call(again, 0)).await;
+        let answer = stdio.read().await;
+        assert_eq!(answer["id"], again, "{answer}");
+        if answer["error"].is_null() {
+            return;
+        }
+        // A cancelled run is stopping.
+        again += 1;
+    }
+}

@@ -188,7 +188,7 @@ limits! {
     message: ByteSize = "wire.message", "8MiB",
         "The largest message: an HTTP body, or a line on stdin.";
     body_bytes: ByteSize = "wire.body-bytes", "256MiB",
-        "HTTP bodies that are larger than 64KiB, held at once: while they arrive, and while the call goes on whose arguments they hold; over it the answer is 503 with Retry-After.";
+        "Bytes of messages larger than 64KiB that the host holds at once, from their arrival to the end of their call; over it the answer is 503 with Retry-After, or over stdio an error that says busy.";
     body_bytes_per_principal: ByteSize = "wire.body-bytes-per-principal", "64MiB",
         "The same of one principal; less than `wire.message` refuses messages that large.";
     connections: u32 = "wire.connections", "1024",

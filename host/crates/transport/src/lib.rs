@@ -10,6 +10,7 @@ pub mod stdio;
 mod answer;
 mod change_notifications;
 mod inflight;
+mod message_budget;
 mod methods;
 mod metrics;
 mod notifications;
@@ -20,6 +21,7 @@ mod settings;
 mod stateless;
 mod stream;
 
+pub use message_budget::MessageBudget;
 pub use metrics::Metrics;
 pub use settings::Settings;
 pub use stateless::ServerInfo;
@@ -40,6 +42,8 @@ pub struct Server {
     pub auth: auth::Auth,
     /// The names that are served over HTTP, and the pages that may call.
     pub allowed_names: http::host_origin::AllowedNames,
+    /// The memory that large messages may take.
+    pub messages: Arc<MessageBudget>,
     /// The metrics.
     pub metrics: Metrics,
     /// Ourselves, as results show us.

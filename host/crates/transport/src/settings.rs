@@ -41,10 +41,6 @@ pub struct Settings {
     pub replay_bytes_in_all: usize,
     /// Bytes that the ended streams of one principal keep together.
     pub replay_bytes_per_principal: usize,
-    /// Bytes of large bodies that are held at once.
-    pub body_bytes: usize,
-    /// The same of one principal.
-    pub body_bytes_per_principal: usize,
     /// How long an ended stream is kept.
     pub replay_time: Duration,
     /// Ended streams of one session that are kept.

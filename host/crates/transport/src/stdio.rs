@@ -179,7 +179,9 @@ impl Client {
         mut told: NotificationSource,
         drained: impl Future<Output = ()>,
     ) {
-        let mut lines = line_framing::spawn_reader(input, self.server.settings.message_bytes, INBOX);
+        let budget = Some(self.server.messages.clone());
+        let most = self.server.settings.message_bytes;
+        let mut lines = line_framing::spawn_reader(input, most, INBOX, budget);
         loop {
             tokio::select! {
                 biased;
@@ -230,6 +232,10 @@ impl Client {
                 let error =
                     RpcError::invalid_request(format!("a line is longer than {most} bytes (wire.message)"));
                 (Err(DecodeError { id: None, error }), Bytes::new())
+            }
+            Line::NoRoom(id, no_room) => {
+                let fault = no_room.fault(self.server.dispatch.settings().retry_after_ms);
+                (Err(DecodeError { id, error: fault.rpc() }), Bytes::new())
             }
         };
         match decoded {

@@ -1,6 +1,5 @@
 //! The endpoint: what every request passes before its method is looked at.
 
-use super::body::BodyBudget;
 use super::cors;
 use super::header_check::PROTOCOL_VERSION;
 use super::large_messages::LargeMessages;
@@ -34,8 +33,6 @@ pub(crate) struct Endpoint {
     pub registry: Arc<Registry>,
     /// Requests that go on though their connection may be gone.
     pub requests: TaskTracker,
-    /// The memory that large bodies may take.
-    pub bodies: Arc<BodyBudget>,
     /// Turns true when the server stops, which ends subscriptions.
     pub stopping: watch::Receiver<bool>,
     pub large: LargeMessages,
@@ -53,13 +50,10 @@ pub(crate) struct HttpCaller {
 
 impl Endpoint {
     pub fn new(server: Arc<Server>, requests: TaskTracker, stopping: watch::Receiver<bool>) -> Self {
-        let settings = &server.settings;
-        let bodies = BodyBudget::new(settings.body_bytes, settings.body_bytes_per_principal);
         Self {
             registry: Registry::new(server.clone()),
             server,
             requests,
-            bodies,
             stopping,
             large: LargeMessages::default(),
         }

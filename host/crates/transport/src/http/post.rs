@@ -146,8 +146,11 @@ impl Endpoint {
         by: &HttpCaller,
     ) -> Result<Bytes, RefusalReply> {
         let settings = &self.server.settings;
-        let bounds =
-            body::BodyBounds { most: settings.message_bytes, time: settings.body_time, budget: &self.bodies };
+        let bounds = body::BodyBounds {
+            most: settings.message_bytes,
+            time: settings.body_time,
+            budget: &self.server.messages,
+        };
         // Each address counts as one principal among anonymous clients.
         let principal = || match &*by.principal {
             Principal::Anonymous => format!("anonymous {}", by.peer).into(),

@@ -243,10 +243,8 @@ pub(crate) fn bad_body(why: BodyError, most: usize, retry_after_ms: u64) -> Repl
         BodyError::Broken => {
             refuse(StatusCode::BAD_REQUEST, &RpcError::invalid_request("the body broke off"))
         }
-        BodyError::NoRoom(limit) => {
-            let what = "large messages that are still under way take all the memory that is set for them";
-            let fault = Fault::Busy { what: what.to_owned(), limit, retry_after_ms };
-            let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, &fault.rpc());
+        BodyError::NoRoom(no_room) => {
+            let mut reply = refuse(StatusCode::SERVICE_UNAVAILABLE, &no_room.fault(retry_after_ms).rpc());
             let retry = seconds(Duration::from_millis(retry_after_ms));
             reply.headers_mut().insert(RETRY_AFTER, retry);
             reply

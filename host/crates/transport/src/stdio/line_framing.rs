@@ -2,9 +2,13 @@
 //! block.
 
 use crate::answer::one_line;
+use crate::message_budget::{MessageBudget, MessageReservation, NoRoom, UNCOUNTED};
 use bytes::Bytes;
 use std::io::{BufRead, Write};
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
+use toolyard_protocol::message::decode;
+use toolyard_protocol::{Id, Incoming, Message};
 
 /// One line of input, without its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,6 +17,8 @@ pub enum Line {
     Text(Bytes),
     /// It was longer than allowed and was skipped.
     TooLong,
+    /// There was no memory for it, and it was dropped. With the id of its request, if it was one.
+    NoRoom(Option<Id>, NoRoom),
 }
 
 /// Cuts input into lines and keeps no more of one than is allowed.
@@ -74,11 +80,16 @@ pub(super) fn spawn_reader(
     input: impl BufRead + Send + 'static,
     most: usize,
     capacity: usize,
+    budget: Option<Arc<MessageBudget>>,
 ) -> mpsc::Receiver<Line> {
     let (lines, receiver) = mpsc::channel(capacity);
     let mut reader = LineReader::new(input, most);
     let read = move || {
         while let Ok(Some(line)) = reader.next_line() {
+            let line = match (line, &budget) {
+                (Line::Text(text), Some(budget)) if text.len() > UNCOUNTED => counted(text, budget),
+                (line, _) => line,
+            };
             if lines.blocking_send(line).is_err() {
                 return;
             }
@@ -86,6 +97,19 @@ pub(super) fn spawn_reader(
     };
     std::thread::Builder::new().name("stdin".to_owned()).spawn(read).expect("a thread can be started");
     receiver
+}
+
+/// A large line on the account of the user of this machine. Its sender learns which request there was
+/// no memory for.
+fn counted(text: Bytes, budget: &Arc<MessageBudget>) -> Line {
+    let mut reservation = MessageReservation::none(budget, "local".into());
+    match reservation.grow_to(text.len()) {
+        Ok(()) => Line::Text(reservation.keep(text)),
+        Err(no_room) => match decode(&text) {
+            Ok(Incoming::One(Message::Request { id, .. })) => Line::NoRoom(Some(id), no_room),
+            _ => Line::NoRoom(None, no_room),
+        },
+    }
 }
 
 /// A line to be written.

@@ -225,7 +225,7 @@ impl Links {
     async fn connect(&self) -> Result<Link, String> {
         let Connection { input, output } = self.background.connect().await?;
         // The other end has bounded its lines: it is this same program.
-        let received = line_framing::spawn_reader(input, usize::MAX, INBOX);
+        let received = line_framing::spawn_reader(input, usize::MAX, INBOX, None);
         let (lines, _) = line_framing::spawn_writer(output, OUTBOX);
         self.shared.begin();
         let listener = Listener {

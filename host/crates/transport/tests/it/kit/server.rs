@@ -15,7 +15,9 @@ use toolyard_task::wire::ToolDescription;
 use toolyard_task::{Digest, Room, RunContext, RunEnd, Tool};
 use toolyard_transport::auth::{self, Auth, KeyTimes};
 use toolyard_transport::http::host_origin::AllowedNames;
-use toolyard_transport::{Implementation, Metrics, Server, ServerIdentity, ServerInfo, Settings};
+use toolyard_transport::{
+    Implementation, MessageBudget, Metrics, Server, ServerIdentity, ServerInfo, Settings,
+};
 
 /// Every look is a millisecond later, so that nothing happens at once.
 struct TestClock(AtomicI64);
@@ -135,6 +137,7 @@ pub fn server_on(store: Arc<MemoryStore>, clock: Arc<dyn Clock>, tools: Vec<Arc<
         settings: wire(),
         auth: Auth::new(nobody_is_asked(), clock, "test"),
         allowed_names: AllowedNames::default(),
+        messages: MessageBudget::new(16 << 20, 4 << 20),
         metrics: Metrics::default(),
         server_info: ServerInfo::default(),
     })
@@ -191,8 +194,6 @@ fn wire() -> Settings {
         replay_bytes_per_session: 1 << 20,
         replay_bytes_in_all: 16 << 20,
         replay_bytes_per_principal: 4 << 20,
-        body_bytes: 16 << 20,
-        body_bytes_per_principal: 4 << 20,
         replay_time: long,
         streams_per_session: 10,
         sessions_in_memory: 100,
