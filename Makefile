@@ -96,6 +96,7 @@ bench: build fixtures examples ## The benchmarks, in minutes
 	./tests/load/bench.sh
 
 compare: build fixtures ## Calls and tasks of the host beside those of another build of it (BASE=path/to/toolyard)
+	./tests/valgrind/install.sh
 	$(CARGO) build --release --locked --workspace
 	target/release/toolyard-load compare $(BASE)
 

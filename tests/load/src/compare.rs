@@ -3,12 +3,14 @@
 
 use crate::Effort;
 use crate::calls::{self, Caller};
-use crate::load::{Measured, drive};
+use crate::load::{Client as _, Measured, drive};
 use crate::peers::{self, Mode};
 use crate::report::Section;
 use crate::server::{Server, folder};
 use crate::stats::{median, shown};
 use crate::tasks;
+use crate::wire::Template;
+use anyhow::Context as _;
 use serde_json::json;
 use std::path::Path;
 use toolyard_tests::guests;
@@ -24,6 +26,9 @@ enum Kind {
     /// A task, from its creation to its result.
     Task,
 }
+
+/// The part of an answer that shows that the tool ran.
+const EXPECTED: &[u8] = b"\"text\":\"42\"";
 
 const ROWS: [(Kind, usize, &str); 5] = [
     (Kind::Session, 2, "a call, a session"),
@@ -95,14 +100,65 @@ async fn turn(server: &Server, kind: Kind, connections: usize) -> anyhow::Result
         let creators = tasks::creators(&[(port, None)], &session, connections).await?;
         return drive(server, creators, Effort::BRIEF).await;
     }
+    let template = template(port, kind).await?;
+    drive(server, Caller::some(port, &template, EXPECTED, connections).await?, Effort::BRIEF).await
+}
+
+async fn template(port: u16, kind: Kind) -> anyhow::Result<Template> {
     let arguments = json!({"name": "add", "arguments": {"a": 19, "b": 23}});
-    let template = match kind {
+    Ok(match kind {
         Kind::Stateless => calls::stateless(arguments),
         Kind::Session | Kind::Task => {
             calls::template(&peers::headers(port, Mode::Session).await?, "tools/call", &arguments)
         }
-    };
-    drive(server, Caller::some(port, &template, b"\"text\":\"42\"", connections).await?, Effort::BRIEF).await
+    })
+}
+
+/// Counts the instructions of a plain call in the processes of the host and of `base`, without those of
+/// the kernel. They differ by a few in a thousand from run to run, where the time differs by many in a
+/// hundred.
+pub async fn count_instructions(base: &Path, work: &Path) -> anyhow::Result<Section> {
+    let mut section = Section::new(
+        "Instructions of a plain call",
+        "One connection; valgrind counts all that the process does, without the kernel. A ratio below 1 is where this host \
+         takes less.",
+        &["what", "before", "now", "ratio"],
+    );
+    let mut data = Vec::new();
+    for (kind, _, name) in &ROWS[..2] {
+        let before = instructions_of_a_call(base, *kind, &work.join("counted-before")).await?;
+        let now = instructions_of_a_call(&guests::binary(), *kind, &work.join("counted-now")).await?;
+        let ratio = now / before;
+        section.row(vec![(*name).to_owned(), shown(before), shown(now), format!("{ratio:.3}")]);
+        data.push(json!({ "what": name, "before": before, "now": now }));
+    }
+    section.data = json!({ "counted": data });
+    Ok(section)
+}
+
+/// Two runs of different lengths tell the calls from the start and the end of the process.
+async fn instructions_of_a_call(binary: &Path, kind: Kind, work: &Path) -> anyhow::Result<f64> {
+    const FEW: u32 = 500;
+    const MANY: u32 = 3_500;
+    let few = instructions(binary, kind, FEW, work).await?;
+    let many = instructions(binary, kind, MANY, work).await?;
+    Ok((many - few) / f64::from(MANY - FEW))
+}
+
+async fn instructions(binary: &Path, kind: Kind, calls: u32, work: &Path) -> anyhow::Result<f64> {
+    let folder = folder(work, &format!("{kind:?}-{calls}"), &[guests::fixture("add")])?;
+    let server = Server::toolyard_counted(binary, &folder).await?;
+    let template = template(server.port(), kind).await?;
+    let mut caller = Caller::new(server.port(), template, EXPECTED).await?;
+    for _ in 0..calls {
+        caller.once().await?;
+    }
+    drop(caller);
+    server.stop().await?;
+    let log = std::fs::read_to_string(folder.join("log"))?;
+    let counted = log.lines().find_map(|line| line.split_once("Collected : "));
+    let counted = counted.with_context(|| format!("callgrind did not say how many instructions:\n{log}"))?;
+    Ok(counted.1.trim().parse()?)
 }
 
 /// Which of so many sorted figures hold the median between them, with 95 % confidence: by the

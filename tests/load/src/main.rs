@@ -224,9 +224,11 @@ fn begin(out: &Path) -> anyhow::Result<(tempfile::TempDir, Report)> {
 
 async fn compare(base: &Path, pairs: usize, out: &Path) -> anyhow::Result<()> {
     let (work, mut report) = begin(out)?;
-    let section = compare::measure(base, pairs, work.path()).await?;
-    say(&section.table())?;
-    report.sections.push(section);
+    let counted = compare::count_instructions(base, work.path()).await?;
+    say(&counted.table())?;
+    let measured = compare::measure(base, pairs, work.path()).await?;
+    say(&measured.table())?;
+    report.sections.extend([counted, measured]);
     report.write(out)
 }
 

@@ -73,6 +73,18 @@ impl Server {
         Self::start(serve(&std::path::absolute(binary)?, &[]), folder).await
     }
 
+    /// The same under valgrind, which logs how many instructions it took. With few slots: valgrind cannot
+    /// reserve the address space of a thousand.
+    pub async fn toolyard_counted(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
+        let host = serve(&std::path::absolute(binary)?, &["calls.running=20"]);
+        let mut command = Command::new("valgrind");
+        // What copies bytes would else depend on the processor, and each byte count.
+        command.env("GLIBC_TUNABLES", "glibc.cpu.hwcaps=-ERMS,-FSRM");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        command.arg(host.get_program()).args(host.get_args());
+        Self::start(command, folder).await
+    }
+
     /// The same, with its tasks in the database of this address.
     pub async fn toolyard_on(database: &str, folder: &Path, settings: &[&str]) -> anyhow::Result<Self> {
         let mut command = serve(&guests::binary(), settings);
